@@ -1,1 +1,93 @@
-//! Under construction.
+//! Where the due tasks of a timer run: on the timer's own thread, on rayon, on a thread pool, or wherever you say.
+//!
+//! A timer knows *when*; a [`TaskExecutor`] knows *where*. The timer hands it each due piece of work as a [`Task`], and the
+//! executor either runs it or gives it back as [`Rejected`]: no task is ever lost between the two.
+//!
+//! ```
+//! use std::sync::mpsc::channel;
+//! use timer_executor::{ImmediateExecutor, Task, TaskExecutor};
+//!
+//! let (sender, receiver) = channel();
+//! let executor = ImmediateExecutor;
+//! executor.execute(Task::new(move || sender.send("ran").unwrap())).unwrap();
+//! assert_eq!(receiver.try_recv(), Ok("ran"));
+//! ```
+//!
+//! # Which executor
+//!
+//! | executor | runs tasks | a slow task delays | rejects | cargo feature |
+//! |---|---|---|---|---|
+//! | [`ImmediateExecutor`] | on the thread that hands them over | all after it | never | - |
+//! | `RayonExecutor` | on a rayon pool, the global one or your own | none while a thread is idle | never[^up] | `rayon` |
+//! | `ThreadPoolExecutor::new` | on its own threads | none while a thread is idle | never | `threadpool` |
+//! | `ThreadPoolExecutor::bounded` | on its own threads | none while a thread is idle | above threads + queue | `threadpool` |
+//! | a closure `\|task: Task\| ...` | where the closure takes them | as you like | never | - |
+//!
+//! [^up]: unless rayon cannot start its global pool.
+//!
+//! Any of them may be shared by several timers as an `Arc`. By default no feature is on, and only `tracing` is needed.
+//!
+//! # Writing one
+//!
+//! Implement [`TaskExecutor::execute`], or pass a closure. This one hands the tasks to a thread by a channel:
+//!
+//! ```
+//! use std::sync::mpsc::channel;
+//! use std::thread;
+//! use timer_executor::{Task, TaskExecutor};
+//!
+//! let (sender, receiver) = channel::<Task>();
+//! let runner = thread::spawn(move || receiver.into_iter().for_each(Task::run));
+//!
+//! let executor = move |task| {
+//!     // The error of a closed channel holds the task; dropping it tells the work that it was abandoned.
+//!     let _ = sender.send(task);
+//! };
+//! executor.execute(Task::new(|| println!("on the other thread"))).unwrap();
+//! drop(executor);
+//! runner.join().unwrap();
+//! ```
+//!
+//! # Panics and lost tasks
+//!
+//! [`Task::run`] catches a panic of the task and reports it as a `tracing` error, so that a task never kills a thread of
+//! the pool it runs on. Panics that abort (`panic = "abort"`, or a panic while another one unwinds) cannot be caught; see
+//! [`panics`]. A task that is dropped without having been run, because an executor panicked or was shut down with work in
+//! its queue, tells its work so if that implements [`Runnable`].
+//!
+//! # For those who come from Netty or the JDK
+//!
+//! | there | here |
+//! |---|---|
+//! | `java.util.concurrent.Executor` | [`TaskExecutor`] |
+//! | `Runnable` | [`Task`], owned and run once; [`Runnable`] for work that already lives in an `Arc` |
+//! | `RejectedExecutionException` | [`Rejected`]: a value with the task in it; nothing is thrown, nothing is lost |
+//! | `RejectedExecutionHandler`, `CallerRunsPolicy` | the caller has the task back and decides; the timer runs it on its worker |
+//! | Netty's `ImmediateExecutor.INSTANCE` | [`ImmediateExecutor`] |
+//! | `new HashedWheelTimer(..., Executor taskExecutor)` | any [`TaskExecutor`], given to the timer's builder |
+//! | `ForkJoinPool.commonPool()` | `RayonExecutor::global()` |
+//! | `Executors.newFixedThreadPool(n)` | `ThreadPoolExecutor::new(n)` |
+//! | `new ThreadPoolExecutor(n, n, ..., new ArrayBlockingQueue<>(q))` | `ThreadPoolExecutor::bounded(n, q)` |
+//! | `UncaughtExceptionHandler` | a `tracing` subscriber |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+#[cfg(any(feature = "rayon", feature = "threadpool"))]
+mod batch;
+mod executor;
+mod immediate;
+pub mod panics;
+#[cfg(feature = "rayon")]
+mod rayon;
+mod task;
+#[cfg(feature = "threadpool")]
+mod threadpool;
+
+pub use executor::{Rejected, TaskExecutor};
+pub use immediate::ImmediateExecutor;
+pub use panics::PanicMessage;
+#[cfg(feature = "rayon")]
+pub use rayon::RayonExecutor;
+pub use task::{Runnable, Task};
+#[cfg(feature = "threadpool")]
+pub use threadpool::ThreadPoolExecutor;

@@ -1,0 +1,140 @@
+//! Runs tasks on a rayon pool, rayon's global one or one of your own.
+//!
+//! Promises: no task waits behind a slow one while a thread of the pool is idle; a panicking task reaches neither rayon
+//! (which would abort the process) nor the other tasks. Absent: a bound; a rayon pool takes any amount of work.
+
+use ::rayon::ThreadPool;
+
+use crate::batch::{self, Runner, RunnerQueue};
+use crate::{Rejected, Task, TaskExecutor, panics};
+
+/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other as long as one is idle.
+///
+/// A batch costs the caller one job, however many tasks are in it; the pool's threads share it out task by task. The tasks
+/// of a batch start in its order; several batches run side by side. The queue has no bound.
+///
+/// Dropping an executor that owns its pool does not wait: what was accepted still runs, then the threads end.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc::channel;
+/// use timer_executor::{RayonExecutor, Task, TaskExecutor};
+///
+/// let (sender, receiver) = channel();
+/// RayonExecutor::global().execute(Task::new(move || sender.send(7).unwrap())).unwrap();
+/// assert_eq!(receiver.recv().unwrap(), 7);
+/// ```
+#[derive(Debug)]
+#[doc(alias = "ForkJoinPool")]
+#[doc(alias = "commonPool")]
+pub struct RayonExecutor {
+    pool: Pool,
+}
+
+#[derive(Debug)]
+enum Pool {
+    Global,
+    Own(ThreadPool),
+}
+
+impl RayonExecutor {
+    /// Runs tasks on rayon's global pool, the one that parallel iterators use. Rayon starts it with the first task.
+    ///
+    /// As with `rayon::spawn`, a task handed over *from a thread of another rayon pool* runs on that pool. If the global
+    /// pool cannot be started, every task is rejected.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use timer_executor::{RayonExecutor, Task, TaskExecutor};
+    ///
+    /// let (sender, receiver) = channel();
+    /// let mut tasks: Vec<Task> = (0..100)
+    ///     .map(|i| {
+    ///         let sender = sender.clone();
+    ///         Task::new(move || sender.send(i).unwrap())
+    ///     })
+    ///     .collect();
+    /// RayonExecutor::global().execute_batch(&mut tasks);
+    /// assert!(tasks.is_empty());
+    /// drop(sender);
+    /// assert_eq!(receiver.iter().count(), 100);
+    /// ```
+    #[must_use]
+    pub fn global() -> Self {
+        Self { pool: Pool::Global }
+    }
+
+    /// Runs tasks on this pool and keeps it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use std::thread;
+    /// use timer_executor::{RayonExecutor, Task, TaskExecutor};
+    ///
+    /// # fn main() -> Result<(), rayon::ThreadPoolBuildError> {
+    /// let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "due".into()).build()?;
+    /// let executor = RayonExecutor::new(pool);
+    ///
+    /// let (sender, receiver) = channel();
+    /// executor.execute(Task::new(move || sender.send(thread::current().name() == Some("due")).unwrap())).unwrap();
+    /// assert!(receiver.recv().unwrap());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn new(pool: ThreadPool) -> Self {
+        Self { pool: Pool::Own(pool) }
+    }
+
+    /// Asked before a task leaves the caller's hands: a global pool that cannot start panics, and would take it along.
+    fn is_up(&self) -> bool {
+        match self.pool {
+            Pool::Global => panics::catch(::rayon::current_num_threads).is_ok(),
+            Pool::Own(_) => true,
+        }
+    }
+
+    fn spawn(&self, job: impl FnOnce() + Send + 'static) {
+        match &self.pool {
+            Pool::Global => ::rayon::spawn_fifo(job),
+            Pool::Own(pool) => pool.spawn_fifo(job),
+        }
+    }
+}
+
+impl TaskExecutor for RayonExecutor {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        if !self.is_up() {
+            return Err(Rejected(task));
+        }
+        self.spawn(move || task.run());
+        Ok(())
+    }
+
+    fn execute_batch(&self, tasks: &mut Vec<Task>) {
+        if tasks.is_empty() || !self.is_up() {
+            return;
+        }
+        if tasks.len() > 1 {
+            // Not taken whole: the caller keeps its buffer for the next batch.
+            let runner = batch::share(tasks.split_off(0), OnThisPool);
+            self.spawn(move || runner.run());
+        } else if let Some(task) = tasks.pop() {
+            self.spawn(move || task.run());
+        }
+    }
+}
+
+/// The pool of the thread that asks; a runner only ever asks from a thread of its own pool.
+struct OnThisPool;
+
+impl RunnerQueue for OnThisPool {
+    fn push(&self, runner: Runner<Self>) {
+        ::rayon::spawn_fifo(move || runner.run());
+    }
+}

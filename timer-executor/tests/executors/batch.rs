@@ -1,0 +1,134 @@
+//! The provided `execute_batch`, rejections, and what an `Arc` or a closure makes of the trait.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use timer_executor::{ImmediateExecutor, Rejected, Task, TaskExecutor};
+
+use crate::support::{Shared, Witness, numbered, run_here};
+
+/// Does to the n-th task what `plan` says at n; runs the tasks after that.
+struct Planned {
+    plan: &'static [Step],
+    next: AtomicUsize,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Run,
+    Reject,
+    Panic,
+}
+
+impl Planned {
+    fn new(plan: &'static [Step]) -> Self {
+        Self { plan, next: AtomicUsize::new(0) }
+    }
+}
+
+impl TaskExecutor for Planned {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        // ORDERING: Relaxed, a plain count on one thread.
+        match self.plan.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {
+            Some(Step::Reject) => return Err(Rejected(task)),
+            Some(Step::Panic) => panic!("the executor panics"),
+            Some(Step::Run) | None => task.run(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_rejecting_executor_gives_back_the_very_same_task() {
+    let witness = Arc::new(Witness::default());
+    let executor = Planned::new(&[Step::Reject]);
+    let rejected = executor.execute(Task::from_shared(witness.clone())).unwrap_err();
+    assert_eq!(witness.calls(), [""; 0]);
+    rejected.0.run();
+    assert_eq!(witness.calls(), ["run"]);
+}
+
+#[test]
+fn what_a_batch_leaves_behind_was_rejected_and_is_in_order() {
+    use Step::{Reject, Run};
+    let (mut tasks, ran) = numbered(7);
+    Planned::new(&[Reject, Run, Run, Reject, Reject, Run, Reject]).execute_batch(&mut tasks);
+    assert_eq!(ran.try_iter().collect::<Vec<_>>(), [1, 2, 5]);
+    assert_eq!(run_here(tasks, &ran), [0, 3, 4, 6]);
+}
+
+#[test]
+fn an_executor_that_panics_within_a_batch_loses_only_the_task_in_its_hands() {
+    use Step::{Panic, Reject, Run};
+    let (mut tasks, ran) = numbered(6);
+    let held = Arc::new(Witness::default());
+    tasks[3] = Task::from_shared(held.clone());
+    let executor = Planned::new(&[Run, Reject, Run, Panic]);
+    assert!(catch_unwind(AssertUnwindSafe(|| executor.execute_batch(&mut tasks))).is_err());
+
+    assert_eq!(held.calls(), ["abandoned"]);
+    assert_eq!(ran.try_iter().collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(tasks.len(), 3, "no stand-in is left: {tasks:?}");
+    assert_eq!(run_here(tasks, &ran), [1, 4, 5]);
+}
+
+#[test]
+fn a_closure_that_panics_abandons_its_task() {
+    let witness = Arc::new(Witness::default());
+    let executor = |_task: Task| panic!("no room in here");
+    let task = Task::from_shared(witness.clone());
+    assert!(catch_unwind(AssertUnwindSafe(|| TaskExecutor::execute(&executor, task))).is_err());
+    assert_eq!(witness.calls(), ["abandoned"]);
+}
+
+#[test]
+fn an_arc_delegates_every_method() {
+    struct Recorder(Mutex<Vec<&'static str>>);
+    impl TaskExecutor for Recorder {
+        fn execute(&self, task: Task) -> Result<(), Rejected> {
+            self.0.lock().unwrap().push("execute");
+            Err(Rejected(task))
+        }
+        fn execute_batch(&self, _: &mut Vec<Task>) {
+            self.0.lock().unwrap().push("execute_batch");
+        }
+        fn runs_inline(&self) -> bool {
+            self.0.lock().unwrap().push("runs_inline");
+            true
+        }
+    }
+    let recorder = Arc::new(Recorder(Mutex::default()));
+    let executor: Shared = Arc::new(recorder.clone());
+    let (mut tasks, _ran) = numbered(2);
+    executor.execute_batch(&mut tasks);
+    assert!(executor.runs_inline());
+    assert!(executor.execute(tasks.remove(0)).is_err());
+    assert_eq!(*recorder.0.lock().unwrap(), ["execute_batch", "runs_inline", "execute"]);
+}
+
+#[test]
+fn what_may_run_inline_says_so() {
+    assert!(ImmediateExecutor.runs_inline());
+    assert!((|task: Task| task.run()).runs_inline());
+    assert!(Arc::new(ImmediateExecutor).runs_inline());
+    assert!(!Planned::new(&[]).runs_inline());
+    for (name, pool) in crate::support::pools(1) {
+        assert!(!pool.runs_inline(), "{name}");
+    }
+}
+
+#[test]
+fn an_immediate_batch_runs_in_order_before_it_returns() {
+    let (mut tasks, ran) = numbered(100);
+    ImmediateExecutor.execute_batch(&mut tasks);
+    assert!(tasks.is_empty());
+    assert!(ran.try_iter().eq(0..100));
+}
+
+#[test]
+fn a_rejection_is_an_error_one_can_pass_on() {
+    let rejected: Box<dyn std::error::Error> = Box::new(Rejected(Task::new(|| ())));
+    assert!(rejected.to_string().contains("did not take the task"));
+    assert_eq!(format!("{rejected:?}"), "Rejected(Task(boxed))");
+}

@@ -1,0 +1,107 @@
+//! Accepted or rejected: each task runs once.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+use crate::support::{NEVER, Witness, executors, in_order, numbered};
+
+const TASKS: usize = 10_000;
+
+#[test]
+fn each_of_10_000_tasks_runs_once_by_execute() {
+    for (name, executor) in executors() {
+        let (tasks, ran) = numbered(TASKS);
+        for task in tasks {
+            if let Err(Rejected(task)) = executor.execute(task) {
+                task.run();
+            }
+        }
+        assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}");
+    }
+}
+
+#[test]
+fn each_of_10_000_tasks_runs_once_by_execute_batch() {
+    for (name, executor) in executors() {
+        for batch in [1, 2, 3, 100, TASKS] {
+            let (mut tasks, ran) = numbered(TASKS);
+            while !tasks.is_empty() {
+                let mut part = tasks.split_off(tasks.len().saturating_sub(batch));
+                executor.execute_batch(&mut part);
+                part.into_iter().for_each(Task::run);
+            }
+            assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}, batches of {batch}");
+        }
+    }
+}
+
+#[test]
+fn each_task_runs_once_when_many_threads_hand_over() {
+    for (name, executor) in executors() {
+        let (mut tasks, ran) = numbered(TASKS);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let mut part = tasks.split_off(tasks.len() - TASKS / 4);
+                let executor = &executor;
+                scope.spawn(move || {
+                    while let Some(task) = part.pop() {
+                        if let Err(Rejected(task)) = executor.execute(task) {
+                            task.run();
+                        }
+                        let mut batch = part.split_off(part.len().saturating_sub(7));
+                        executor.execute_batch(&mut batch);
+                        batch.into_iter().for_each(Task::run);
+                    }
+                });
+            }
+        });
+        assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}");
+    }
+}
+
+#[test]
+fn shared_work_runs_once_and_is_not_abandoned_on_any_executor() {
+    for (name, executor) in executors() {
+        let all: Vec<Arc<Witness>> = (0..100).map(|_| Arc::default()).collect();
+        let (mut tasks, ran) = numbered(1);
+        for witness in &all {
+            if let Err(Rejected(task)) = executor.execute(Task::from_shared(witness.clone())) {
+                task.run();
+            }
+        }
+        executor.execute_batch(&mut tasks);
+        tasks.into_iter().for_each(Task::run);
+        assert_eq!(in_order(ran), [0], "{name}");
+        for witness in all {
+            // A second reference is the task that has not finished yet.
+            let begun = Instant::now();
+            while Arc::strong_count(&witness) > 1 {
+                assert!(begun.elapsed() < NEVER, "{name}");
+                std::thread::yield_now();
+            }
+            assert_eq!(witness.calls(), ["run"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_batch_does_nothing() {
+    for (_, executor) in executors() {
+        executor.execute_batch(&mut Vec::new());
+    }
+}
+
+#[test]
+fn the_callers_buffer_survives_a_batch() {
+    for (name, executor) in executors() {
+        let (mut tasks, ran) = numbered(100);
+        tasks.reserve(1000);
+        let room = tasks.capacity();
+        executor.execute_batch(&mut tasks);
+        assert_eq!(tasks.capacity(), room, "{name}");
+        tasks.into_iter().for_each(Task::run);
+        assert_eq!(in_order(ran).len(), 100, "{name}");
+    }
+}

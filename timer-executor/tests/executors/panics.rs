@@ -1,0 +1,149 @@
+//! A panic of user code ends where it began.
+
+use std::io;
+use std::panic::{panic_any, resume_unwind};
+use std::sync::{Arc, Mutex};
+
+use timer_executor::panics::catch;
+use timer_executor::{Task, TaskExecutor};
+
+use crate::support::{NEVER, Witness, in_order, numbered, pools};
+
+/// Panics when dropped, with another of its kind as the payload, so many times over.
+struct Bomb(u32);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            panic_any(Bomb(self.0 - 1));
+        }
+    }
+}
+
+#[test]
+fn a_panic_comes_back_with_its_text() {
+    let text = |f: fn()| catch(f).unwrap_err().to_string();
+    assert_eq!(text(|| panic!("plain")), "plain");
+    assert_eq!(text(|| panic!("with number {}", 7)), "with number 7");
+    assert_eq!(text(|| resume_unwind(Box::new(String::from("no hook")))), "no hook");
+    assert_eq!(text(|| panic_any(7_u8)), "a panic that is not text");
+    assert_eq!(catch(|| "fine").unwrap(), "fine");
+}
+
+#[test]
+fn a_payload_that_panics_when_dropped_does_not_escape() {
+    for depth in [1, 2, 3] {
+        let message = catch(|| panic_any(Bomb(depth))).unwrap_err();
+        assert_eq!(message.to_string(), "a panic that is not text");
+        Task::new(move || panic_any(Bomb(depth))).run();
+    }
+}
+
+#[test]
+fn a_capture_that_panics_when_dropped_does_not_escape() {
+    for run in [true, false] {
+        let bomb = Bomb(2);
+        let task = Task::new(move || drop(bomb));
+        if run { task.run() } else { drop(task) }
+    }
+}
+
+#[test]
+fn a_panic_in_abandoned_does_not_escape_even_while_unwinding() {
+    let witness = Arc::new(Witness { panics: true, ..Witness::default() });
+    drop(Task::from_shared(witness.clone()));
+    let task = Task::from_shared(witness.clone());
+    let message = catch(move || {
+        let _dropped_by_the_unwinding = task;
+        panic!("the outer one");
+    });
+    assert_eq!(message.unwrap_err().to_string(), "the outer one");
+    let calls = witness.calls.lock().unwrap_or_else(|e| e.into_inner());
+    assert_eq!(calls[..], ["abandoned", "abandoned"]);
+}
+
+#[test]
+fn panicking_tasks_harm_neither_their_batch_nor_later_ones() {
+    for (name, executor) in pools(2) {
+        for round in 0..50 {
+            let (mut tasks, ran) = numbered(20);
+            for at in [0, 7, 7, 19, 23] {
+                tasks.insert(at, Task::new(|| panic!("in the middle of a batch")));
+            }
+            tasks.insert(3, Task::new(|| panic_any(Bomb(1))));
+            executor.execute_batch(&mut tasks);
+            assert!(tasks.is_empty(), "{name}");
+            executor.execute(Task::new(|| panic!("on its own"))).unwrap();
+            assert!(in_order(ran).into_iter().eq(0..20), "{name}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn panics_take_no_thread_away() {
+    for (name, executor) in pools(2) {
+        let mut tasks = (0..50).map(|_| Task::new(|| panic!("one of many"))).collect();
+        executor.execute_batch(&mut tasks);
+        // Two tasks that wait for each other need both threads.
+        let (left, right) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let (done, finished) = std::sync::mpsc::channel();
+        let other = done.clone();
+        let one = Task::new(move || {
+            left.0.send(()).unwrap();
+            right.1.recv_timeout(NEVER).unwrap();
+            done.send(()).unwrap();
+        });
+        let two = Task::new(move || {
+            right.0.send(()).unwrap();
+            left.1.recv_timeout(NEVER).unwrap();
+            other.send(()).unwrap();
+        });
+        executor.execute_batch(&mut vec![one, two]);
+        assert_eq!(finished.iter().count(), 2, "{name}");
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_is_reported_as_a_tracing_error() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        Task::new(|| panic!("first boxed")).run();
+        let witness = Arc::new(Witness { panics: true, ..Witness::default() });
+        Task::from_shared(witness.clone()).run();
+        witness.calls.clear_poison();
+        drop(Task::from_shared(witness));
+    });
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    let expected = [
+        ("a task panicked", "panic=first boxed"),
+        ("a task panicked", "panic=run panics"),
+        ("a task that was never run panicked", "panic=abandoned panics"),
+    ];
+    for (line, (what, panic)) in lines.iter().zip(expected) {
+        assert!(line.contains("ERROR") && line.contains(what) && line.contains(panic), "{line}");
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_does_not_harm_the_thread() {
+    let subscriber = tracing_subscriber::fmt().with_writer(|| -> io::Sink { panic!("a broken log") }).finish();
+    tracing::subscriber::with_default(subscriber, || Task::new(|| panic!("unheard")).run());
+}

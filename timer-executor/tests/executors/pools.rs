@@ -1,0 +1,152 @@
+//! Slow tasks, later batches, and the end of a pool.
+#![cfg(any(feature = "rayon", feature = "threadpool"))]
+
+use std::sync::mpsc::channel;
+
+use timer_executor::{Task, TaskExecutor};
+
+use crate::support::{NEVER, blocker, in_order, numbered, pools, tasks};
+
+#[test]
+fn a_blocked_task_holds_up_nothing_in_its_batch_while_a_thread_is_free() {
+    for (name, executor) in pools(2) {
+        for at in [0, 1, 2, 50, 99] {
+            let (others, one_ran) = channel();
+            let (report, outcome) = channel();
+            let mut batch = tasks(0..99, &others);
+            batch.insert(
+                at,
+                Task::new(move || {
+                    let all = (0..99).all(|_| one_ran.recv_timeout(NEVER).is_ok());
+                    report.send(all).unwrap();
+                }),
+            );
+            executor.execute_batch(&mut batch);
+            assert!(batch.is_empty());
+            assert!(outcome.recv().unwrap(), "{name}: blocked at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_blocked_task_holds_up_no_later_batch_and_no_later_task() {
+    for (name, executor) in pools(2) {
+        let (task, is_running, open) = blocker();
+        let (mut first, first_ran) = numbered(50);
+        first.insert(0, task);
+        executor.execute_batch(&mut first);
+        is_running.recv_timeout(NEVER).unwrap();
+        for _ in 0..20 {
+            let (mut later, later_ran) = numbered(50);
+            executor.execute_batch(&mut later);
+            let (single, single_ran) = numbered(1);
+            for task in single {
+                executor.execute(task).unwrap();
+            }
+            assert_eq!(in_order(later_ran).len(), 50, "{name}");
+            assert_eq!(in_order(single_ran).len(), 1, "{name}");
+        }
+        assert_eq!(in_order(first_ran).len(), 50, "{name}");
+        open.send(()).unwrap();
+    }
+}
+
+#[test]
+fn all_threads_but_one_may_be_blocked() {
+    for (name, executor) in pools(4) {
+        let (mut batch, ran) = numbered(60);
+        let mut gates = Vec::new();
+        for at in [0, 20, 40] {
+            let (task, is_running, open) = blocker();
+            batch.insert(at, task);
+            gates.push((is_running, open));
+        }
+        executor.execute_batch(&mut batch);
+        assert_eq!(in_order(ran).len(), 60, "{name}");
+        for (is_running, open) in gates {
+            is_running.recv_timeout(NEVER).unwrap();
+            open.send(()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn as_many_tasks_as_threads_run_at_the_same_time() {
+    for (name, executor) in pools(3) {
+        // Each of the three passes the baton on only when all three hold one.
+        let barrier = std::sync::Arc::new(std::sync::Barrier::new(3));
+        let (done, finished) = channel();
+        let task = |_| {
+            let (barrier, done) = (barrier.clone(), done.clone());
+            Task::new(move || {
+                barrier.wait();
+                done.send(()).unwrap();
+            })
+        };
+        let mut batch = (0..3).map(task).collect();
+        executor.execute_batch(&mut batch);
+        drop(done);
+        for _ in 0..3 {
+            assert!(finished.recv_timeout(NEVER).is_ok(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_task_may_hand_over_a_batch_to_its_own_pool() {
+    for threads in [1, 2] {
+        for (name, executor) in pools(threads) {
+            let (mut inner, ran) = numbered(100);
+            let pool = executor.clone();
+            let outer = Task::new(move || {
+                pool.execute_batch(&mut inner);
+            });
+            executor.execute(outer).unwrap();
+            assert_eq!(in_order(ran).len(), 100, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_tasks_of_a_batch_start_in_order() {
+    for (name, executor) in pools(1) {
+        let (mut batch, ran) = numbered(1000);
+        executor.execute_batch(&mut batch);
+        assert!(ran.into_iter().eq(0..1000), "{name}");
+    }
+}
+
+#[test]
+fn what_was_accepted_still_runs_when_the_executor_is_dropped() {
+    for (name, executor) in pools(1) {
+        let (task, is_running, open) = blocker();
+        executor.execute(task).unwrap();
+        is_running.recv_timeout(NEVER).unwrap();
+        let (sender, ran) = channel();
+        let mut queued = tasks(0..100, &sender);
+        executor.execute_batch(&mut queued);
+        for task in tasks(100..110, &sender) {
+            executor.execute(task).unwrap();
+        }
+        drop((executor, sender));
+        open.send(()).unwrap();
+        assert!(in_order(ran).into_iter().eq(0..110), "{name}");
+    }
+}
+
+#[test]
+fn no_task_runs_on_the_thread_that_hands_it_over() {
+    for (name, executor) in pools(1) {
+        let (sender, ran) = channel();
+        let mut batch = (0..10)
+            .map(|_| {
+                let sender = sender.clone();
+                Task::new(move || sender.send(std::thread::current().id()).unwrap())
+            })
+            .collect();
+        executor.execute_batch(&mut batch);
+        drop(sender);
+        let here = std::thread::current().id();
+        assert!(ran.iter().all(|there| there != here), "{name}");
+    }
+}

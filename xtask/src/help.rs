@@ -1,0 +1,74 @@
+//! `cargo xtask help`: the one list of commands. A test compares it with the arms of `main.rs`.
+
+use crate::args::Args;
+use crate::cargo::{Failure, USAGE};
+
+/// Name, arguments, what it does.
+const COMMANDS: &[(&str, &str, &str)] = &[
+    ("bench", "[-- ARGS]", "runs the benchmarks; ARGS go to them"),
+    ("ci", "[--step NAME] [--keep-going]", "everything a change must pass, or one step of it"),
+    ("demo", "[-- ARGS]", "replays a day's log as sessions that time out, in half a minute"),
+    ("docs", "[--open]", "builds the documentation, warnings denied"),
+    ("help", "", "prints this list"),
+    (
+        "loom",
+        "[FILTER] [--preemptions N] [--compile-only]",
+        "checks the hand-overs between threads in every order that N preemptions allow (2)",
+    ),
+    (
+        "test",
+        "[--keep-going] [-- ARGS]",
+        "all features, no default features, doctests, release; ARGS go to the test programs",
+    ),
+    ("tidy", "", "checks the rules of the architecture on the source text"),
+];
+
+pub(crate) fn command(args: Args) -> Result<(), Failure> {
+    args.done()?;
+    print!("{}", text());
+    Ok(())
+}
+
+/// The failure for a first word that is no command.
+pub(crate) fn unknown(word: &str) -> Failure {
+    let what = if word.is_empty() {
+        format!("no command given\n\n{}", text())
+    } else {
+        format!("no command `{word}`\n\n{}", text())
+    };
+    Failure { code: USAGE, what }
+}
+
+fn text() -> String {
+    let mut text = String::from("cargo xtask COMMAND\n\n");
+    for (name, arguments, what) in COMMANDS {
+        text += &format!("  {}\n      {what}\n", format!("{name} {arguments}").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMANDS, unknown};
+
+    /// The first pattern of every arm in `source` that matches on a string.
+    fn arms(source: &str) -> Vec<&str> {
+        let arms = source.lines().map(str::trim).filter(|line| line.contains("=>"));
+        arms.filter_map(|line| line.strip_prefix('"')?.split('"').next()).collect()
+    }
+
+    #[test]
+    fn every_command_is_listed_and_every_listed_one_exists() {
+        let mut arms = arms(include_str!("main.rs"));
+        arms.sort_unstable();
+        let listed: Vec<&str> = COMMANDS.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(listed, arms);
+    }
+
+    #[test]
+    fn an_unknown_command_is_named_and_the_list_is_shown() {
+        let failure = unknown("tset");
+        assert_eq!(failure.code, 2);
+        assert!(failure.what.contains("`tset`") && failure.what.contains("  test "));
+    }
+}
