@@ -1,0 +1,166 @@
+use super::super::tests::{Check, Tracked};
+use super::*;
+
+impl Check for Ring<u32, Tracked> {
+    fn check(&self) {
+        let mut len = self.overdue.len();
+        for (slot, bucket) in self.pages.check().0 {
+            bucket.check();
+            assert!(slot <= self.mask || bucket.is_empty());
+            for (position, (deadline, value)) in bucket.entries().iter().enumerate() {
+                assert_eq!(*deadline as u32 & self.mask, slot);
+                assert_eq!(self.places.spot(*value), Spot::new(slot, position as u32));
+            }
+            len += bucket.len();
+        }
+        self.overdue.check();
+        for (position, (deadline, value)) in self.overdue.entries().iter().enumerate() {
+            assert!(*deadline <= self.now);
+            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position as u32));
+        }
+        assert_eq!(self.len, len);
+        assert_eq!(self.places.len(), len);
+    }
+
+    fn room(&self) -> (usize, usize) {
+        let (buckets, pages) = self.pages.check();
+        let room: usize = buckets.iter().map(|(_, bucket)| bucket.capacity()).sum();
+        (room + self.overdue.capacity(), pages)
+    }
+}
+
+fn ring(slots: usize) -> Ring<u32, Tracked> {
+    Ring::new(slots, Tracked::default())
+}
+
+fn advance(wheel: &mut Ring<u32, Tracked>, now: u64) -> Vec<u32> {
+    let mut due = Vec::new();
+    wheel.advance(now, |value| due.push(value));
+    wheel.check();
+    due
+}
+
+#[test]
+fn the_number_of_slots_is_brought_into_range_and_rounded_up() {
+    for (asked, given) in
+        [(0, 1), (1, 1), (2, 2), (3, 4), (500, 512), (512, 512), ((1 << 30) - 1, 1 << 30), (usize::MAX, 1 << 30)]
+    {
+        assert_eq!(ring(asked).ticks_per_wheel(), given);
+    }
+}
+
+// B17: rounds in one slot come in any order.
+#[test]
+fn rounds_that_share_a_slot_expire_in_their_own_round() {
+    for order in [[0u32, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]] {
+        let mut wheel = ring(8);
+        for round in order {
+            wheel.insert(5 + 8 * u64::from(round), round);
+        }
+        assert_eq!(wheel.pages.check().0.iter().filter(|(_, bucket)| !bucket.is_empty()).count(), 1);
+        for round in 0..5 {
+            assert_eq!(wheel.next_expiry(), Some(5 + 8 * u64::from(round)));
+            assert!(advance(&mut wheel, 4 + 8 * u64::from(round)).is_empty());
+            assert_eq!(advance(&mut wheel, 5 + 8 * u64::from(round)), [round]);
+        }
+    }
+}
+
+#[test]
+fn a_value_is_not_moved_while_it_waits() {
+    let mut wheel = ring(8);
+    wheel.insert(8_005, 1);
+    let spot = wheel.places.spot(1);
+    for now in 0..8_005 {
+        assert!(advance(&mut wheel, now).is_empty());
+        assert_eq!(wheel.places.spot(1), spot);
+    }
+    assert_eq!(advance(&mut wheel, 8_005), [1]);
+    assert_eq!(wheel.cascaded(), 0);
+}
+
+#[test]
+fn a_wheel_of_2_to_the_30_slots_holds_pages_for_its_values_only() {
+    let mut wheel = ring(1 << 30);
+    for value in 0..100 {
+        wheel.insert(1 + u64::from(value) * 10_000_019, value);
+    }
+    wheel.check();
+    assert!(wheel.room().1 <= 100 * 5);
+    let mut due = Vec::new();
+    while let Some(next) = wheel.next_expiry() {
+        due.extend(advance(&mut wheel, next));
+    }
+    assert_eq!(due, (0..100).collect::<Vec<u32>>());
+    assert!(wheel.room().1 <= 16, "a few spare pages");
+}
+
+#[test]
+fn a_wheel_of_512_slots_is_compact() {
+    let mut wheel = ring(512);
+    for value in 0..10_000 {
+        wheel.insert(1 + u64::from(value), value);
+    }
+    assert_eq!(wheel.room().1, 9, "eight pages of buckets and their root");
+}
+
+// B07: an empty page reads like one whose values are all at the last tick.
+#[test]
+fn the_last_tick_is_found_among_empty_slots() {
+    for slots in [1, 64, 512, 1 << 15] {
+        let mut wheel = ring(slots);
+        wheel.insert(u64::MAX, 1);
+        wheel.insert(u64::MAX - 1, 2);
+        wheel.check();
+        assert_eq!(wheel.next_expiry(), Some(u64::MAX - 1));
+        assert_eq!(advance(&mut wheel, u64::MAX - 1), [2]);
+        assert_eq!(wheel.next_expiry(), Some(u64::MAX));
+        assert_eq!(advance(&mut wheel, u64::MAX), [1]);
+        assert_eq!(wheel.next_expiry(), None);
+    }
+}
+
+#[test]
+fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
+    let mut wheel = ring(1);
+    for value in 0..20 {
+        wheel.insert(100 + u64::from(value), value);
+    }
+    let first = wheel.places.spot(0);
+    assert_eq!(wheel.remove(first), Some(0));
+    wheel.places.forget(0);
+    assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
+    assert!(advance(&mut wheel, 100).is_empty());
+    assert_eq!(wheel.next_expiry(), Some(101));
+}
+
+#[test]
+fn values_that_are_hopped_to_come_in_order_and_those_of_one_tick_as_they_came() {
+    let mut wheel = ring(2048);
+    let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (1 + u64::from(v) * 7_919 % 1_700, v)).collect();
+    for (deadline, value) in &expected {
+        wheel.insert(*deadline, *value);
+    }
+    expected.sort_unstable();
+    let mut due = Vec::new();
+    while let Some(next) = wheel.next_expiry() {
+        due.extend(advance(&mut wheel, next).into_iter().map(|value| (next, value)));
+    }
+    assert_eq!(due, expected);
+}
+
+#[test]
+fn a_drain_takes_everything_and_the_clock_stays() {
+    let mut wheel = ring(512);
+    advance(&mut wheel, 1000);
+    for value in 0..100 {
+        wheel.insert(990 + (1 << (value % 64)), value);
+    }
+    let mut taken = Vec::new();
+    wheel.drain(|value| taken.push(value));
+    taken.sort_unstable();
+    assert_eq!(taken, (0..100).collect::<Vec<u32>>());
+    assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));
+    wheel.insert(1001, 5);
+    assert_eq!(advance(&mut wheel, 1001), [5]);
+}

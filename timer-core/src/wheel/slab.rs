@@ -1,0 +1,240 @@
+//! The table behind the keys: where the value of each key is.
+//!
+//! A key names a slot of the table and the slot's generation. The generation goes up by one each time a value leaves,
+//! so an old key meets another generation and finds nothing. A slot whose generations are used up is retired: none is
+//! ever used twice, which holds for as long as the table lives.
+//!
+//! The memory of a large table is given back when the last value leaves. What must outlive that is how far the
+//! generations have come: one number for [`CHUNK`] slots is kept, the highest of theirs.
+
+use super::spot::{Places, Spot};
+
+/// Slots that share one floor. A table of no more than these is kept when it becomes empty.
+const CHUNK: usize = 256;
+
+/// The generation of a slot that is out of use for good. No key bears it.
+const RETIRED: u32 = u32::MAX;
+
+/// The bucket number in a vacant slot's spot; its position is the next vacant slot. Same as [`Spot::NONE`]'s.
+const VACANT: u32 = u32::MAX;
+
+/// The end of the chain of vacant slots.
+const END: u32 = u32::MAX;
+
+/// Names a value in a wheel: returned by [`insert`](super::TimingWheel::insert), spent by
+/// [`remove`](super::TimingWheel::remove).
+///
+/// A key is good for the wheel that gave it. Once its value is gone, expired or removed, the key finds nothing, ever,
+/// however many values come and go; it may be copied, compared and kept for as long as one likes. To another wheel a
+/// key means nothing in particular: it may or may not name a value there.
+///
+/// ```
+/// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
+///
+/// let mut wheel = HierarchicalWheel::new();
+/// let key = wheel.insert(10, "first");
+/// assert_eq!(wheel.remove(key), Some("first"));
+///
+/// let other = wheel.insert(10, "second");
+/// assert_ne!(key, other);
+/// assert_eq!(wheel.remove(key), None);
+/// assert_eq!(wheel.remove(other), Some("second"));
+/// ```
+#[doc(alias = "Timeout")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    index: u32,
+    generation: u32,
+}
+
+impl Key {
+    /// The slot of the value.
+    #[inline]
+    pub(super) fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// What a keyed wheel stores: the value, and the slot that tracks it.
+pub(super) struct Item<T> {
+    pub(super) index: u32,
+    pub(super) value: T,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    generation: u32,
+    spot: Spot,
+}
+
+/// Slots by index.
+pub(super) struct Slab {
+    slots: Vec<Slot>,
+    /// The first vacant slot, or [`END`].
+    vacant: u32,
+    /// Where the generations of each chunk of slots begin when the table is built anew.
+    floors: Vec<u32>,
+}
+
+impl Slab {
+    pub(super) const fn new() -> Self {
+        Slab { slots: Vec::new(), vacant: END, floors: Vec::new() }
+    }
+
+    /// A slot for a value that comes in. The wheel's report tells where.
+    #[inline]
+    pub(super) fn reserve(&mut self) -> Key {
+        let index = match self.vacant {
+            END => self.grow(),
+            index => {
+                self.vacant = self.slots[index as usize].spot.position();
+                index
+            }
+        };
+        Key { index, generation: self.slots[index as usize].generation }
+    }
+
+    /// The place of the value that `key` names.
+    #[inline]
+    pub(super) fn find(&self, key: Key) -> Option<Spot> {
+        let slot = self.slots.get(key.index as usize)?;
+        (slot.generation == key.generation && slot.spot.bucket() != VACANT).then_some(slot.spot)
+    }
+
+    /// The value of this slot is gone: its keys find nothing from now on.
+    #[inline]
+    pub(super) fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.generation += 1;
+        slot.spot = Spot::NONE;
+        if slot.generation != RETIRED {
+            slot.spot = Spot::new(VACANT, self.vacant);
+            self.vacant = index;
+        }
+    }
+
+    /// No value is left: gives back the memory of a large table.
+    pub(super) fn reset(&mut self) {
+        if self.slots.len() <= CHUNK {
+            return;
+        }
+        for (at, chunk) in self.slots.chunks(CHUNK).enumerate() {
+            let floor = chunk.iter().fold(0, |max, slot| max.max(slot.generation));
+            match self.floors.get_mut(at) {
+                Some(former) => *former = floor,
+                None => self.floors.push(floor),
+            }
+        }
+        self.slots = Vec::new();
+        self.vacant = END;
+    }
+
+    fn grow(&mut self) -> u32 {
+        loop {
+            let index = self.slots.len();
+            assert!(index < END as usize, "a wheel holds fewer than 2^32 - 1 values");
+            let generation = self.floors.get(index / CHUNK).copied().unwrap_or(0);
+            self.slots.push(Slot { generation, spot: Spot::NONE });
+            if generation != RETIRED {
+                return index as u32;
+            }
+        }
+    }
+}
+
+impl<T> Places<Item<T>> for Slab {
+    fn put(&mut self, item: &Item<T>, spot: Spot) {
+        self.slots[item.index as usize].spot = spot;
+    }
+
+    fn gone(&mut self, item: &Item<T>) {
+        self.release(item.index);
+    }
+}
+
+#[cfg(test)]
+impl Slab {
+    pub(super) fn room(&self) -> usize {
+        self.slots.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(slab: &mut Slab, key: Key, position: u32) {
+        slab.put(&Item { index: key.index, value: () }, Spot::new(1, position));
+    }
+
+    fn put_new(slab: &mut Slab) -> Key {
+        let key = slab.reserve();
+        put(slab, key, key.index);
+        key
+    }
+
+    // B70: generations are used up, not wrapped round.
+    #[test]
+    fn a_slot_whose_generations_are_used_up_is_retired() {
+        let mut slab = Slab::new();
+        let first = put_new(&mut slab);
+        slab.slots[0].generation = RETIRED - 1;
+        let last = Key { index: 0, generation: RETIRED - 1 };
+        assert!(slab.find(last).is_some());
+        slab.release(0);
+
+        for stale in [first, last, Key { index: 0, generation: RETIRED }] {
+            assert_eq!(slab.find(stale), None);
+        }
+        for index in 1..5 {
+            assert_eq!(put_new(&mut slab).index, index, "the slot is not used again");
+        }
+        assert_eq!(slab.vacant, END);
+    }
+
+    #[test]
+    fn generations_go_on_after_the_table_was_given_back() {
+        let mut slab = Slab::new();
+        let mut old = Vec::new();
+        for _ in 0..5 {
+            let keys: Vec<Key> = (0..3 * CHUNK).map(|_| put_new(&mut slab)).collect();
+            for key in &keys {
+                assert!(slab.find(*key).is_some());
+                slab.release(key.index);
+            }
+            old.extend(keys);
+            slab.reset();
+            assert_eq!(slab.slots.capacity(), 0);
+            assert!(old.iter().all(|key| slab.find(*key).is_none()));
+        }
+        let unique: std::collections::HashSet<&Key> = old.iter().collect();
+        assert_eq!(unique.len(), old.len(), "no key came twice");
+    }
+
+    #[test]
+    fn a_chunk_whose_generations_are_used_up_is_passed_over() {
+        let mut slab = Slab::new();
+        for _ in 0..=CHUNK {
+            put_new(&mut slab);
+        }
+        slab.slots[7].generation = RETIRED - 1;
+        for index in 0..=CHUNK as u32 {
+            slab.release(index);
+        }
+        slab.reset();
+        let key = put_new(&mut slab);
+        assert_eq!(key, Key { index: CHUNK as u32, generation: 1 });
+        slab.release(key.index);
+        assert_eq!(put_new(&mut slab), Key { index: CHUNK as u32, generation: 2 });
+    }
+
+    // A key of another wheel may name a vacant slot, even with the generation that comes next.
+    #[test]
+    fn a_foreign_key_finds_no_vacant_slot() {
+        let mut slab = Slab::new();
+        let a = put_new(&mut slab);
+        slab.release(a.index);
+        assert_eq!(slab.find(Key { index: 0, generation: 1 }), None);
+        assert_eq!(slab.find(Key { index: 9, generation: 0 }), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Keys and the values they name, for both wheels: growth, reuse, memory given back, drop.
+
+use std::rc::Rc;
+use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
+
+// B70: a stale id, or a reused slot, removed another value.
+fn reuse_one_slot(mut wheel: impl TimingWheel<u64>) {
+    let mut keys = Vec::with_capacity(1_000_000);
+    for value in 0..1_000_000u64 {
+        let key = wheel.insert(value + 10, value);
+        if value % 2 == 0 {
+            assert_eq!(wheel.remove(key), Some(value));
+        } else {
+            let mut due = Vec::new();
+            wheel.advance(value + 10, |value| due.push(value));
+            assert_eq!(due, [value]);
+        }
+        keys.push(key);
+    }
+    let last = wheel.insert(u64::MAX, 7);
+    for key in keys {
+        assert_ne!(key, last);
+        assert_eq!(wheel.remove(key), None);
+    }
+    assert_eq!(wheel.remove(last), Some(7));
+}
+
+#[test]
+fn a_million_uses_of_one_slot_leave_a_million_keys_that_find_nothing() {
+    reuse_one_slot(HierarchicalWheel::new());
+    reuse_one_slot(HashedWheel::new(512));
+}
+
+// B71: ids were wrong after growth; here also after the memory was given back.
+fn grow_and_empty(mut wheel: impl TimingWheel<u64>) {
+    let mut old: Vec<Key> = Vec::new();
+    for size in [1, 2, 3, 7, 64, 255, 256, 257, 1000, 5000, 3, 300] {
+        let keys: Vec<Key> = (0..size).map(|value| wheel.insert(1 + value * 37 % 10_007, value)).collect();
+        let (later, first): (Vec<u64>, Vec<u64>) = (0..size).partition(|value| value % 3 == 1);
+        for value in first.into_iter().chain(later) {
+            assert_eq!(wheel.remove(keys[value as usize]), Some(value));
+        }
+        assert!(wheel.is_empty());
+        old.extend(keys);
+        assert!(old.iter().all(|key| wheel.remove(*key).is_none()));
+    }
+}
+
+#[test]
+fn every_key_finds_its_own_value_at_every_size() {
+    grow_and_empty(HierarchicalWheel::new());
+    grow_and_empty(HashedWheel::new(1));
+    grow_and_empty(HashedWheel::new(512));
+}
+
+// B71 again, while the wheel moves its values about.
+fn remove_what_was_carried_down(mut wheel: impl TimingWheel<u64>) {
+    let deadline = |value: u64| 100 + value * value * 31 % 100_000;
+    let keys: Vec<Key> = (0..3000).map(|value| wheel.insert(deadline(value), value)).collect();
+    for (value, key) in (0..3000u64).zip(keys) {
+        let mut due = Vec::new();
+        wheel.advance(value * 20, |value| due.push(value));
+        assert!(due.iter().all(|due| deadline(*due) <= value * 20));
+        let expected = (deadline(value) > value * 20).then_some(value);
+        assert_eq!(wheel.remove(key), expected);
+    }
+}
+
+#[test]
+fn a_key_finds_its_value_wherever_a_cascade_has_carried_it() {
+    remove_what_was_carried_down(HierarchicalWheel::new());
+    remove_what_was_carried_down(HashedWheel::new(64));
+}
+
+fn drop_values(mut wheel: impl TimingWheel<Rc<()>>) {
+    let value = Rc::new(());
+    for deadline in [0, 1, 70, 5000, u64::MAX] {
+        wheel.insert(deadline, Rc::clone(&value));
+    }
+    assert_eq!(Rc::strong_count(&value), 6);
+    wheel.advance(70, drop);
+    assert_eq!(Rc::strong_count(&value), 3);
+    drop(wheel);
+    assert_eq!(Rc::strong_count(&value), 1);
+}
+
+#[test]
+fn values_in_a_wheel_that_is_dropped_are_dropped_once() {
+    drop_values(HierarchicalWheel::new());
+    drop_values(HashedWheel::new(64));
+}
+
+#[test]
+fn a_wheel_may_be_sent_to_another_thread_with_its_values() {
+    fn send<T: Send>(_: T) {}
+    send(HierarchicalWheel::<String>::new());
+    send(HashedWheel::<String>::new(8));
+}
