@@ -1,1 +1,15 @@
-//! Programs that use the timer.
+//! Small real programs, each one use of the timer.
+//!
+//! | program | shows |
+//! |---|---|
+//! | `quickstart` | schedule, move and cancel a timeout |
+//! | `rpc_deadline` | a deadline for each request, cancelled by its reply |
+//! | `event_loop` | the timer driven by a loop of one's own, without a thread |
+//! | `sessions` | a web log replayed as connections with an idle timeout |
+//!
+//! The programs are in `src/bin`. What is here is what `sessions` is made of, so that it can be
+//! tested part by part. It is not a library for others: nothing in it is promised to stay.
+
+#![forbid(unsafe_code)]
+
+pub mod sessions;

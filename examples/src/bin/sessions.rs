@@ -1,0 +1,9 @@
+//! Replays a web log through the timer as connections with an idle timeout; `sessions --help` says
+//! how.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    examples::sessions::main(std::env::args_os().skip(1))
+}

@@ -1,0 +1,258 @@
+//! The command line of `sessions`.
+//!
+//! Promises: a command line is understood whole or not at all, and a refusal says what was given
+//! and what is allowed. Touches nothing: no file is looked at here, no timer built.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+Replays a web log through the timer: every request re-arms its host's idle timeout, or opens a session if the
+host has none; a timeout that runs closes the session.
+
+Usage: sessions [FILE] [OPTIONS]
+
+  FILE                  CSV with the header time,host,status,bytes, in the order of time (Unix seconds)
+                        [default: the log of 1 August 1995 in examples/data]
+
+Options:
+  --idle SECONDS        a host that is silent this long ends its session, 1..=31536000 [default: 1800]
+  --wheel KIND          hashed | hierarchical [default: hierarchical]
+  --executor KIND       where timeouts run: immediate | rayon | threadpool [default: immediate]
+  --tick MICROS         tick of the timer in microseconds, 1..=60000000 [default: 1000]
+  --speed N             on the real clock, N times as fast as it happened, 1..=1000000
+                        [default: 1600, about half a minute for the default log]
+  --virtual             on virtual time instead: without lag, and as fast as it goes
+  -h, --help            print this
+
+The result is the same for every speed, wheel, tick and executor. The last line is `sessions: N`.
+";
+
+const IDLE: RangeInclusive<u64> = 1..=31_536_000;
+const TICK_MICROS: RangeInclusive<u64> = 1..=60_000_000;
+const SPEED: RangeInclusive<u64> = 1..=1_000_000;
+const OPTIONS: &str = "--idle, --wheel, --executor, --tick, --speed, --virtual, --help";
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Print [`USAGE`].
+    Help,
+    /// Replay a log.
+    Replay(Options),
+}
+
+/// How to replay which log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The log; `None` is the one that comes with the program.
+    pub file: Option<PathBuf>,
+    /// Silence in seconds that ends a session.
+    pub idle: u64,
+    /// The timer's wheel.
+    pub wheel: Wheel,
+    /// Where the timeouts run.
+    pub executor: Executor,
+    /// The timer's tick.
+    pub tick: Duration,
+    /// What moves the timer's time.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            file: None,
+            idle: 1800,
+            wheel: Wheel::Hierarchical,
+            executor: Executor::Immediate,
+            tick: Duration::from_millis(1),
+            clock: Clock::Real { speed: 1600 },
+        }
+    }
+}
+
+/// `--wheel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wheel {
+    /// One ring of buckets, with rounds.
+    Hashed,
+    /// Levels of ever coarser buckets.
+    Hierarchical,
+}
+
+/// `--executor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// On the timer's own thread.
+    Immediate,
+    /// On rayon's global pool.
+    Rayon,
+    /// On a pool of the `threadpool` crate, one thread per core.
+    ThreadPool,
+}
+
+/// `--speed` or `--virtual`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Time is moved by the replay, and stands still otherwise.
+    Virtual,
+    /// The real clock, on which the log runs `speed` times as fast as it happened.
+    Real {
+        /// Seconds of the log per second, 1..=1,000,000.
+        speed: u32,
+    },
+}
+
+impl fmt::Display for Wheel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hashed => "hashed",
+            Self::Hierarchical => "hierarchical",
+        })
+    }
+}
+
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Immediate => "immediate",
+            Self::Rayon => "rayon",
+            Self::ThreadPool => "threadpool",
+        })
+    }
+}
+
+/// Why a command line is refused. Prints what was given and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgsError(String);
+
+impl fmt::Display for ArgsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ArgsError {}
+
+/// Reads the arguments that follow the program's name. An option may be written `--idle 60` or
+/// `--idle=60`, once; what follows a lone `--` is the file.
+///
+/// ```
+/// use examples::sessions::args::{Clock, Command, parse};
+///
+/// let Ok(Command::Replay(options)) = parse(["--idle", "60", "--virtual"]) else { unreachable!() };
+/// assert_eq!((options.idle, options.clock), (60, Clock::Virtual));
+/// assert_eq!(
+///     parse(["--idle", "0"]).unwrap_err().to_string(),
+///     "--idle: '0' given; allowed: a whole number in 1..=31536000",
+/// );
+/// ```
+///
+/// # Errors
+///
+/// An unknown option, a value that is missing, wrong or given twice, a second file, `--speed`
+/// together with `--virtual`.
+pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Command, ArgsError> {
+    let mut args = args.into_iter().map(Into::into);
+    let mut options = Options::default();
+    let mut seen: Vec<String> = Vec::new();
+    let mut only_files = false;
+    while let Some(arg) = args.next() {
+        let text = arg.to_string_lossy().into_owned();
+        if only_files || !text.starts_with('-') || text == "-" {
+            set_file(&mut options, arg)?;
+            continue;
+        }
+        let (name, mut inline) = match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (text, None),
+        };
+        if seen.contains(&name) {
+            return Err(ArgsError(format!("{name} given twice; allowed: once")));
+        }
+        let mut value = || match inline.take() {
+            Some(value) => Some(value),
+            None => args.next().map(|value| value.to_string_lossy().into_owned()),
+        };
+        match name.as_str() {
+            "--idle" => options.idle = number(&name, value(), IDLE)?,
+            "--tick" => options.tick = Duration::from_micros(number(&name, value(), TICK_MICROS)?),
+            "--speed" => {
+                let speed = number(&name, value(), SPEED)?;
+                options.clock = Clock::Real { speed: u32::try_from(speed).unwrap_or(u32::MAX) };
+            }
+            "--wheel" => options.wheel = choice(&name, value(), &[Wheel::Hashed, Wheel::Hierarchical])?,
+            "--executor" => {
+                let all = [Executor::Immediate, Executor::Rayon, Executor::ThreadPool];
+                options.executor = choice(&name, value(), &all)?;
+            }
+            "--" | "--virtual" | "--help" | "-h" => {
+                if let Some(value) = inline {
+                    return Err(ArgsError(format!("{name} takes no value, but '{value}' was given")));
+                }
+                match name.as_str() {
+                    "--" => only_files = true,
+                    "--virtual" => options.clock = Clock::Virtual,
+                    _ => return Ok(Command::Help),
+                }
+            }
+            _ => {
+                return Err(ArgsError(format!("unknown option '{name}'; allowed: {OPTIONS}")));
+            }
+        }
+        seen.push(name);
+    }
+    if seen.iter().any(|name| name == "--virtual") && seen.iter().any(|name| name == "--speed") {
+        return Err(ArgsError("--speed and --virtual both given; allowed: one of them".to_owned()));
+    }
+    Ok(Command::Replay(options))
+}
+
+fn set_file(options: &mut Options, file: OsString) -> Result<(), ArgsError> {
+    if file.is_empty() {
+        return Err(ArgsError("FILE: '' given; allowed: the path of a log".to_owned()));
+    }
+    if let Some(first) = &options.file {
+        let (first, second) = (first.display(), PathBuf::from(file));
+        return Err(ArgsError(format!("FILE: '{first}' and '{}' given; allowed: one", second.display())));
+    }
+    options.file = Some(PathBuf::from(file));
+    Ok(())
+}
+
+fn number(name: &str, given: Option<String>, allowed: RangeInclusive<u64>) -> Result<u64, ArgsError> {
+    // `parse` alone would take a leading plus sign, too.
+    let value = given.as_deref().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    match value.and_then(|text| text.parse().ok()) {
+        Some(value) if allowed.contains(&value) => Ok(value),
+        _ => {
+            let allowed = format!("a whole number in {}..={}", allowed.start(), allowed.end());
+            Err(refused(name, given, &allowed))
+        }
+    }
+}
+
+fn choice<T: Copy + fmt::Display>(name: &str, given: Option<String>, all: &[T]) -> Result<T, ArgsError> {
+    match all.iter().find(|kind| given.as_deref() == Some(kind.to_string().as_str())) {
+        Some(kind) => Ok(*kind),
+        None => {
+            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+            Err(refused(name, given, &names.join(", ")))
+        }
+    }
+}
+
+fn refused(name: &str, given: Option<String>, allowed: &str) -> ArgsError {
+    ArgsError(match given {
+        Some(given) => format!("{name}: '{given}' given; allowed: {allowed}"),
+        None => format!("{name} needs a value; allowed: {allowed}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

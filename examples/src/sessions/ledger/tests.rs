@@ -1,0 +1,105 @@
+use super::*;
+
+const IDLE: u64 = 10;
+
+fn opened(ledger: &Ledger, host: usize) -> Arming {
+    match ledger.request(host) {
+        Answer::Opened(arming) => arming,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_closed(ledger: &Ledger, host: usize) -> bool {
+    ledger.wait_closed(host, Instant::now())
+}
+
+#[test]
+fn a_timeout_closes_its_session_at_the_very_second_of_its_deadline() {
+    let ledger = Ledger::new(1, IDLE);
+    let arming = opened(&ledger, 0);
+    assert_eq!(ledger.enter(10), []);
+    ledger.ran(arming);
+    assert!(is_closed(&ledger, 0));
+    assert_eq!(ledger.take_sessions(), [Session { first: 0, host: 0, last: 0, requests: 1 }]);
+}
+
+#[test]
+fn a_request_at_the_deadline_finds_the_session_overdue_until_its_timeout_ran() {
+    let ledger = Ledger::new(1, IDLE);
+    let arming = opened(&ledger, 0);
+    ledger.enter(10);
+    assert_eq!(ledger.request(0), Answer::Overdue);
+    assert_eq!(ledger.request(0), Answer::Overdue);
+    ledger.ran(arming);
+    assert!(matches!(ledger.request(0), Answer::Opened(_)));
+}
+
+#[test]
+fn a_timeout_that_overtakes_the_replay_closes_nothing_and_is_armed_again_at_its_second() {
+    let ledger = Ledger::new(1, IDLE);
+    let early = opened(&ledger, 0);
+    ledger.enter(9);
+    ledger.ran(early);
+    assert!(!is_closed(&ledger, 0));
+    let again = ledger.enter(10);
+    assert_eq!(again.len(), 1);
+    assert_eq!(ledger.enter(11), [], "armed once");
+    ledger.ran(early);
+    assert!(!is_closed(&ledger, 0), "the old arming does nothing any more");
+    ledger.ran(again[0]);
+    assert!(is_closed(&ledger, 0));
+}
+
+#[test]
+fn a_request_after_an_overtaking_timeout_keeps_its_session() {
+    let ledger = Ledger::new(1, IDLE);
+    let early = opened(&ledger, 0);
+    ledger.enter(9);
+    ledger.ran(early);
+    assert_eq!(ledger.request(0), Answer::Extended);
+    let again = ledger.rearm(0);
+    assert_eq!(ledger.enter(18), [], "the deadline has moved to 19");
+    assert_eq!(ledger.enter(19), [], "the new arming is under way");
+    ledger.ran(again);
+    assert_eq!(ledger.take_sessions(), [Session { first: 0, host: 0, last: 9, requests: 2 }]);
+}
+
+#[test]
+fn a_timeout_that_overtakes_in_the_middle_of_an_extension_is_not_lost() {
+    // The request has moved the deadline, the timeout runs, and only then is its reset refused.
+    let ledger = Ledger::new(1, IDLE);
+    let arming = opened(&ledger, 0);
+    ledger.enter(9);
+    assert_eq!(ledger.request(0), Answer::Extended);
+    ledger.ran(arming);
+    let again = ledger.rearm(0);
+    assert_eq!(ledger.enter(19), []);
+    ledger.ran(again);
+    assert!(is_closed(&ledger, 0));
+}
+
+#[test]
+fn an_arming_of_an_earlier_session_never_closes_a_later_one() {
+    let ledger = Ledger::new(1, IDLE);
+    let first = opened(&ledger, 0);
+    ledger.enter(10);
+    ledger.ran(first);
+    opened(&ledger, 0);
+    ledger.enter(40);
+    ledger.ran(first);
+    assert!(!is_closed(&ledger, 0));
+}
+
+#[test]
+fn waiting_ends_when_the_last_session_is_closed_by_another_thread() {
+    let ledger = Ledger::new(2, IDLE);
+    let armings = [opened(&ledger, 0), opened(&ledger, 1)];
+    ledger.enter(IDLE);
+    let never = Instant::now() + std::time::Duration::from_secs(3600);
+    std::thread::scope(|scope| {
+        scope.spawn(|| armings.map(|arming| ledger.ran(arming)));
+        assert!(ledger.wait_closed(1, never));
+        assert!(ledger.wait_all_closed(never, || {}));
+    });
+    assert_eq!(ledger.take_sessions().len(), 2);
+}

@@ -1,0 +1,179 @@
+//! The web log: who asked, and when.
+//!
+//! Promises: a log is read whole or not at all; what is wrong is named by its line, with what was
+//! given and what is allowed. A [`Log`] holds at least one request, in the order of time. Reads
+//! text only; files are opened elsewhere.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// The first line of every log.
+pub const HEADER: &str = "time,host,status,bytes";
+
+const TIME: RangeInclusive<u64> = 0..=4_294_967_295;
+const STATUS: RangeInclusive<u64> = 100..=599;
+const BYTES: RangeInclusive<u64> = 0..=1_000_000_000_000;
+
+/// A request: its host and its second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Seconds since the log's first request.
+    pub second: u64,
+    /// Index into [`Log::hosts`].
+    pub host: usize,
+}
+
+/// A log, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// In the order of time; never empty, and the first is at second 0.
+    pub requests: Vec<Request>,
+    /// The hosts in the order of their first request.
+    pub hosts: Vec<String>,
+    /// The sum of all replies.
+    pub bytes: u64,
+}
+
+impl Log {
+    /// Reads a log: the line [`HEADER`], then one line for each request. Lines end in LF or CR LF.
+    ///
+    /// ```
+    /// use examples::sessions::log::Log;
+    ///
+    /// let log = Log::parse(b"time,host,status,bytes\n50,a.org,200,1000\n57,b.org,404,0\n").unwrap();
+    /// assert_eq!(log.hosts, ["a.org", "b.org"]);
+    /// assert_eq!(log.span(), 7);
+    ///
+    /// let error = Log::parse(b"time,host,status,bytes\n50,a.org,OK,1000\n").unwrap_err();
+    /// assert_eq!(error.to_string(), "line 2: status 'OK' given; allowed: a whole number in 100..=599");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first line that is not as it should be, a time that goes backwards, no request at all.
+    pub fn parse(text: &[u8]) -> Result<Self, LogError> {
+        let mut lines = text.split_inclusive(|byte| *byte == b'\n').zip(1..);
+        match lines.next() {
+            None => {
+                return Err(LogError::new(1, format!("the file is empty; the first line must be '{HEADER}'")));
+            }
+            Some((line, number)) => {
+                let line = decode(line, number)?;
+                if line != HEADER {
+                    let given = shown(line);
+                    return Err(LogError::new(number, format!("'{given}' given; the first line must be '{HEADER}'")));
+                }
+            }
+        }
+        let mut log = Self { requests: Vec::new(), hosts: Vec::new(), bytes: 0 };
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut first = 0;
+        let mut before = 0;
+        for (line, number) in lines {
+            let row = Row::parse(decode(line, number)?).map_err(|reason| LogError::new(number, reason))?;
+            if log.requests.is_empty() {
+                first = row.time;
+            } else if row.time < before {
+                let reason =
+                    format!("time {} goes backwards; allowed: {before}, as in the line before, or later", row.time);
+                return Err(LogError::new(number, reason));
+            }
+            before = row.time;
+            let host = *known.entry(row.host).or_insert_with(|| {
+                log.hosts.push(row.host.to_owned());
+                log.hosts.len() - 1
+            });
+            log.bytes = log.bytes.saturating_add(row.bytes);
+            log.requests.push(Request { second: row.time - first, host });
+        }
+        if log.requests.is_empty() {
+            return Err(LogError::new(2, "the file ends after its header; at least one request is needed".to_owned()));
+        }
+        Ok(log)
+    }
+
+    /// Seconds from the first request to the last.
+    #[must_use]
+    pub fn span(&self) -> u64 {
+        self.requests.last().map_or(0, |request| request.second)
+    }
+}
+
+/// What is wrong in a log, and in which line (counted from 1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogError {
+    line: u64,
+    reason: String,
+}
+
+impl LogError {
+    fn new(line: u64, reason: String) -> Self {
+        Self { line, reason }
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for LogError {}
+
+struct Row<'a> {
+    time: u64,
+    host: &'a str,
+    bytes: u64,
+}
+
+impl<'a> Row<'a> {
+    fn parse(line: &'a str) -> Result<Self, String> {
+        if line.is_empty() {
+            return Err(format!("empty line; allowed: {HEADER}"));
+        }
+        let columns: Vec<&str> = line.split(',').collect();
+        let [time, host, status, bytes] = columns[..] else {
+            return Err(format!("{} columns given; allowed: the four of {HEADER}", columns.len()));
+        };
+        let time = number("time", time, TIME)?;
+        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"') {
+            return Err(format!("host '{}' given; allowed: a name without blanks and quotes", shown(host)));
+        }
+        number("status", status, STATUS)?;
+        let bytes = number("bytes", bytes, BYTES)?;
+        Ok(Self { time, host, bytes })
+    }
+}
+
+fn decode(line: &[u8], number: u64) -> Result<&str, LogError> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    std::str::from_utf8(line).map_err(|error| {
+        LogError::new(number, format!("byte {} is not UTF-8; allowed: UTF-8 text", error.valid_up_to() + 1))
+    })
+}
+
+fn number(column: &str, given: &str, allowed: RangeInclusive<u64>) -> Result<u64, String> {
+    let digits = !given.is_empty() && given.bytes().all(|b| b.is_ascii_digit());
+    match given.parse() {
+        Ok(value) if digits && allowed.contains(&value) => Ok(value),
+        _ => {
+            let (low, high) = (allowed.start(), allowed.end());
+            Err(format!("{column} '{}' given; allowed: a whole number in {low}..={high}", shown(given)))
+        }
+    }
+}
+
+// What a message repeats of a file that may hold anything: no control characters, and not all of a
+// very long line.
+fn shown(given: &str) -> String {
+    let mut text: String = given.chars().take(60).flat_map(char::escape_debug).collect();
+    if given.chars().nth(60).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

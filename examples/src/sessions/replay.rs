@@ -1,0 +1,280 @@
+//! A log, replayed through a timer.
+//!
+//! Every request opens a session with `new_timeout` or moves its host's timeout with `reset`; a
+//! timeout that runs closes its session. Promises: the sessions are those of the log, whatever the
+//! wheel, tick, executor and speed; the rule that makes it so is in the head of [`super::ledger`].
+//! After the last request the replay waits until the timeouts have closed all that is open, and
+//! nothing is left in the timer. Prints nothing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, WheelKind};
+use timer_executor::{ImmediateExecutor, RayonExecutor, ThreadPoolExecutor};
+
+use super::args::{Clock, Executor, Options, Wheel};
+use super::ledger::{Answer, Arming, Ledger, Session};
+use super::log::Log;
+use super::pace::{Behind, Pace, RealPace, VirtualPace};
+
+// How long a due timeout may take to run until the replay reports it as lost instead of waiting on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+// About a second of the default tick and speed fits in one turn of the ring; virtual seconds take
+// rounds.
+const TICKS_PER_WHEEL: usize = 1024;
+
+/// What a replay found, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// All sessions in the order of their first request.
+    pub sessions: Vec<Session>,
+    /// What was asked of the timer.
+    pub counts: Counts,
+    /// How late the timer handed over its tasks.
+    pub lag: Lag,
+    /// How far the replay was behind the real clock; `None` on virtual time.
+    pub behind: Option<Behind>,
+    /// From the first request until all sessions were closed, in real time.
+    pub took: Duration,
+}
+
+/// What was asked of the timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Sessions opened, each with a new timeout.
+    pub opened: u64,
+    /// Timeouts moved by a request of their host.
+    pub moved: u64,
+    /// Timeouts armed anew because they ran before the replay came to their second.
+    pub rearmed: u64,
+    /// Timeouts that ran.
+    pub ran: u64,
+}
+
+impl Counts {
+    /// Calls of the timer, and runs by it.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.opened + self.moved + self.rearmed + self.ran
+    }
+}
+
+/// From a timeout's deadline until its task was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lag {
+    /// Half of them were handed over within this time.
+    pub p50: Duration,
+    /// 99 of 100 were.
+    pub p99: Duration,
+    /// All were.
+    pub max: Duration,
+}
+
+/// Why a replay failed.
+#[derive(Debug)]
+pub enum ReplayError {
+    /// The timer cannot be built as the options want it.
+    Build(BuildError),
+    /// The timer took no timeout.
+    Rejected(RejectReason),
+    /// A timeout was due and did not run.
+    Lost {
+        /// The host whose session stayed open; `None` after the last request.
+        host: Option<String>,
+    },
+    /// All sessions are closed, yet the timer counts pending timeouts.
+    Pending(usize),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => write!(f, "{error}"),
+            Self::Rejected(reason) => write!(f, "the timer took no timeout: {reason}"),
+            Self::Lost { host: Some(host) } => {
+                write!(f, "the idle timeout of {host} was due and did not run")
+            }
+            Self::Lost { host: None } => write!(f, "idle timeouts were due after the last request and did not run"),
+            Self::Pending(count) => write!(f, "all sessions are closed, but {count} timeouts are pending"),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+/// A timer that runs its tasks where the options want it.
+pub fn timer(options: &Options) -> TimerBuilder {
+    let builder = Timer::builder().name("sessions");
+    match options.executor {
+        Executor::Immediate => builder.executor(ImmediateExecutor),
+        Executor::Rayon => builder.executor(RayonExecutor::global()),
+        Executor::ThreadPool => {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            builder.executor(ThreadPoolExecutor::new(threads))
+        }
+    }
+}
+
+/// Replays `log` on a timer with the options' wheel, tick and clock. `progress` is told the second
+/// of the log now and then.
+///
+/// ```
+/// use examples::sessions::{args::{Clock, Options}, log::Log, replay};
+///
+/// let log = Log::parse(b"time,host,status,bytes\n0,a,200,1\n59,a,200,1\n119,a,200,1\n")?;
+/// let options = Options { idle: 60, clock: Clock::Virtual, ..Options::default() };
+/// let outcome = replay::replay(&log, &options, replay::timer(&options), &mut |_| {})?;
+/// assert_eq!(outcome.sessions.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// The timer cannot be built; or, which would be a fault of the timer, it rejects, loses or keeps a
+/// timeout.
+pub fn replay(
+    log: &Log,
+    options: &Options,
+    timer: TimerBuilder,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Outcome, ReplayError> {
+    let wheel = match options.wheel {
+        Wheel::Hashed => WheelKind::Hashed { ticks_per_wheel: TICKS_PER_WHEEL },
+        Wheel::Hierarchical => WheelKind::Hierarchical,
+    };
+    let timer = timer.wheel(wheel).tick_duration(options.tick);
+    match options.clock {
+        Clock::Real { speed } => {
+            let timer = timer.build().map_err(ReplayError::Build)?;
+            Replay::new(log, options.idle, timer, RealPace::start(speed)).run(progress)
+        }
+        Clock::Virtual => {
+            let (timer, driver) = timer.build_manual().map_err(ReplayError::Build)?;
+            let pace = VirtualPace::new(driver, options.tick);
+            Replay::new(log, options.idle, timer, pace).run(progress)
+        }
+    }
+}
+
+struct Replay<'a, P> {
+    log: &'a Log,
+    idle: u64,
+    timer: Timer,
+    pace: P,
+    ledger: Arc<Ledger>,
+    // The timeout of each host's last arming.
+    timeouts: Vec<Option<Timeout>>,
+    counts: Counts,
+}
+
+impl<'a, P: Pace> Replay<'a, P> {
+    fn new(log: &'a Log, idle: u64, timer: Timer, pace: P) -> Self {
+        let hosts = log.hosts.len();
+        let ledger = Arc::new(Ledger::new(hosts, idle));
+        Self { log, idle, timer, pace, ledger, timeouts: vec![None; hosts], counts: Counts::default() }
+    }
+
+    fn run(mut self, progress: &mut dyn FnMut(u64)) -> Result<Outcome, ReplayError> {
+        let began = Instant::now();
+        let mut entered = None;
+        for request in &self.log.requests {
+            if entered != Some(request.second) {
+                entered = Some(request.second);
+                // In this order: what is due on the way there may close its session.
+                self.enter(request.second)?;
+                self.pace.reach(request.second);
+                progress(request.second);
+            }
+            self.request(request.host, request.second)?;
+        }
+        self.close_all(progress)?;
+        Ok(self.outcome(began.elapsed()))
+    }
+
+    fn enter(&mut self, second: u64) -> Result<(), ReplayError> {
+        for arming in self.ledger.enter(second) {
+            self.counts.rearmed += 1;
+            self.arm(arming, Duration::ZERO)?;
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, host: usize, second: u64) -> Result<(), ReplayError> {
+        let mut answer = self.ledger.request(host);
+        if answer == Answer::Overdue {
+            self.wait_closed(host)?;
+            answer = self.ledger.request(host);
+        }
+        match answer {
+            Answer::Opened(arming) => {
+                self.counts.opened += 1;
+                self.arm(arming, self.pace.until(second + self.idle))
+            }
+            Answer::Extended => self.extend(host, second + self.idle),
+            Answer::Overdue => Err(self.lost(Some(host))),
+        }
+    }
+
+    fn extend(&mut self, host: usize, deadline: u64) -> Result<(), ReplayError> {
+        let delay = self.pace.until(deadline);
+        if self.timeouts[host].as_ref().is_some_and(|timeout| timeout.reset(delay)) {
+            self.counts.moved += 1;
+            return Ok(());
+        }
+        self.counts.rearmed += 1;
+        self.arm(self.ledger.rearm(host), delay)
+    }
+
+    fn arm(&mut self, arming: Arming, delay: Duration) -> Result<(), ReplayError> {
+        let ledger = Arc::clone(&self.ledger);
+        match self.timer.new_timeout(delay, move |_| ledger.ran(arming)) {
+            Ok(timeout) => self.timeouts[arming.host] = Some(timeout),
+            Err(rejected) => return Err(ReplayError::Rejected(rejected.reason)),
+        }
+        Ok(())
+    }
+
+    fn wait_closed(&mut self, host: usize) -> Result<(), ReplayError> {
+        let handed_over = match &self.timeouts[host] {
+            Some(timeout) => self.pace.hand_over(timeout),
+            None => false,
+        };
+        if handed_over && self.ledger.wait_closed(host, Instant::now() + PATIENCE) {
+            return Ok(());
+        }
+        Err(self.lost(Some(host)))
+    }
+
+    fn close_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), ReplayError> {
+        // No request is left to be overtaken: every timeout that runs from here on is right.
+        self.enter(u64::MAX)?;
+        let end = self.log.span() + self.idle;
+        let limit = Instant::now() + self.pace.until(end) + PATIENCE;
+        self.pace.finish(end);
+        if !self.ledger.wait_all_closed(limit, || progress(self.pace.position().min(end))) {
+            return Err(self.lost(None));
+        }
+        match self.timer.pending_timeouts() {
+            0 => Ok(()),
+            left => Err(ReplayError::Pending(left)),
+        }
+    }
+
+    fn lost(&self, host: Option<usize>) -> ReplayError {
+        ReplayError::Lost { host: host.map(|host| self.log.hosts[host].clone()) }
+    }
+
+    fn outcome(self, took: Duration) -> Outcome {
+        let stats = self.timer.stats();
+        let lag = &stats.timeout_lag;
+        Outcome {
+            sessions: self.ledger.take_sessions(),
+            counts: Counts { ran: stats.expired, ..self.counts },
+            lag: Lag { p50: lag.quantile(0.5), p99: lag.quantile(0.99), max: lag.max() },
+            behind: self.pace.behind(),
+            took,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The summary of a replay, for people to read.
+//!
+//! Promises: a text that depends on nothing but the log, the options and the outcome; its last line
+//! is `sessions: N`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::args::{Clock, Options};
+use super::ledger::Session;
+use super::log::Log;
+use super::plot;
+use super::replay::Outcome;
+
+const BAR_WIDTH: usize = 48;
+const MOST_BARS: u64 = 24;
+const DAY: u64 = 86_400;
+
+/// The summary; `name` is what the log is called in it.
+#[must_use]
+pub fn summary(name: &str, log: &Log, options: &Options, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = write_summary(&mut text, name, log, options, outcome);
+    text
+}
+
+fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, outcome: &Outcome) -> std::fmt::Result {
+    let sessions = &outcome.sessions;
+    let (requests, hosts) = (grouped(count(log.requests.len())), grouped(count(log.hosts.len())));
+    writeln!(
+        text,
+        "log       {name}: {requests} requests of {hosts} hosts in {}, {} sent",
+        span(log.span()),
+        size(log.bytes)
+    )?;
+    let clock = match options.clock {
+        Clock::Virtual => "virtual time".to_owned(),
+        Clock::Real { speed } => {
+            let speed = grouped(u64::from(speed));
+            format!("{speed} times as fast as it happened, tick {:?}", options.tick)
+        }
+    };
+    let (wheel, executor, took) = (options.wheel, options.executor, fine(outcome.took));
+    writeln!(text, "replay    {clock}, {wheel} wheel, {executor} executor; took {took}")?;
+    let (total, open) = (grouped(count(sessions.len())), grouped(most_open(sessions, options.idle)));
+    writeln!(
+        text,
+        "sessions  {total}, each ended by {} of silence; at most {open} open at once\n",
+        span(options.idle)
+    )?;
+
+    let lengths = Spread::of(sessions.iter().map(|session| session.last - session.first));
+    let sizes = Spread::of(sessions.iter().map(|session| session.requests));
+    writeln!(text, "{:22}{:>12}{:>12}{:>12}{:>12}", "", "mean", "median", "p90", "max")?;
+    write!(text, "{:22}{:>12}", "first to last request", span(lengths.mean.round() as u64))?;
+    writeln!(text, "{:>12}{:>12}{:>12}", span(lengths.median), span(lengths.p90), span(lengths.max))?;
+    write!(text, "{:22}{:>12.1}", "requests of a session", sizes.mean)?;
+    writeln!(text, "{:>12}{:>12}{:>12}\n", grouped(sizes.median), grouped(sizes.p90), grouped(sizes.max))?;
+
+    let step = plot_step(log.span());
+    writeln!(text, "sessions opened, by the time since the log's first request, in steps of {}", span(step))?;
+    write!(text, "{}", plot::bars(&opened(sessions, log.span(), step), BAR_WIDTH))?;
+    writeln!(text)?;
+    write_timer(text, outcome)?;
+    writeln!(text, "\nsessions: {}", sessions.len())
+}
+
+fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let (counts, lag) = (&outcome.counts, &outcome.lag);
+    let (opened, moved, rearmed, ran) =
+        (grouped(counts.opened), grouped(counts.moved), grouped(counts.rearmed), grouped(counts.ran));
+    let a_second = counts.operations() as f64 / outcome.took.as_secs_f64().max(1e-9);
+    writeln!(
+        text,
+        "timer     {opened} opened, {moved} moved, {rearmed} armed again, {ran} ran: {} operations a second",
+        grouped(a_second as u64)
+    )?;
+    writeln!(
+        text,
+        "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
+        fine(lag.p50),
+        fine(lag.p99),
+        fine(lag.max)
+    )?;
+    match &outcome.behind {
+        None => writeln!(
+            text,
+            "          (virtual time hops from deadline to deadline: it knows no lag but the rounding of a deadline)"
+        ),
+        Some(behind) => {
+            let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
+            writeln!(
+                text,
+                "behind    {late} of {seconds} seconds with requests began a second of the log late or more, the worst {} late",
+                fine(behind.worst)
+            )
+        }
+    }
+}
+
+struct Spread {
+    mean: f64,
+    median: u64,
+    p90: u64,
+    max: u64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = u64>) -> Self {
+        let mut values: Vec<u64> = values.collect();
+        values.sort_unstable();
+        let sum: u128 = values.iter().map(|value| u128::from(*value)).sum();
+        // The smallest value that at least this percentage of all do not exceed.
+        let rank = |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+        Self {
+            mean: sum as f64 / values.len().max(1) as f64,
+            median: rank(50).unwrap_or(0),
+            p90: rank(90).unwrap_or(0),
+            max: rank(100).unwrap_or(0),
+        }
+    }
+}
+
+// A session is open from its first request until `idle` after its last, at which very second
+// another may begin.
+fn most_open(sessions: &[Session], idle: u64) -> u64 {
+    let mut opens: Vec<u64> = sessions.iter().map(|session| session.first).collect();
+    let mut closes: Vec<u64> = sessions.iter().map(|session| session.last + idle).collect();
+    opens.sort_unstable();
+    closes.sort_unstable();
+    let mut closed = 0;
+    let mut most = 0;
+    for (opened, second) in opens.iter().enumerate() {
+        while closes[closed] <= *second {
+            closed += 1;
+        }
+        most = most.max(opened + 1 - closed);
+    }
+    count(most)
+}
+
+// The finest step that gives no more than MOST_BARS bars.
+fn plot_step(span: u64) -> u64 {
+    let steps = [60, 300, 600, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY];
+    match steps.iter().find(|step| span / *step < MOST_BARS) {
+        Some(step) => *step,
+        None => (span / MOST_BARS + 1).div_ceil(DAY) * DAY,
+    }
+}
+
+fn opened(sessions: &[Session], span: u64, step: u64) -> Vec<(String, u64)> {
+    let label = |second: u64| match step {
+        ..3600 => format!("{} min", second / 60),
+        3600..DAY => format!("{} h", second / 3600),
+        _ => format!("{} d", second / DAY),
+    };
+    let mut rows: Vec<(String, u64)> = (0..=span / step).map(|i| (label(i * step), 0)).collect();
+    for session in sessions {
+        if let Some(row) = usize::try_from(session.first / step).ok().and_then(|i| rows.get_mut(i)) {
+            row.1 += 1;
+        }
+    }
+    rows
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+// 30969 -> 30,969
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+// The two largest units of a number of seconds.
+fn span(seconds: u64) -> String {
+    let (big, small, value) = match seconds {
+        ..60 => return format!("{seconds} s"),
+        60..3600 => ("min", "s", (seconds / 60, seconds % 60)),
+        3600..DAY => ("h", "min", (seconds / 3600, seconds % 3600 / 60)),
+        _ => ("d", "h", (seconds / DAY, seconds % DAY / 3600)),
+    };
+    match value {
+        (n, 0) => format!("{n} {big}"),
+        (n, m) => format!("{n} {big} {m} {small}"),
+    }
+}
+
+// A short time to three digits.
+fn fine(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let (unit, one) = match nanos {
+        ..1_000 => return format!("{nanos} ns"),
+        1_000..1_000_000 => ("µs", 1e3),
+        1_000_000..1_000_000_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    let value = nanos as f64 / one;
+    match value {
+        ..10.0 => format!("{value:.2} {unit}"),
+        10.0..100.0 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..1_000_000 => format!("{} bytes", grouped(bytes)),
+        _ => format!("{} MB", grouped(bytes / 1_000_000)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The program as its users meet it: arguments, standard output, standard error, exit code.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn sessions(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sessions")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn last_line(output: &Output) -> &str {
+    text(&output.stdout).lines().next_back().unwrap_or("")
+}
+
+fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// The program refuses: nothing on standard output, exit code 2, and the reason.
+fn refusal(args: &[&str]) -> String {
+    let output = sessions(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert_eq!(text(&output.stdout), "", "{args:?}: nothing half done");
+    text(&output.stderr).to_owned()
+}
+
+#[test]
+fn the_default_log_has_2989_sessions_on_virtual_time_with_either_wheel() {
+    for wheel in ["hashed", "hierarchical"] {
+        let output = sessions(&["--virtual", "--wheel", wheel]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(last_line(&output), "sessions: 2989");
+        assert!(text(&output.stdout).contains("30,969 requests of 2,365 hosts in 12 h 52 min"));
+    }
+}
+
+#[test]
+fn the_default_log_has_2989_sessions_on_the_real_clock() {
+    let output = sessions(&["--speed", "100000", "--executor=rayon"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(last_line(&output), "sessions: 2989");
+}
+
+#[test]
+fn a_pipe_gets_no_progress_bar_and_no_escape_codes() {
+    let output = sessions(&["--speed", "100000"]);
+    assert_eq!(text(&output.stderr), "");
+    assert!(!output.stdout.contains(&0x1b) && !output.stdout.contains(&b'\r'));
+}
+
+#[test]
+fn a_given_file_and_idle_time_are_used() {
+    let log = file("given.csv", b"time,host,status,bytes\n0,a,200,1\n59,a,200,1\n119,a,200,1\n");
+    let output = sessions(&[log.to_str().unwrap(), "--virtual", "--idle", "60"]);
+    assert_eq!(last_line(&output), "sessions: 2");
+    let output = sessions(&["--idle=61", "--virtual", log.to_str().unwrap()]);
+    assert_eq!(last_line(&output), "sessions: 1");
+}
+
+#[test]
+fn help_is_printed_on_standard_output() {
+    for flag in ["--help", "-h"] {
+        let output = sessions(&[flag]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Usage: sessions [FILE] [OPTIONS]"));
+        assert!(text(&output.stdout).contains("--speed N"));
+        assert_eq!(text(&output.stderr), "");
+    }
+}
+
+#[test]
+fn mistakes_in_the_command_line_are_told_with_what_is_allowed() {
+    for (args, part) in [
+        (&["--fast"][..], "unknown option '--fast'; allowed: --idle, --wheel"),
+        (&["--idle", "soon"], "--idle: 'soon' given; allowed: a whole number in 1..=31536000"),
+        (&["--speed", "0"], "--speed: '0' given; allowed: a whole number in 1..=1000000"),
+        (&["--speed", "1000001"], "--speed: '1000001' given"),
+        (&["--tick", "0"], "--tick: '0' given"),
+        (&["--wheel", "ferris"], "--wheel: 'ferris' given; allowed: hashed, hierarchical"),
+        (&["--executor"], "--executor needs a value; allowed: immediate, rayon, threadpool"),
+        (&["--virtual", "--speed", "2"], "--speed and --virtual both given"),
+        (&["one", "two"], "FILE: 'one' and 'two' given; allowed: one"),
+    ] {
+        let error = refusal(args);
+        assert!(error.starts_with("sessions: ") && error.contains(part), "{args:?}: {error}");
+        assert!(error.contains("--help"), "{error}");
+    }
+}
+
+#[test]
+fn a_bad_log_is_told_by_file_line_and_reason_before_anything_is_replayed() {
+    let head = "time,host,status,bytes\n";
+    for (name, content, part) in [
+        ("empty.csv", String::new(), "line 1: the file is empty"),
+        ("header.csv", head.to_owned(), "line 2: the file ends after its header"),
+        ("columns.csv", format!("{head}1,a,200,5\n2,a\n"), "line 3: 2 columns given"),
+        ("status.csv", format!("{head}1,a,up,5\n"), "line 2: status 'up' given; allowed: a whole"),
+        ("back.csv", format!("{head}5,a,200,5\n4,a,200,5\n"), "line 3: time 4 goes backwards"),
+    ] {
+        let path = file(name, content.as_bytes());
+        let error = refusal(&[path.to_str().unwrap(), "--virtual"]);
+        assert!(error.contains(name) && error.contains(part), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let error = refusal(&["no/such/log.csv"]);
+    assert!(error.contains("no/such/log.csv: "), "{error}");
+    assert!(error.contains("allowed: a readable CSV file"), "{error}");
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    assert!(refusal(&[folder]).contains("allowed: a readable CSV file"));
+}
+
+#[test]
+fn the_small_programs_end_by_themselves_and_leave_nothing_pending() {
+    for (program, part) in [
+        (env!("CARGO_BIN_EXE_quickstart"), "pending: 0"),
+        (env!("CARGO_BIN_EXE_rpc_deadline"), "0 ended twice or never"),
+        (env!("CARGO_BIN_EXE_event_loop"), "4 timeouts ran"),
+    ] {
+        let output = Command::new(program).output().unwrap();
+        assert!(output.status.success(), "{program}");
+        assert!(text(&output.stdout).contains(part), "{program}: {}", text(&output.stdout));
+    }
+}

@@ -1,0 +1,29 @@
+//! The sessions of the log by the book: sort each host's requests, and count the gaps. Shares no
+//! code with the program.
+#![allow(clippy::unwrap_used, reason = "only tests use this")]
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::collections::BTreeMap;
+
+pub(crate) const CSV: &str = include_str!("../../data/nasa-http-1995-08-01.csv");
+
+/// (first request in seconds since the log's first, host, last request, requests), sorted.
+pub(crate) fn sessions(csv: &str, idle: u64) -> Vec<(u64, String, u64, u64)> {
+    let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for row in csv.lines().skip(1) {
+        let mut columns = row.split(',');
+        let time = columns.next().unwrap().parse().unwrap();
+        times.entry(columns.next().unwrap()).or_default().push(time);
+    }
+    let zero = *times.values().flatten().min().unwrap();
+    let mut sessions = Vec::new();
+    for (host, mut times) in times {
+        times.sort_unstable();
+        for session in times.chunk_by(|a, b| b - a < idle) {
+            let (first, last) = (session[0] - zero, session[session.len() - 1] - zero);
+            sessions.push((first, host.to_owned(), last, session.len() as u64));
+        }
+    }
+    sessions.sort();
+    sessions
+}
