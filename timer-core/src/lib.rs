@@ -39,6 +39,7 @@ mod engine;
 mod entry;
 mod entry_wheel;
 mod error;
+mod inbox;
 mod job;
 mod lag;
 #[cfg(all(test, timer_loom))]

@@ -2,6 +2,7 @@
 //!
 //! It wakes for nothing else. A timer without timeouts, or with far ones only, costs a parked thread and no CPU.
 
+use crate::sync::wake_on_time;
 use crate::turn::Turner;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
 /// The life of the thread.
 pub(crate) fn run(mut turner: Turner) {
+    wake_on_time();
     let engine = turner.engine().clone();
     let context = engine.context.clone();
     context.tell(|| tracing::debug!(timer = %context.name, "the worker has started"));

@@ -104,6 +104,8 @@ pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result
     Ok(loom::thread::spawn(body))
 }
 
+pub(crate) fn wake_on_time() {}
+
 pub(crate) fn thread_id() -> ThreadId {
     loom::thread::current().id()
 }

@@ -65,6 +65,13 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// Asks the system to end the calling thread's waits when they are due: Linux lets them run 50 us over by default, so that
+/// wake-ups of several threads fall together. Where it cannot be asked, waits stay as they are.
+pub(crate) fn wake_on_time() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
 /// The identity of the calling thread.
 pub(crate) fn thread_id() -> ThreadId {
     std::thread::current().id()
