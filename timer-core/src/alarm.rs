@@ -21,8 +21,9 @@
 //! sleeper's step 2 sees the caller's step 1: `m <= t`. Or the sleeper's comes first; then the caller finds `NO_TICK` or
 //! the sleep's end there: if that is later than `t` it writes `AWAKE`, which makes step 3 fail or step 4 end, and
 //! otherwise the sleeper wakes by `t` anyway.
+//! All changes of the word are read-modify-writes, so no release sequence is ever cut.
 //! *No more than one is sent*: only the read-modify-write that turns the word to `AWAKE` unparks, and nothing but the
-//! sleeper's next step 1 turns it back.
+//! sleeper's next step 1 turns it back. (One that finds the sleeper up lets its next step 4 end at once.)
 
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Parker};
 use crate::time::NO_TICK;
@@ -78,13 +79,25 @@ impl Alarm {
 
     /// The sleeper will look at every shard again before it sleeps; nobody needs to call.
     pub(crate) fn disarm(&self) {
-        // ORDERING: Relaxed, `arm` comes before the next sleep and does the ordering.
-        self.until.store(AWAKE, Ordering::Relaxed);
+        // ORDERING: AcqRel read-modify-write, not a store: a store would end the release sequence of a caller's step 2 that
+        // it overwrites, and `arm` would no longer see that caller's `next`.
+        self.until.swap(AWAKE, Ordering::AcqRel);
     }
 
     /// Sleeper's step 4.
     pub(crate) fn park(&self, until: Option<Instant>) {
         self.parker.park(until);
+    }
+
+    /// Whether the sleeper is up, or somebody has called.
+    #[cfg(all(test, timer_loom))]
+    pub(crate) fn is_up(&self) -> bool {
+        self.until.load(Ordering::Acquire) == AWAKE
+    }
+
+    #[cfg(all(test, timer_loom))]
+    pub(crate) fn wake_ups_sent(&self) -> usize {
+        self.parker.sent()
     }
 
     /// Sets what [`wake_before`](Self::wake_before) calls besides.

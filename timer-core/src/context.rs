@@ -10,6 +10,7 @@ use crate::tally::Bound;
 use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp, after};
 use std::time::Duration;
 use timer_executor::panics::PanicMessage;
+use timer_executor::{Runnable, Task};
 
 /// Shared by the timer's handles, its shards, its timeouts and its worker.
 pub(crate) struct Context {
@@ -70,7 +71,7 @@ impl Context {
         !self.stopped.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes in an entry whose task was dropped without having run, and calls the worker.
+    /// Takes in an entry whose task was dropped without having run, and calls the worker; after `stop` runs it here.
     ///
     /// Either the read-modify-write of `stopped` comes before that of `set_stopped`, whose caller then empties the queue
     /// and sees this push; or it comes after, and the queue is emptied here.
@@ -78,24 +79,22 @@ impl Context {
         self.orphans.push(entry);
         // ORDERING: AcqRel, as said above.
         if self.stopped.fetch_or(false, Ordering::AcqRel) {
-            self.dispose_orphans();
+            self.run_orphans();
         } else {
             self.alarm.wake_before(IMMEDIATE);
         }
-    }
-
-    pub(crate) fn next_orphan(&self) -> Option<Arc<dyn AnyEntry>> {
-        self.orphans.pop()
     }
 
     pub(crate) fn has_orphans(&self) -> bool {
         !self.orphans.is_empty()
     }
 
-    /// Drops the tasks that nobody will run any more.
-    pub(crate) fn dispose_orphans(&self) {
+    /// Runs the tasks that an executor has thrown away, here and now: what has expired runs, whatever became of the executor
+    /// and the timer.
+    pub(crate) fn run_orphans(&self) {
         while let Some(entry) = self.orphans.pop() {
-            entry.abandon();
+            self.counters.executor_rejections.add_shared(1);
+            Task::from_shared(entry as Arc<dyn Runnable>).run();
         }
     }
 

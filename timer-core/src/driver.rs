@@ -1,6 +1,7 @@
 //! The driver for somebody's own event loop, on the real clock.
 
 use crate::sync::{Arc, yield_now};
+use crate::time::NO_TICK;
 use crate::turn::Turner;
 use crate::unprocessed::Unprocessed;
 use std::fmt;
@@ -9,8 +10,8 @@ use std::time::Instant;
 /// Takes the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
 ///
 /// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns (or do other work: nothing is lost, only
-/// late), and call it again. If other threads schedule timeouts while the loop sleeps, give it a
-/// [waker](Self::set_waker). Dropping the driver stops the timer.
+/// late), and call it again. If other threads schedule timeouts or move them earlier while the loop sleeps, or periodic tasks
+/// run on a pool, give it a [waker](Self::set_waker). Dropping the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -79,14 +80,15 @@ impl Driver {
         let expired = self.turner.turn(context.clock.now()).expired;
         loop {
             context.alarm.arm();
-            let next = engine.next();
-            if context.has_orphans() {
+            // A loop without a waker must not be sent to sleep by somebody who is just at work on a shard. What is settled now
+            // is in `next` afterwards.
+            if context.has_orphans() || !engine.is_settled() {
                 context.alarm.disarm();
                 return Turn { expired, next: Some(Instant::now()) };
             }
+            let next = engine.next();
             if context.alarm.set(next) {
-                let waits = next != crate::time::NO_TICK || self.turner.engine().pending() > 0;
-                let next = waits.then(|| context.clock.instant(context.resolution.start_of(next)));
+                let next = (next != NO_TICK).then(|| context.clock.instant(context.resolution.start_of(next)));
                 return Turn { expired, next };
             }
             yield_now();

@@ -40,6 +40,8 @@ pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
     pub(crate) shards: Box<[Arc<Shard>]>,
     pub(crate) executor: Box<dyn TaskExecutor>,
+    /// What the executor says of itself; asked once.
+    pub(crate) runs_inline: bool,
     /// A task that holds the worker for longer is worth a warning.
     pub(crate) tick_nanos: Nanos,
     driven: Driven,
@@ -47,6 +49,8 @@ pub(crate) struct Engine {
     handles: AtomicUsize,
     started: AtomicBool,
     worker: Mutex<Option<JoinHandle<()>>>,
+    /// Held while somebody waits for the worker's end, so that a second `stop` waits as well.
+    stopping: Mutex<()>,
     worker_id: OnceLock<ThreadId>,
     /// Entries that the worker had taken out when the timer was stopped.
     left_behind: Mutex<Vec<Arc<dyn AnyEntry>>>,
@@ -76,12 +80,14 @@ impl Engine {
         Self {
             shards: (0..shards.next_power_of_two()).map(shard).collect(),
             context,
+            runs_inline: executor.runs_inline(),
             executor,
             tick_nanos: tick.as_nanos(),
             driven,
             handles: AtomicUsize::new(1),
             started: AtomicBool::new(driven == Driven::ByHand),
             worker: Mutex::new(None),
+            stopping: Mutex::new(()),
             worker_id: OnceLock::new(),
             left_behind: Mutex::new(Vec::new()),
         }
@@ -104,8 +110,9 @@ impl Engine {
         deadline: impl FnOnce(&Context, Nanos) -> Stamp,
     ) -> Result<Timeout, (J, RejectReason)> {
         let context = &*self.context;
-        // ORDERING: Relaxed, a hint: `start` decides under its lock.
-        if !self.started.load(Ordering::Relaxed) && self.start().is_err() {
+        // ORDERING: Acquire pairs with the Release in `start`: a task that is scheduled by this call finds on the worker that
+        // the worker's identity is known. Whether to start is decided under the lock there.
+        if !self.started.load(Ordering::Acquire) && self.start().is_err() {
             return Err(self.reject(job, RejectReason::Stopped));
         }
         if let Some(Err(max)) = context.bound.as_ref().map(|bound| bound.take()) {
@@ -162,8 +169,8 @@ impl Engine {
             Ok(thread) => {
                 let _ = self.worker_id.set(thread.thread().id());
                 *worker = Some(thread);
-                // ORDERING: Relaxed, a hint for `schedule`; the thread itself was published by its start.
-                self.started.store(true, Ordering::Relaxed);
+                // ORDERING: Release pairs with the Acquire in `schedule`.
+                self.started.store(true, Ordering::Release);
                 Ok(())
             }
             Err(error) => {
@@ -181,8 +188,9 @@ impl Engine {
         self.worker_id.get() == Some(&thread_id())
     }
 
-    /// Stops, waits for the worker, and hands back what has not run. Empty for all callers but the first.
+    /// Stops, waits for the worker, and hands back what has not run. Empty for all callers but the first; they wait as well.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
+        let stopping = self.stopping.lock();
         if !self.context.set_stopped() {
             return Vec::new();
         }
@@ -192,8 +200,9 @@ impl Engine {
             // The worker catches every panic of foreign code; one of its own would have been printed.
             let _ = worker.join();
         }
+        drop(stopping);
         entries.append(&mut self.left_behind.lock());
-        self.context.dispose_orphans();
+        self.context.run_orphans();
         self.withdraw(entries)
     }
 
@@ -202,6 +211,7 @@ impl Engine {
         if self.context.set_stopped() {
             let entries = self.close();
             drop(self.withdraw(entries));
+            self.context.run_orphans();
         }
     }
 
@@ -232,8 +242,18 @@ impl Engine {
     }
 
     /// For the sleeper, after arming the alarm: the earliest tick at which something may be due.
-    pub(crate) fn next(&self) -> u64 {
+    pub(crate) fn next_for_sleeper(&self) -> u64 {
         self.shards.iter().map(|shard| shard.next_for_sleeper()).min().unwrap_or(NO_TICK)
+    }
+
+    /// The earliest tick at which something may be due, as far as the shards are settled.
+    pub(crate) fn next(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.next()).min().unwrap_or(NO_TICK)
+    }
+
+    /// Whether nobody is at work on a shard just now who has yet to read a note or to answer a poke.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.shards.iter().all(|shard| shard.is_settled())
     }
 
     pub(crate) fn pending(&self) -> u64 {
@@ -301,7 +321,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let left = std::mem::take(&mut *self.left_behind.lock());
         drop(self.withdraw(left));
-        self.context.dispose_orphans();
+        self.context.run_orphans();
         timer_died();
     }
 }

@@ -67,9 +67,6 @@ pub(crate) trait AnyEntry: Runnable {
 
     /// Tells and drops the task of an entry that `stop` has taken out.
     fn dispose(&self, handle: &Timeout);
-
-    /// Drops the task of an entry that was handed over and lost.
-    fn abandon(&self);
 }
 
 impl dyn AnyEntry {
@@ -211,13 +208,6 @@ impl<J: Job> AnyEntry for Entry<J> {
     fn dispose(&self, handle: &Timeout) {
         if let Some(job) = self.take(Word::dispose) {
             job.cancelled(handle);
-        }
-    }
-
-    fn abandon(&self) {
-        let job = self.take(Word::run);
-        if let Err(message) = panics::catch(|| drop(job)) {
-            self.head.context().task_panicked(&message);
         }
     }
 }

@@ -147,6 +147,11 @@ impl<T, N> Inbox<T, N> {
         self.latch.word().load() & POKED != 0
     }
 
+    /// Whether no note is unread and no poke unanswered.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.latch.word().load() & !(CLOSED | HELD) == 0
+    }
+
     /// Closes it for new work, for good. The hold shows that the caller may.
     pub(crate) fn close(&self, hold: &Hold<'_, T>) {
         let _ = hold.word().update(|word| Some(word | CLOSED));

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::sync::yield_now;
-use crate::time::{NO_TICK, Nanos, after, duration};
+use crate::time::{Nanos, after, duration};
 use crate::turn::Turner;
 use crate::unprocessed::Unprocessed;
 use std::fmt;
@@ -63,11 +63,13 @@ impl ManualDriver {
         let target = after(clock.now(), by).min(Clock::end_of_time());
         let mut expired = 0;
         loop {
-            let next = engine.shards.iter().map(|shard| shard.next()).min().unwrap_or(NO_TICK);
-            if next > resolution.tick_at(target) && !engine.context.has_orphans() {
-                break;
+            let next = engine.next();
+            if !engine.context.has_orphans() {
+                if next > resolution.tick_at(target) {
+                    break;
+                }
+                clock.set(resolution.start_of(next).min(target));
             }
-            clock.set(resolution.start_of(next).min(target));
             let turned = self.turner.turn(clock.now());
             expired += turned.expired;
             if !turned.complete {
@@ -80,7 +82,8 @@ impl ManualDriver {
     }
 
     /// How far off the next timeout is: never later than the earliest deadline, and exactly that unless it was reset to a
-    /// later one. Zero if something is due already; `None` if nothing is pending.
+    /// later one. Zero if something is due already; `None` if nothing waits, or what waits lies beyond the end of time. (A
+    /// periodic task that runs on a pool just now is pending and does not wait.)
     ///
     /// # Examples
     ///
@@ -98,8 +101,8 @@ impl ManualDriver {
     pub fn next_expiry(&self) -> Option<Duration> {
         let engine = self.turner.engine();
         let next = engine.shards.iter().filter_map(|shard| shard.earliest()).min()?;
-        let until = engine.context.resolution.start_of(next).saturating_sub(self.present());
-        Some(duration(until))
+        let (present, at) = (self.present(), engine.context.resolution.start_of(next));
+        (at <= present || present < Clock::end_of_time()).then(|| duration(at.saturating_sub(present)))
     }
 
     /// How far time has come since the timer was built.

@@ -153,6 +153,11 @@ impl Shard {
         if self.inbox.is_poked() { NO_TICK } else { self.next() }
     }
 
+    /// Whether `next` says all: no note is unread and no poke unanswered.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.inbox.is_settled()
+    }
+
     /// For the owner of the turn: moves everything due at `tick` to `due`. If the latch is taken, its holder will wake the
     /// owner of the turn; `false` then.
     pub(crate) fn collect(&self, tick: u64, due: &mut Vec<Arc<dyn AnyEntry>>) -> bool {

@@ -5,6 +5,7 @@ use crate::shard::Submitted;
 use crate::state::{State, Word};
 use crate::sync::Arc;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 /// One accepted timeout. A handle: clones are the same timeout, and dropping all of them does **not** cancel it.
@@ -112,7 +113,9 @@ impl Timeout {
             return false;
         };
         let before = Word::from_bits(before);
-        if deadline < before.deadline() && before.is_waiting() {
+        // What is due now must not wait for the tick under which it is linked, even if its old deadline has passed.
+        let sooner = deadline < before.deadline() || delay.is_zero();
+        if sooner && before.is_waiting() {
             let tick = context.tick_of(deadline, now);
             // A shard that has closed has taken the entry out already.
             let _: Submitted = self.head().home().submit(self.entry.clone(), tick);
@@ -177,6 +180,10 @@ impl Timeout {
         self.head().context().clock.instant(self.entry.word().deadline().nanos())
     }
 }
+
+// Whatever a panic interrupts, a timeout is one word that is changed in one step.
+impl UnwindSafe for Timeout {}
+impl RefUnwindSafe for Timeout {}
 
 impl fmt::Debug for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

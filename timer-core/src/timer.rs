@@ -11,6 +11,7 @@ use crate::timeout::Timeout;
 use crate::unprocessed::Unprocessed;
 use crate::weak::WeakTimer;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 /// A timer for millions of timeouts. A cheap handle: clones are the same timer.
@@ -272,7 +273,8 @@ impl Timer {
     /// Stops: no task starts on the worker after this returns, and what has not run is handed back.
     ///
     /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a pool before are the pool's;
-    /// a periodic task that is running there ends, as cancelled, when its run does. A second call gets nothing. O(pending).
+    /// a periodic task that is running there ends, as cancelled, when its run does. What a pool has thrown away without running
+    /// it runs here. A second call waits for the first and gets nothing. O(pending).
     ///
     /// # Errors
     ///
@@ -354,6 +356,10 @@ impl Timer {
         &self.engine.context.name
     }
 }
+
+// No panic of foreign code unwinds through the timer's own state.
+impl UnwindSafe for Timer {}
+impl RefUnwindSafe for Timer {}
 
 impl Clone for Timer {
     fn clone(&self) -> Self {

@@ -58,7 +58,7 @@ impl Turner {
         if first <= tick {
             context.counters.tick_lag.record(nanos_since(now, context.resolution.start_of(first)));
         }
-        self.run_orphans();
+        context.run_orphans();
         let expired = self.dispatch(now);
         self.give_back_room();
         Turned { expired, complete }
@@ -68,7 +68,7 @@ impl Turner {
     fn dispatch(&mut self, now: Nanos) -> usize {
         let engine = self.engine.clone();
         let context = &*engine.context;
-        let inline = engine.executor.runs_inline();
+        let inline = engine.runs_inline;
         let batch = if inline { 1 } else { BATCH };
         let (mut now, mut expired) = (now, 0);
         let mut due = std::mem::take(&mut self.due);
@@ -136,7 +136,7 @@ impl Turner {
         let mut rejected = std::mem::take(&mut self.tasks);
         rejected.drain(..).for_each(|task| self.run_rejected(task));
         self.tasks = rejected;
-        self.run_orphans();
+        context.run_orphans();
     }
 
     fn run_rejected(&mut self, task: Task) {
@@ -150,13 +150,6 @@ impl Turner {
         let took = context.clock.now().saturating_sub(before);
         let engine = self.engine.clone();
         self.slow.took(&engine, took);
-    }
-
-    /// Runs the tasks that an executor has dropped. They were counted when they were handed over.
-    fn run_orphans(&mut self) {
-        while let Some(entry) = self.engine.context.next_orphan() {
-            self.run_rejected(Task::from_shared(entry as Arc<dyn Runnable>));
-        }
     }
 
     /// A burst of a million leaves no room behind.

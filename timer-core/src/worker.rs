@@ -17,7 +17,7 @@ pub(crate) fn run(mut turner: Turner) {
     context.tell(|| tracing::debug!(timer = %context.name, "the worker has started"));
     loop {
         context.alarm.arm();
-        let next = engine.next();
+        let next = engine.next_for_sleeper();
         if context.is_stopped() {
             break;
         }

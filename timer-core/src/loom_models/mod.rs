@@ -31,9 +31,20 @@ use timer_executor::ImmediateExecutor;
 
 /// Runs `model` in every interleaving within the bound that the environment sets.
 fn check(model: impl Fn() + Sync + Send + 'static) {
+    check_with(loom::model::Builder::new(), model);
+}
+
+/// The same, with a bound of at least `preemptions`, for a race that needs so many.
+fn check_at(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(preemptions));
+    check_with(builder, model);
+}
+
+fn check_with(builder: loom::model::Builder, model: impl Fn() + Sync + Send + 'static) {
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = executions.clone();
-    loom::model::Builder::new().check(move || {
+    builder.check(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         model();
     });

@@ -46,11 +46,11 @@ fn loom_periodic_armed_again_and_stop() {
         let engine = engine(None);
         let (timeout, fate) = heartbeat(&engine);
         let mut turner = Turner::new(engine.clone());
-        let worker = thread::spawn(move || drop(turn(&mut turner, 5)));
+        let worker = thread::spawn(move || turn(&mut turner, 5));
         let handed_back = engine.stop();
         assert!(handed_back.len() <= 1);
         drop(handed_back);
-        worker.join().unwrap();
+        let _ = worker.join().unwrap();
         let was_cancelled = timeout.is_cancelled();
         drop(engine);
         assert!(was_cancelled || timeout.is_cancelled());

@@ -81,6 +81,7 @@ impl<T> Queue<T> {
 pub(crate) struct Parker {
     token: loom::sync::Mutex<bool>,
     given: loom::sync::Condvar,
+    sent: std::sync::atomic::AtomicUsize,
 }
 
 impl Parker {
@@ -93,10 +94,14 @@ impl Parker {
     }
 
     pub(crate) fn unpark(&self) {
-        let mut token = self.token.lock().unwrap();
-        assert!(!*token, "no more than one wake-up is sent");
-        *token = true;
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        *self.token.lock().unwrap() = true;
         self.given.notify_one();
+    }
+
+    /// How many wake-ups were sent so far.
+    pub(crate) fn sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
     }
 }
 

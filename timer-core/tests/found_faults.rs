@@ -1,0 +1,188 @@
+//! Faults that reviews of this timer have found, each as small as it can be shown.
+
+use std::mem::take;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use timer_core::{Timeout, Timer, TimerTask};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Keeps the tasks that it is given.
+#[derive(Clone, Default)]
+struct Keep(Arc<Mutex<Vec<Task>>>);
+
+impl Keep {
+    fn lose_all(&self) {
+        let tasks = take(&mut *self.0.lock().unwrap());
+        drop(tasks);
+    }
+}
+
+impl TaskExecutor for Keep {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.0.lock().unwrap().push(task);
+        Ok(())
+    }
+}
+
+/// Counts how it ends.
+#[derive(Clone, Default)]
+struct Ends {
+    ran: Arc<AtomicUsize>,
+    cancelled: Arc<AtomicUsize>,
+}
+
+impl TimerTask for Ends {
+    fn run(self, _: &Timeout) {
+        self.ran.fetch_add(1, SeqCst);
+    }
+    fn cancelled(self, _: &Timeout) {
+        self.cancelled.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn hopping_along_next_expiry_ends_although_a_timeout_never_comes() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    timer.new_timeout(Duration::MAX, |_| {}).unwrap();
+    let mut hops = 0;
+    while let Some(next) = driver.next_expiry() {
+        driver.advance(next);
+        hops += 1;
+        assert!(hops < 10, "endless: {next:?} to go at {:?}", driver.elapsed());
+    }
+    assert_eq!(timer.pending_timeouts(), 1);
+}
+
+#[test]
+fn a_reset_to_zero_runs_now_although_the_old_deadline_has_passed_within_its_tick() {
+    let (timer, mut driver) = Timer::builder().tick_duration(Duration::from_secs(60)).build_driven().unwrap();
+    let timeout = timer.new_timeout(Duration::from_nanos(1), |_| {}).unwrap();
+    while Instant::now() <= timeout.deadline() {}
+    assert!(timeout.reset(Duration::ZERO));
+    assert_eq!(driver.turn().expired, 1);
+}
+
+#[test]
+fn what_an_executor_has_lost_runs_although_the_timer_is_stopped_meanwhile() {
+    for lost_first in [true, false] {
+        let (keep, ends) = (Keep::default(), Ends::default());
+        let (timer, mut driver) = Timer::builder().executor(keep.clone()).build_manual().unwrap();
+        timer.new_timeout_task(MS, ends.clone()).unwrap();
+        driver.advance(MS);
+        if lost_first {
+            keep.lose_all();
+        }
+        assert!(driver.stop().is_empty());
+        keep.lose_all();
+        assert_eq!((ends.ran.load(SeqCst), ends.cancelled.load(SeqCst)), (1, 0), "lost first: {lost_first}");
+    }
+}
+
+#[test]
+fn a_periodic_task_that_an_executor_loses_after_the_stop_has_an_end() {
+    for bound in [None, Some(5)] {
+        let keep = Keep::default();
+        let builder = Timer::builder().executor(keep.clone());
+        let builder = match bound {
+            Some(bound) => builder.max_pending_timeouts(bound),
+            None => builder,
+        };
+        let (timer, mut driver) = builder.build_manual().unwrap();
+        let heartbeat = timer.schedule_at_fixed_rate(MS, MS, |_| {}).unwrap();
+        driver.advance(MS);
+        assert_eq!(timer.pending_timeouts(), 1);
+        driver.stop();
+        keep.lose_all();
+        assert_eq!(timer.pending_timeouts(), 0, "with a bound of {bound:?}");
+        assert!(heartbeat.is_cancelled());
+    }
+}
+
+#[test]
+fn a_lost_task_that_holds_its_timer_does_not_keep_it_alive() {
+    let (keep, guard) = (Keep::default(), Arc::new(()));
+    let (timer, mut driver) = Timer::builder().executor(keep.clone()).build_manual().unwrap();
+    let (held, kept) = (timer.clone(), guard.clone());
+    timer.new_timeout(MS, move |_| drop((held, kept))).unwrap();
+    driver.advance(MS);
+    keep.lose_all();
+    drop((driver, timer));
+    assert_eq!(Arc::strong_count(&guard), 1);
+}
+
+#[test]
+fn a_loop_without_a_waker_is_not_sent_to_sleep_by_somebody_at_work_on_a_shard() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let others: Vec<_> = (0..2)
+        .map(|_| {
+            let (timer, over) = (timer.clone(), over.clone());
+            thread::spawn(move || {
+                while !over.load(SeqCst) {
+                    timer.new_timeout(Duration::from_secs(60), |_| {}).unwrap().cancel();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..20_000 {
+        let due = timer.new_timeout(Duration::ZERO, |_| {}).unwrap();
+        while !due.is_expired() {
+            let turn = driver.turn();
+            let next = turn.next.expect("something is pending");
+            assert!(turn.expired > 0 || next <= Instant::now(), "{due:?} waits, and the loop would sleep");
+        }
+    }
+    over.store(true, SeqCst);
+    others.into_iter().for_each(|other| other.join().unwrap());
+}
+
+#[test]
+fn a_second_stop_returns_when_the_worker_is_quiet_too() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel::<()>();
+    let quiet = Arc::new(AtomicBool::new(false));
+    let done = quiet.clone();
+    timer
+        .new_timeout(Duration::ZERO, move |_| {
+            begun.send(()).unwrap();
+            released.recv().unwrap();
+            done.store(true, SeqCst);
+        })
+        .unwrap();
+    inside.recv().unwrap();
+    let stops: Vec<_> = (0..2)
+        .map(|_| {
+            let (timer, quiet) = (timer.clone(), quiet.clone());
+            thread::spawn(move || {
+                timer.stop().unwrap();
+                quiet.load(SeqCst)
+            })
+        })
+        .collect();
+    while timer.new_timeout(Duration::MAX, |_| {}).is_ok() {
+        thread::yield_now();
+    }
+    release.send(()).unwrap();
+    assert!(stops.into_iter().all(|stop| stop.join().unwrap()));
+}
+
+#[test]
+fn a_cancel_that_passes_a_panic_on_can_be_caught() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in the drop of a capture");
+        }
+    }
+    let (timer, _driver) = Timer::builder().build_manual().unwrap();
+    let bomb = Bomb;
+    let timeout = timer.new_timeout(MS, move |_| drop(bomb)).unwrap();
+    assert!(std::panic::catch_unwind(|| timeout.cancel()).is_err());
+    assert_eq!((timer.pending_timeouts(), timer.stats().cancelled), (0, 1));
+}
