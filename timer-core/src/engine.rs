@@ -51,6 +51,7 @@ pub(crate) struct Engine {
     worker: Mutex<Option<JoinHandle<()>>>,
     /// Held while somebody waits for the worker's end, so that a second `stop` waits as well.
     stopping: Mutex<()>,
+    /// Set by the worker itself, before it calls anything foreign.
     worker_id: OnceLock<ThreadId>,
     /// Entries that the worker had taken out when the timer was stopped.
     left_behind: Mutex<Vec<Arc<dyn AnyEntry>>>,
@@ -110,9 +111,8 @@ impl Engine {
         deadline: impl FnOnce(&Context, Nanos) -> Stamp,
     ) -> Result<Timeout, (J, RejectReason)> {
         let context = &*self.context;
-        // ORDERING: Acquire pairs with the Release in `start`: a task that is scheduled by this call finds on the worker that
-        // the worker's identity is known. Whether to start is decided under the lock there.
-        if !self.started.load(Ordering::Acquire) && self.start().is_err() {
+        // ORDERING: Relaxed, a hint: whether to start is decided under the lock in `start`.
+        if !self.started.load(Ordering::Relaxed) && self.start().is_err() {
             return Err(self.reject(job, RejectReason::Stopped));
         }
         if let Some(Err(max)) = context.bound.as_ref().map(|bound| bound.take()) {
@@ -167,10 +167,9 @@ impl Engine {
         let turner = Turner::new(self.clone());
         match spawn(&self.context.name, move || worker::run(turner)) {
             Ok(thread) => {
-                let _ = self.worker_id.set(thread.thread().id());
                 *worker = Some(thread);
-                // ORDERING: Release pairs with the Acquire in `schedule`.
-                self.started.store(true, Ordering::Release);
+                // ORDERING: Relaxed, a hint for `schedule`; the lock orders it for `start`.
+                self.started.store(true, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
@@ -181,6 +180,11 @@ impl Engine {
                 Err(Stopped)
             }
         }
+    }
+
+    /// For the worker: the calling thread is it.
+    pub(crate) fn am_worker(&self) {
+        let _ = self.worker_id.set(thread_id());
     }
 
     /// Whether the calling thread is the worker.

@@ -73,13 +73,22 @@ impl Turner {
         let (mut now, mut expired) = (now, 0);
         let mut due = std::mem::take(&mut self.due);
         let mut waiting = due.drain(..);
+        // Finding what is due and linking again what was moved takes time, for which no task is to blame.
+        let mut searched = true;
         while waiting.len() > 0 {
             if context.is_stopped() {
                 waiting.by_ref().for_each(|entry| engine.leave_behind(entry));
                 break;
             }
+            if searched {
+                now = context.clock.now().max(now);
+                searched = false;
+            }
             for entry in waiting.by_ref().take(batch) {
-                self.tasks.extend(self.win(entry, now));
+                match self.win(entry, now) {
+                    Some(task) => self.tasks.push(task),
+                    None => searched = true,
+                }
             }
             if !self.tasks.is_empty() {
                 expired += self.tasks.len();

@@ -13,6 +13,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 pub(crate) fn run(mut turner: Turner) {
     wake_on_time();
     let engine = turner.engine().clone();
+    engine.am_worker();
     let context = engine.context.clone();
     context.tell(|| tracing::debug!(timer = %context.name, "the worker has started"));
     loop {
