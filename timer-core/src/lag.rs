@@ -179,9 +179,6 @@ impl LagSnapshot {
     /// ```
     pub fn count_up_to(&self, lag: Duration) -> u64 {
         let nanos = u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX);
-        if nanos >= self.max {
-            return self.count;
-        }
         self.counts.iter().take(bucket_of(nanos) + 1).sum()
     }
 }

@@ -1,1 +1,87 @@
-//! Under construction.
+//! What a timer does, for the systems that watch it: Prometheus and OpenMetrics, the facade `metrics`, Grafana.
+//!
+//! [`TimerMetrics`] is a set of timers to export, each under a label of its own. It reads [`Timer::stats`] when somebody asks
+//! and at no other time: no thread, no timeout, nothing on the timer's hot paths. It holds its timers weakly. Whoever drops
+//! a timer ends it, and its series end with it.
+//!
+//! | feature | brings | needs |
+//! |---|---|---|
+//! | `prometheus` (default) | [`TimerMetrics::register`]: all timers in your own registry | `prometheus-client` |
+//! | `http` | [`MetricsServer`]: a registry under `/metrics`, without an async runtime | `httparse` |
+//! | `metrics` | [`Publisher`]: all timers to the recorder that is installed | `metrics` |
+//!
+#![cfg_attr(feature = "prometheus", doc = "```")]
+#![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
+//! use prometheus_client::registry::Registry;
+//! use timer_core::Timer;
+//! use timer_metrics::TimerMetrics;
+//!
+//! let timer = Timer::builder().name("rpc").build()?;
+//! let mut registry = Registry::default();
+//! TimerMetrics::from_iter([&timer]).register(&mut registry);
+//!
+//! let mut text = String::new();
+//! prometheus_client::encoding::text::encode(&mut text, &registry)?;
+//! assert!(text.contains("timer_pending_timeouts{timer=\"rpc\"} 0\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Series
+//!
+//! All have the label `timer`, the timer's name. The names are the same in Prometheus and in the facade.
+//!
+//! | name | type | meaning |
+//! |---|---|---|
+//! | `timer_pending_timeouts` | gauge | accepted and not ended |
+//! | `timer_timeouts_scheduled_total` | counter | accepted; a periodic task counts once |
+//! | `timer_timeouts_expired_total` | counter | ended by running |
+//! | `timer_timeouts_cancelled_total` | counter | ended by `cancel`, or handed back by `stop` |
+//! | `timer_timeouts_rejected_total` | counter | calls that were refused |
+//! | `timer_task_panics_total` | counter | panics that were caught |
+//! | `timer_executor_rejections_total` | counter | tasks that ran on the worker because the executor did not take them |
+//! | `timer_turns_total` | counter | how often the worker looked for due timeouts |
+//! | `timer_runs_total` | counter | tasks handed over to run; a periodic task counts with every run |
+//! | `timer_entries_cascaded_total` | counter | entries moved from a coarse level of the wheel to a finer one |
+//! | `timer_inbox_handovers_total` | counter | calls that met a taken latch and left a note |
+//! | `timer_shards` | gauge | among how many shards callers are spread |
+//! | `timer_longest_task_seconds` | gauge | the longest that one task has held the worker |
+//! | `timer_max_pending_timeouts` | gauge | the bound, where [`Watch::max_pending_timeouts`] told it |
+//! | `timer_longest_delay_seconds` | gauge | the longest delay in use, where [`Watch::longest_delay`] told it |
+//! | `timer_tick_lag_seconds` | histogram | how late a turn began after the tick that it was to handle |
+//! | `timer_timeout_lag_seconds` | histogram | how late a task was handed over after its deadline |
+//!
+//! At quiet, scheduled = pending + expired + cancelled. A Grafana dashboard (`grafana/dashboard.json`) and Prometheus alert
+//! rules (`prometheus/alerts.yml`) for these series are in the crate's folder.
+//!
+//! *What is absent*: pushing to a gateway, and a global registry. Both are the application's choice.
+//!
+//! [`Timer::stats`]: timer_core::Timer::stats
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![cfg_attr(
+    not(all(feature = "prometheus", feature = "http", feature = "metrics")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
+
+mod buckets;
+#[cfg(feature = "metrics")]
+mod facade;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "prometheus")]
+mod prometheus;
+#[cfg(any(feature = "prometheus", feature = "metrics"))]
+mod series;
+mod snapshot;
+mod timer_metrics;
+mod watch;
+
+pub use buckets::LAG_BUCKETS;
+#[cfg(feature = "metrics")]
+pub use facade::Publisher;
+#[cfg(feature = "http")]
+pub use http::{ListenAddr, MetricsServer, ParseListenAddrError};
+pub use snapshot::TimerSnapshot;
+pub use timer_metrics::TimerMetrics;
+pub use watch::Watch;

@@ -1,0 +1,56 @@
+//! A lag's histogram, cut into the few buckets that travel.
+
+use std::time::Duration;
+
+const fn micros(n: u64) -> Duration {
+    Duration::from_micros(n)
+}
+
+/// The upper bounds of the exported histograms, from 10 us to 10 s; what is longer is in the bucket `+Inf`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_metrics::LAG_BUCKETS;
+///
+/// assert_eq!(LAG_BUCKETS.first(), Some(&Duration::from_micros(10)));
+/// assert_eq!(LAG_BUCKETS.last(), Some(&Duration::from_secs(10)));
+/// ```
+pub const LAG_BUCKETS: [Duration; 19] = [
+    micros(10),
+    micros(25),
+    micros(50),
+    micros(100),
+    micros(250),
+    micros(500),
+    micros(1_000),
+    micros(2_500),
+    micros(5_000),
+    micros(10_000),
+    micros(25_000),
+    micros(50_000),
+    micros(100_000),
+    micros(250_000),
+    micros(500_000),
+    micros(1_000_000),
+    micros(2_500_000),
+    micros(5_000_000),
+    micros(10_000_000),
+];
+
+/// How many lags lie in each step of a ladder of rising bounds: one figure for each bound, and a last one for the rest.
+/// Their sum is the lag's count.
+#[cfg(any(feature = "prometheus", feature = "metrics"))]
+pub(crate) fn counts(lag: &timer_core::LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
+    let mut below = 0;
+    let mut counts = Vec::new();
+    for bound in bounds {
+        // Nothing is above a bound that all lie below: no need to add up a long histogram again.
+        let up_to = if below == lag.count() { below } else { lag.count_up_to(bound).clamp(below, lag.count()) };
+        counts.push(up_to - below);
+        below = up_to;
+    }
+    counts.push(lag.count() - below);
+    counts
+}

@@ -1,0 +1,45 @@
+//! A socket that waits until an instant and no longer, however the other side divides its bytes.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Reads some bytes; fails as timed out at the deadline.
+pub(super) fn read(mut stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    again(|| {
+        stream.set_read_timeout(Some(left(deadline)?))?;
+        stream.read(buffer)
+    })
+}
+
+/// Writes all bytes; fails as timed out at the deadline.
+pub(super) fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = again(|| {
+            stream.set_write_timeout(Some(left(deadline)?))?;
+            stream.write(bytes)
+        })?;
+        if written == 0 {
+            return Err(ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+/// What is left of the time. Not zero, which a socket would take for "for ever".
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // What a timeout of a socket is called differs between systems.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+            result => return result,
+        }
+    }
+}

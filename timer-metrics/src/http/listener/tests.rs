@@ -1,0 +1,121 @@
+use super::{Limits, ListenAddr, Listener, SocketAddr};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(600);
+const PATIENT: Limits = Limits { request: LONG, reply: LONG, goodbye: LONG, clients: 32 };
+
+fn listen(registry: Registry, limits: Limits) -> Listener {
+    Listener::start(ListenAddr::from(0), Arc::new(registry), limits).unwrap()
+}
+
+fn connect(addr: SocketAddr) -> TcpStream {
+    TcpStream::connect(addr).unwrap()
+}
+
+fn ask(mut stream: &TcpStream, path: &str) {
+    write!(stream, "GET {path} HTTP/1.1\r\n\r\n").unwrap();
+}
+
+/// All that comes until the other side hangs up, in whatever way.
+fn rest(mut stream: &TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_client_that_says_nothing_is_sent_away_and_one_that_stops_is_told_why() {
+    let soon = Limits { request: Duration::from_millis(20), ..PATIENT };
+    let server = listen(Registry::default(), soon);
+    let silent = connect(server.addr());
+    assert_eq!(rest(&silent), "");
+    let mut stops = connect(server.addr());
+    stops.write_all(b"GET /metrics HT").unwrap();
+    assert!(rest(&stops).starts_with("HTTP/1.1 408 "));
+}
+
+#[test]
+fn one_client_too_many_takes_the_place_of_the_oldest() {
+    let server = listen(Registry::default(), Limits { clients: 2, ..PATIENT });
+    let (oldest, second, third) = (connect(server.addr()), connect(server.addr()), connect(server.addr()));
+    assert_eq!(rest(&oldest), "");
+    for stream in [&third, &second] {
+        ask(stream, "/metrics");
+        assert!(rest(stream).starts_with("HTTP/1.1 200 "));
+    }
+}
+
+#[test]
+fn a_slow_client_is_not_too_slow_while_its_time_lasts() {
+    let server = listen(Registry::default(), PATIENT);
+    let mut slow = connect(server.addr());
+    for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
+        slow.write_all(&[*byte]).unwrap();
+    }
+    assert!(rest(&slow).starts_with("HTTP/1.1 200 "));
+}
+
+/// Says that it is asked, then waits until it may answer.
+struct Blocked {
+    asked: Sender<()>,
+    answer: Mutex<Receiver<()>>,
+}
+
+impl fmt::Debug for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Blocked")
+    }
+}
+
+impl Collector for Blocked {
+    fn encode(&self, _: DescriptorEncoder<'_>) -> fmt::Result {
+        let _ = self.asked.send(());
+        let _ = self.answer.lock().unwrap().recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn collectors_that_do_not_answer_take_no_more_threads_than_there_may_be_clients() {
+    let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
+    let server = listen(registry, Limits { clients: 2, ..PATIENT });
+
+    let waits = connect(server.addr());
+    ask(&waits, "/metrics");
+    is_asked.recv().unwrap();
+    // Not the oldest is cut off, which cannot be, but the one after it.
+    let (silent, waits_too) = (connect(server.addr()), connect(server.addr()));
+    assert_eq!(rest(&silent), "");
+    ask(&waits_too, "/metrics");
+    // Whether the second has come to the collectors or waits for the first there: both are held by them now or soon.
+    may_answer.send(()).unwrap();
+    assert!(rest(&waits).starts_with("HTTP/1.1 200 "));
+    is_asked.recv().unwrap();
+    may_answer.send(()).unwrap();
+    assert!(rest(&waits_too).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_client_too_many_is_sent_away_while_collectors_hold_all_others() {
+    let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
+    let server = listen(registry, Limits { clients: 1, ..PATIENT });
+
+    let waits = connect(server.addr());
+    ask(&waits, "/metrics");
+    is_asked.recv().unwrap();
+    assert_eq!(rest(&connect(server.addr())), "");
+    may_answer.send(()).unwrap();
+    assert!(rest(&waits).starts_with("HTTP/1.1 200 "));
+}

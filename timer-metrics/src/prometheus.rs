@@ -1,0 +1,143 @@
+//! The timers in a registry of `prometheus-client`, the official client crate.
+//!
+//! One collector writes each metric family once, with a sample for every living timer; a family without samples is not
+//! written. The client appends `_total` and the unit to the names by itself, so it is given the stems.
+
+use crate::buckets::{LAG_BUCKETS, counts};
+use crate::series::{LABEL, SERIES, Series, Value};
+use crate::snapshot::TimerSnapshot;
+use crate::timer_metrics::TimerMetrics;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::time::Duration;
+use timer_core::LagSnapshot;
+
+impl TimerMetrics {
+    /// Adds the timers of this set, now and later, to a registry: once is enough, also for timers that are watched later.
+    ///
+    /// A registry's prefix and labels apply. Register one set only, and once only, in a registry: a second one would write
+    /// the same metric families again, which is not allowed in the format.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use prometheus_client::encoding::text::encode;
+    /// use prometheus_client::registry::Registry;
+    /// use timer_core::Timer;
+    /// use timer_metrics::TimerMetrics;
+    ///
+    /// let metrics = TimerMetrics::new();
+    /// let mut registry = Registry::default();
+    /// metrics.register(&mut registry);
+    ///
+    /// let timer = Timer::builder().name("leases").build()?;
+    /// metrics.watch(&timer);
+    /// let mut text = String::new();
+    /// encode(&mut text, &registry)?;
+    /// assert!(text.contains("timer_timeouts_scheduled_total{timer=\"leases\"} 0\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(TimerCollector { metrics: self.clone() }));
+    }
+
+    /// The timers of this set, and nothing else, as OpenMetrics text: a whole scrape, with its end mark. For an HTTP server of
+    /// one's own, whose content type then is `application/openmetrics-text; version=1.0.0; charset=utf-8`, or for a log.
+    ///
+    /// # Errors
+    ///
+    /// None that is known: the client's encoder has them in its signature.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_metrics::TimerMetrics;
+    ///
+    /// let timer = timer_core::Timer::new();
+    /// let text = TimerMetrics::from_iter([&timer]).to_openmetrics()?;
+    /// assert!(text.contains("timer_turns_total{timer=\"timer\"} 0\n") && text.ends_with("# EOF\n"));
+    /// # Ok::<(), std::fmt::Error>(())
+    /// ```
+    pub fn to_openmetrics(&self) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        self.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+#[derive(Debug)]
+struct TimerCollector {
+    metrics: TimerMetrics,
+}
+
+impl Collector for TimerCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let timers = self.metrics.snapshots();
+        SERIES.iter().try_for_each(|series| encode(series, &timers, &mut encoder))
+    }
+}
+
+fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    match series.value {
+        Value::Counter(get) => {
+            let stem = series.name.strip_suffix("_total").unwrap_or(series.name);
+            let samples = timers.iter().map(|timer| (timer, get(timer)));
+            family(encoder, (stem, series.help), None, MetricType::Counter, samples, |mut metric, value| {
+                metric.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+            })
+        }
+        Value::Gauge(get) => {
+            let samples = timers.iter().filter_map(|timer| Some((timer, get(timer)?)));
+            family(encoder, (series.name, series.help), None, MetricType::Gauge, samples, |mut metric, value| {
+                metric.encode_gauge(&value)
+            })
+        }
+        Value::Seconds(get) => {
+            let samples = timers.iter().filter_map(|timer| Some((timer, get(timer)?)));
+            let unit = Some(Unit::Seconds);
+            family(encoder, in_seconds(series), unit, MetricType::Gauge, samples, |mut metric, value: Duration| {
+                metric.encode_gauge(&value.as_secs_f64())
+            })
+        }
+        Value::Lag(get) => {
+            let samples = timers.iter().map(|timer| (timer, get(timer)));
+            family(encoder, in_seconds(series), Some(Unit::Seconds), MetricType::Histogram, samples, histogram)
+        }
+    }
+}
+
+fn in_seconds(series: &Series) -> (&'static str, &'static str) {
+    (series.name.strip_suffix("_seconds").unwrap_or(series.name), series.help)
+}
+
+/// Writes a metric family: its descriptor, and one metric for each timer. Nothing at all if there is none.
+fn family<'a, T>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (stem, help): (&str, &str),
+    unit: Option<Unit>,
+    kind: MetricType,
+    samples: impl Iterator<Item = (&'a TimerSnapshot, T)>,
+    encode: impl Fn(MetricEncoder<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    let mut samples = samples.peekable();
+    if samples.peek().is_none() {
+        return Ok(());
+    }
+    let mut metric = encoder.encode_descriptor(stem, help, unit.as_ref(), kind)?;
+    for (timer, value) in samples {
+        encode(metric.encode_family(&[(LABEL, timer.label.as_str())])?, value)?;
+    }
+    Ok(())
+}
+
+fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
+    let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
+    // The encoder wants each bucket's own count, and adds them up.
+    let buckets: Vec<(f64, u64)> = bounds.zip(counts(lag, LAG_BUCKETS)).collect();
+    metric.encode_histogram::<NoLabelSet>(lag.sum().as_secs_f64(), lag.count(), &buckets, None)
+}

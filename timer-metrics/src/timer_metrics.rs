@@ -1,0 +1,179 @@
+//! The set of timers to export.
+//!
+//! The lock guards the list and nothing else: timers are asked, and handles to them dropped, with no lock held, because the
+//! last handle may be the one dropped here, and then foreign code runs.
+
+use crate::snapshot::TimerSnapshot;
+use crate::watch::Watch;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use timer_core::{Timer, WeakTimer};
+
+/// A set of timers to export. A cheap handle: clones are the same set.
+///
+/// It keeps no timer alive. A timer whose last handle was dropped is left out from then on, and its label is free for
+/// another one. Watching the same timer twice exports it twice.
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::Timer;
+/// use timer_metrics::TimerMetrics;
+///
+/// let (rpc, leases) = (Timer::builder().name("rpc").build()?, Timer::builder().name("leases").build()?);
+/// let metrics = TimerMetrics::from_iter([&rpc, &leases]);
+/// drop(rpc);
+/// let labels: Vec<String> = metrics.snapshots().into_iter().map(|timer| timer.label).collect();
+/// assert_eq!(labels, ["leases"]);
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct TimerMetrics {
+    list: Arc<Mutex<List>>,
+}
+
+#[derive(Default)]
+struct List {
+    watched: Vec<Watched>,
+    /// How many have ever been watched.
+    count: u64,
+}
+
+#[derive(Clone)]
+struct Watched {
+    number: u64,
+    label: String,
+    timer: WeakTimer,
+    max_pending: Option<u64>,
+    longest_delay: Option<Duration>,
+}
+
+impl Watched {
+    /// `None` once the timer is gone.
+    fn snapshot(&self) -> Option<TimerSnapshot> {
+        let stats = self.timer.upgrade()?.stats();
+        Some(TimerSnapshot {
+            label: self.label.clone(),
+            stats,
+            max_pending: self.max_pending,
+            longest_delay: self.longest_delay,
+            number: self.number,
+        })
+    }
+}
+
+impl TimerMetrics {
+    /// A set without timers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_metrics::TimerMetrics::new().snapshots().is_empty());
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Exports `timer` from now on. Returns its label: its name, or, if another living timer of the set has that already,
+    /// its name with `-2`, `-3` and so on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::TimerMetrics;
+    /// let metrics = TimerMetrics::new();
+    /// let (first, second) = (timer_core::Timer::new(), timer_core::Timer::new());
+    /// assert_eq!(metrics.watch(&first), "timer");
+    /// assert_eq!(metrics.watch(&second), "timer-2");
+    /// ```
+    pub fn watch(&self, timer: &Timer) -> String {
+        self.watch_with(timer, Watch::new())
+    }
+
+    /// As [`watch`](Self::watch), with what else is known about the timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{TimerMetrics, Watch};
+    /// let timer = timer_core::Timer::new();
+    /// let metrics = TimerMetrics::new();
+    /// assert_eq!(metrics.watch_with(&timer, Watch::new().label("leases")), "leases");
+    /// ```
+    pub fn watch_with(&self, timer: &Timer, watch: Watch) -> String {
+        // First, so that the labels of timers that are gone are free.
+        drop(self.snapshots());
+        let wanted = watch.label.unwrap_or_else(|| timer.name().to_owned());
+        let mut list = self.list();
+        let taken = |label: &str| list.watched.iter().any(|watched| watched.label == label);
+        let label = if taken(&wanted) {
+            let others = (2_u64..).map(|n| format!("{wanted}-{n}"));
+            others.into_iter().find(|label| !taken(label)).unwrap_or(wanted)
+        } else {
+            wanted
+        };
+        list.count += 1;
+        let watched = Watched {
+            number: list.count,
+            label: label.clone(),
+            timer: timer.downgrade(),
+            max_pending: watch.max_pending,
+            longest_delay: watch.longest_delay,
+        };
+        list.watched.push(watched);
+        label
+    }
+
+    /// Every timer of the set that is not gone, as it stands now, in the order in which they were added. For exporters of
+    /// one's own. Some microseconds for each timer; never blocks a worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::TimerMetrics;
+    /// let timer = timer_core::Timer::new();
+    /// let metrics = TimerMetrics::from_iter([&timer]);
+    /// assert_eq!(metrics.snapshots()[0].stats.pending, 0);
+    /// ```
+    pub fn snapshots(&self) -> Vec<TimerSnapshot> {
+        let watched = self.list().watched.clone();
+        let mut gone = Vec::new();
+        let mut snapshots = Vec::with_capacity(watched.len());
+        for watched in &watched {
+            match watched.snapshot() {
+                Some(snapshot) => snapshots.push(snapshot),
+                None => gone.push(watched.number),
+            }
+        }
+        if !gone.is_empty() {
+            self.list().watched.retain(|watched| !gone.contains(&watched.number));
+        }
+        snapshots
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> FromIterator<&'a Timer> for TimerMetrics {
+    fn from_iter<I: IntoIterator<Item = &'a Timer>>(timers: I) -> Self {
+        let mut metrics = Self::new();
+        metrics.extend(timers);
+        metrics
+    }
+}
+
+impl<'a> Extend<&'a Timer> for TimerMetrics {
+    fn extend<I: IntoIterator<Item = &'a Timer>>(&mut self, timers: I) {
+        timers.into_iter().for_each(|timer| drop(self.watch(timer)));
+    }
+}
+
+impl fmt::Debug for TimerMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let labels: Vec<String> = self.list().watched.iter().map(|watched| watched.label.clone()).collect();
+        f.debug_struct("TimerMetrics").field("timers", &labels).finish()
+    }
+}

@@ -1,0 +1,153 @@
+//! The dashboard and the alerts name nothing that a scrape does not have, and the tools that load them can read them.
+
+use crate::support::exposition::{Format, parse};
+use crate::support::known;
+use crate::support::promtool::promtool;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::{TimerMetrics, Watch};
+
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
+fn file(path: &str) -> String {
+    std::fs::read_to_string(format!("{FOLDER}/{path}")).unwrap()
+}
+
+fn dashboard() -> Value {
+    serde_json::from_str(&file("grafana/dashboard.json")).unwrap()
+}
+
+/// All strings under the key `name`, however deep.
+fn strings<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get(name).and_then(Value::as_str));
+            object.values().for_each(|value| strings(value, name, found));
+        }
+        Value::Array(array) => array.iter().for_each(|value| strings(value, name, found)),
+        _ => {}
+    }
+}
+
+/// The names of all samples that a scrape has.
+fn scraped() -> BTreeSet<String> {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(10).longest_delay(Duration::from_secs(1)));
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    parse(&text, Format::OpenMetrics).unwrap().names().into_iter().map(str::to_owned).collect()
+}
+
+/// Everything in a text that looks like one of our metrics.
+fn named(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+    words.filter(|word| word.starts_with("timer_")).collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_and_the_alerts_is_in_a_scrape() {
+    let scraped = scraped();
+    for path in ["grafana/dashboard.json", "prometheus/alerts.yml", "prometheus/alerts_test.yml"] {
+        let text = file(path);
+        let named = named(&text);
+        assert!(named.len() >= 8, "{path} names {named:?} only");
+        let unknown: Vec<_> = named.iter().filter(|name| !scraped.contains(**name)).collect();
+        // Words on metrics in comments are names of histograms as a whole.
+        let unknown: Vec<_> = unknown.iter().filter(|name| !scraped.contains(&format!("{name}_bucket"))).collect();
+        assert!(unknown.is_empty(), "{path}: {unknown:?}");
+    }
+}
+
+#[test]
+fn the_dashboard_shows_every_metric() {
+    let text = file("grafana/dashboard.json");
+    let shown = named(&text);
+    let sums = |name: &str| name.ends_with("_seconds_sum") || name.ends_with("_seconds_count");
+    // What a timer was told is not a thing to look at, but for the bound, next to what it bounds.
+    let untold = |name: &str| name == "timer_longest_delay_seconds";
+    let missing: Vec<_> = scraped().into_iter().filter(|name| !sums(name) && !untold(name)).collect();
+    let missing: Vec<_> = missing.iter().filter(|name| !shown.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_dashboard_can_be_imported() {
+    let dashboard = dashboard();
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let variables: Vec<_> = variables.iter().map(|variable| (&variable["name"], &variable["type"])).collect();
+    assert_eq!(variables, [(&"datasource".into(), &"datasource".into()), (&"timer".into(), &"query".into())]);
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len());
+    let mut areas: Vec<[u64; 4]> = Vec::new();
+    for panel in panels {
+        let area = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        let [x, y, w, h] = area;
+        assert!(x + w <= 24, "{}", panel["title"]);
+        let apart = |[x2, y2, w2, h2]: &[u64; 4]| x + w <= *x2 || x2 + w2 <= x || y + h <= *y2 || y2 + h2 <= y;
+        assert!(areas.iter().all(apart), "{} lies on another", panel["title"]);
+        areas.push(area);
+        if panel["type"] != "row" {
+            assert_eq!(panel["datasource"]["uid"], "${datasource}");
+            assert!(!panel["targets"].as_array().unwrap().is_empty());
+        }
+    }
+    let mut queries = Vec::new();
+    strings(&dashboard, "expr", &mut queries);
+    assert!(queries.iter().all(|query| query.contains("{timer=~\"$timer\"}")), "{queries:?}");
+    let heatmaps = panels.iter().filter(|panel| panel["type"] == "heatmap");
+    assert_eq!(heatmaps.count(), 2);
+}
+
+#[test]
+fn promtool_can_read_every_query_of_the_dashboard() {
+    let dashboard = dashboard();
+    let mut queries = Vec::new();
+    strings(&dashboard, "expr", &mut queries);
+    assert!(queries.len() >= 20);
+    let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
+    for (number, query) in queries.iter().enumerate() {
+        let query = query.replace("$__rate_interval", "5m").replace("$timer", ".*");
+        writeln!(rules, "  - record: query_{number}\n    expr: {}", Value::from(query)).unwrap();
+    }
+    let path = format!("{}/queries.yml", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&path, rules).unwrap();
+    promtool(&["check", "rules", &path], "");
+}
+
+#[test]
+fn promtool_is_content_with_the_alerts_and_their_tests() {
+    promtool(&["check", "rules", &format!("{FOLDER}/prometheus/alerts.yml")], "");
+    promtool(&["test", "rules", &format!("{FOLDER}/prometheus/alerts_test.yml")], "");
+}
+
+/// Without the tool, too: each alert has what people need at night.
+#[test]
+fn every_alert_has_a_severity_a_summary_and_a_description() {
+    let text = file("prometheus/alerts.yml");
+    let alerts: Vec<&str> = text.split("- alert: ").skip(1).collect();
+    let names: Vec<&str> = alerts.iter().map(|alert| alert.lines().next().unwrap()).collect();
+    let expected = [
+        "TimerLate",
+        "TimerNearlyFull",
+        "TimerRejecting",
+        "TimerExecutorRejecting",
+        "TimerTaskPanics",
+        "TimerWorkerStuck",
+    ];
+    assert_eq!(names, expected);
+    let tests = file("prometheus/alerts_test.yml");
+    for (name, alert) in names.iter().zip(alerts) {
+        for key in ["expr:", "severity:", "summary:", "description:"] {
+            assert_eq!(alert.matches(key).count(), 1, "{name}: {key}");
+        }
+        assert!(alert.contains("$labels.timer") && tests.contains(name), "{name}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What a recorder of the facade `metrics` gets.
+
+use crate::support::recorder::Keeper;
+use crate::support::{IN_TIME, LATE, MILLI, counts, known};
+use metrics::Unit;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::{Publisher, TimerMetrics, Watch};
+
+const LAG: &str = "timer_timeout_lag_seconds{timer=timer}";
+
+fn publish(publisher: &mut Publisher, keeper: &Keeper) {
+    metrics::with_local_recorder(keeper, || publisher.publish());
+}
+
+#[test]
+fn counters_and_gauges_are_exact() {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(9).longest_delay(Duration::from_millis(1_500)));
+    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    // Twice: absolute values do not add up.
+    publish(&mut publisher, &keeper);
+    publish(&mut publisher, &keeper);
+    for (name, value) in counts(&timer) {
+        assert_eq!(keeper.value(&format!("{name}{{timer=timer}}")), Some(value), "{name}");
+    }
+    assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(9.0));
+    assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), Some(1.5));
+}
+
+#[test]
+fn each_lag_is_recorded_once_and_rounded_up_a_little() {
+    let (timer, mut driver) = known(Timer::builder());
+    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    publish(&mut publisher, &keeper);
+    let records = keeper.take_records(LAG);
+    assert_eq!(records[0], (1e-6, IN_TIME as usize));
+    for ((value, count), late) in records[1..].iter().zip(LATE) {
+        let late = late.as_secs_f64();
+        assert!(*count == 1 && *value >= late && *value <= late * 1.28, "{value} for {late}");
+    }
+    assert_eq!(records.len(), 1 + LATE.len());
+
+    publish(&mut publisher, &keeper);
+    assert!(keeper.take_records(LAG).is_empty());
+    timer.new_timeout_at(driver.now() - 10 * MILLI, |_| {}).unwrap();
+    driver.advance(Duration::ZERO);
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.take_records(LAG), [(0.01, 1)]);
+}
+
+#[test]
+fn a_great_many_lags_are_thinned_and_none_of_a_size_is_lost() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    driver.advance(Duration::from_secs(60));
+    for _ in 0..40_000 {
+        timer.new_timeout(MILLI, |_| {}).unwrap();
+    }
+    driver.advance(MILLI);
+    timer.new_timeout_at(driver.now() - Duration::from_secs(10), |_| {}).unwrap();
+    driver.advance(Duration::ZERO);
+    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.take_records(LAG), [(1e-6, 9_999), (10.0, 1)]);
+    assert_eq!(keeper.value("timer_runs_total{timer=timer}"), Some(40_001.0));
+}
+
+#[test]
+fn a_timer_that_is_gone_leaves_no_stale_gauge() {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(9));
+    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    publish(&mut publisher, &keeper);
+    drop(timer);
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(0.0));
+    assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
+    assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), None);
+    assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(10.0));
+    // Once: whoever takes the name over is not disturbed.
+    keeper.0.lock().unwrap().values.clear();
+    publish(&mut publisher, &keeper);
+    assert!(keeper.0.lock().unwrap().values.is_empty());
+}
+
+#[test]
+fn a_timer_under_the_label_of_one_that_is_gone_goes_on_counting() {
+    let metrics = TimerMetrics::new();
+    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let (first, _driver) = known(Timer::builder());
+    metrics.watch(&first);
+    publish(&mut publisher, &keeper);
+    drop(first);
+    drop(keeper.take_records(LAG));
+    let (second, mut driver) = Timer::builder().build_manual().unwrap();
+    second.new_timeout(MILLI, |_| {}).unwrap();
+    driver.advance(MILLI);
+    assert_eq!(metrics.watch(&second), "timer");
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(11.0));
+    assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(0.0));
+    assert_eq!(keeper.take_records(LAG), [(1e-6, 1)]);
+}
+
+#[test]
+fn the_publisher_in_a_timeout_of_its_timer_does_not_keep_it_alive() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let recorder = keeper.clone();
+    timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MILLI, move |_| publish(&mut publisher, &recorder)).unwrap();
+    driver.advance(50 * MILLI);
+    assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(1.0));
+    assert_eq!(keeper.value("timer_runs_total{timer=timer}"), Some(6.0));
+    let weak = timer.downgrade();
+    drop(timer);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn every_series_is_described_once_with_its_unit() {
+    let (timer, _driver) = known(Timer::builder());
+    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    publish(&mut publisher, &keeper);
+    publish(&mut publisher, &keeper);
+    let described = std::mem::take(&mut keeper.0.lock().unwrap().described);
+    assert_eq!(described.len(), 17);
+    for (name, kind, unit) in &described {
+        let seconds = name.ends_with("_seconds");
+        assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");
+        assert_eq!(*kind == "counter", name.ends_with("_total"), "{name}");
+        assert_eq!(*kind == "histogram", name.contains("_lag_"), "{name}");
+    }
+}
+
+#[test]
+fn without_a_recorder_nothing_happens() {
+    let timer = Timer::new();
+    TimerMetrics::from_iter([&timer]).publisher().publish();
+}

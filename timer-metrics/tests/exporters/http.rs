@@ -1,0 +1,285 @@
+//! The server, by raw sockets: what good clients get, and that bad ones hurt nobody.
+
+use crate::support::exposition::{Format, parse};
+use crate::support::known;
+use crate::support::promtool::promtool;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::CounterWithExemplar;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use timer_core::Timer;
+use timer_metrics::{ListenAddr, MetricsServer, TimerMetrics};
+
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.head.split("\r\n").skip(1).filter_map(|line| line.split_once(": "));
+        headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Sends bytes as they are and reads what comes until the other side hangs up.
+fn raw(addr: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.write_all(request).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+fn ask(addr: SocketAddr, method: &str, target: &str, accept: &str) -> Reply {
+    let accept = if accept.is_empty() { String::new() } else { format!("Accept: {accept}\r\n") };
+    let text = raw(addr, format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{accept}\r\n").as_bytes());
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let reply = Reply { status, head: head.to_owned(), body: body.to_owned() };
+    let length: usize = reply.header("content-length").unwrap().parse().unwrap();
+    assert!(method == "HEAD" || length == reply.body.len());
+    reply
+}
+
+fn metrics(addr: SocketAddr) -> Reply {
+    ask(addr, "GET", "/metrics", "")
+}
+
+#[test]
+fn the_format_is_the_one_that_the_client_accepts() {
+    let (timer, _driver) = known(Timer::builder().name("a # \"b\""));
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    let openmetrics =
+        ask(server.local_addr(), "GET", "/metrics", "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
+    assert_eq!(openmetrics.status, 200);
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(openmetrics.header("content-type"), Some(content_type));
+    assert_eq!(openmetrics.header("vary"), Some("Accept"));
+    let plain = metrics(server.local_addr());
+    assert_eq!(plain.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let openmetrics = parse(&openmetrics.body, Format::OpenMetrics).unwrap();
+    promtool(&["check", "metrics"], &plain.body);
+    let plain = parse(&plain.body, Format::Plain).unwrap();
+    // The same samples in both.
+    let samples = |scrape: &crate::support::exposition::Scrape| format!("{:?}", scrape.samples().collect::<Vec<_>>());
+    assert_eq!(samples(&openmetrics), samples(&plain));
+    assert_eq!(plain.value("timer_timeouts_scheduled_total", "a # \"b\""), 10.0);
+}
+
+#[test]
+fn other_paths_are_404_and_other_methods_405() {
+    let server = MetricsServer::serve(0, Registry::default()).unwrap();
+    let addr = server.local_addr();
+    for target in ["/", "/metric", "/metrics/", "/metrics/x", "/METRICS", "*", "/%6Detrics", "http://a/"] {
+        assert_eq!(ask(addr, "GET", target, "").status, 404, "{target}");
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "get", "BREW"] {
+        let reply = ask(addr, method, "/metrics", "");
+        assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")), "{method}");
+    }
+    for target in ["/metrics?a=b", "http://a:1/metrics"] {
+        assert_eq!(ask(addr, "GET", target, "").status, 200, "{target}");
+    }
+    let head = ask(addr, "HEAD", "/metrics", "application/openmetrics-text");
+    assert_eq!((head.status, head.header("content-length"), head.body.as_str()), (200, Some("6"), ""));
+    assert_eq!(ask(addr, "HEAD", "/", "").body, "");
+}
+
+#[test]
+fn garbage_gets_an_error_or_nothing_and_the_next_client_is_served() {
+    let server = MetricsServer::serve(0, Registry::default()).unwrap();
+    let addr = server.local_addr();
+    let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00".as_slice();
+    assert!(raw(addr, tls).starts_with("HTTP/1.1 400 "));
+    assert!(raw(addr, b"\0\0\0\0\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(raw(addr, b"GET /metrics HTTP/1.1\r\nbad header\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(raw(addr, b"GET /metrics HTTP/3.0\r\n\r\n").starts_with("HTTP/1.1 505 "));
+    assert!(raw(addr, b"GET /metrics\r\n\r\n").starts_with("HTTP/1.1 "));
+    let many = "a: b\r\n".repeat(65);
+    assert!(raw(addr, format!("GET /metrics HTTP/1.1\r\n{many}\r\n").as_bytes()).starts_with("HTTP/1.1 431 "));
+    let mut state = 1_u32;
+    for _ in 0..200 {
+        let bytes: Vec<u8> = (0..64)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            })
+            .collect();
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.write_all(&bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(metrics(addr).status, 200);
+}
+
+/// A head without an end must not grow in memory: the server stops reading it.
+#[test]
+fn an_endless_request_is_cut_off() {
+    let server = MetricsServer::serve(0, Registry::default()).unwrap();
+    let mut stream = TcpStream::connect(server.local_addr()).unwrap();
+    stream.write_all(b"GET /metrics?").unwrap();
+    let chunk = [b'a'; 64 * 1024];
+    // A socket takes some megabytes on its own; nobody can send this much to a server that does not read it.
+    let sent = (0..4_096).try_for_each(|_| stream.write_all(&chunk));
+    assert!(sent.is_err(), "256 MiB of request line were taken");
+    assert_eq!(metrics(server.local_addr()).status, 200);
+}
+
+#[test]
+fn a_client_that_is_still_sending_reads_its_reply() {
+    let server = MetricsServer::serve(0, Registry::default()).unwrap();
+    let body = "x".repeat(30_000);
+    let request = format!("POST /metrics HTTP/1.1\r\nContent-Length: 30000\r\n\r\n{body}");
+    assert!(raw(server.local_addr(), request.as_bytes()).starts_with("HTTP/1.1 405 "));
+}
+
+/// So long that no pair of socket buffers holds it.
+#[derive(Debug)]
+struct Long;
+
+const LENGTH: usize = 32 << 20;
+
+impl Collector for Long {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut metric = encoder.encode_descriptor("long", &"x".repeat(LENGTH), None, MetricType::Gauge)?;
+        metric.encode_gauge(&1_u64)
+    }
+}
+
+/// Clients that hold a connection in every way there is: silent, in the middle of a head, with a body that does not come,
+/// and not reading a reply that no buffer holds.
+fn slow_clients(addr: SocketAddr) -> Vec<TcpStream> {
+    let requests: [&[u8]; 4] = [
+        b"",
+        b"GET /metrics HTTP/1.1\r\nHos",
+        b"POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n\r\n",
+    ];
+    let clients = requests.map(|request| {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.write_all(request).unwrap();
+        stream
+    });
+    // The last one's reply is on its way.
+    (&clients[3]).read_exact(&mut [0]).unwrap();
+    clients.into()
+}
+
+#[test]
+fn slow_clients_hold_up_nobody() {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Long));
+    let server = MetricsServer::serve(0, registry).unwrap();
+    let slow = slow_clients(server.local_addr());
+    for _ in 0..3 {
+        assert!(metrics(server.local_addr()).body.len() > LENGTH);
+        assert_eq!(ask(server.local_addr(), "GET", "/", "").status, 404);
+    }
+    drop(slow);
+}
+
+#[test]
+fn a_crowd_of_silent_clients_holds_up_nobody() {
+    let server = MetricsServer::serve(0, Registry::default()).unwrap();
+    let crowd: Vec<_> = (0..200).map(|_| TcpStream::connect(server.local_addr()).unwrap()).collect();
+    assert_eq!(metrics(server.local_addr()).status, 200);
+    // The first ones were cut off for the later ones.
+    assert!(matches!((&crowd[0]).read(&mut [0]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn dropping_it_ends_slow_clients_joins_its_threads_and_frees_the_port() {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Long));
+    let registry = std::sync::Arc::new(registry);
+    // An address of its own where there is one: no other test takes the port when it is free again.
+    let own = (Ipv4Addr::new(127, 0, 0, 77), 0);
+    let own = if TcpListener::bind(own).is_ok() { own.into() } else { ListenAddr::from(0) };
+    let server = MetricsServer::serve(own, registry.clone()).unwrap();
+    let addr = server.local_addr();
+    let slow = slow_clients(addr);
+    drop(server);
+    // Every thread had the registry; so all have ended.
+    assert_eq!(std::sync::Arc::strong_count(&registry), 1);
+    for mut client in slow {
+        // Cut off in the middle: the end, or an error, but it ends.
+        let _ = client.read_to_end(&mut Vec::new());
+    }
+    let refused = TcpStream::connect(addr).map(drop).map_err(|error| error.kind());
+    assert_eq!(refused, Err(ErrorKind::ConnectionRefused));
+    drop(TcpListener::bind(addr).unwrap());
+}
+
+#[test]
+fn it_listens_on_the_loopback_address_unless_told_otherwise() {
+    let metrics = TimerMetrics::new();
+    assert_eq!(metrics.serve(0).unwrap().local_addr().ip(), Ipv4Addr::LOCALHOST);
+    // Also dropped again: the server must find its own way to wake itself.
+    assert_eq!(metrics.serve((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().ip(), Ipv4Addr::UNSPECIFIED);
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        assert_eq!(metrics.serve((Ipv6Addr::LOCALHOST, 0)).unwrap().local_addr().ip(), Ipv6Addr::LOCALHOST);
+        assert_eq!(metrics.serve((Ipv6Addr::UNSPECIFIED, 0)).unwrap().local_addr().ip(), Ipv6Addr::UNSPECIFIED);
+    }
+    for bad in ["", "localhost", "localhost:1", "65536", "1.2.3.4", ":1", "-1"] {
+        let error = bad.parse::<ListenAddr>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{bad}` is no address")), "{error}");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_an_error_that_names_it() {
+    let first = MetricsServer::serve(0, Registry::default()).unwrap();
+    let error = MetricsServer::serve(first.local_addr(), Registry::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
+}
+
+#[derive(Debug)]
+struct Broken;
+
+impl Collector for Broken {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encoder.encode_descriptor("half", "Half.", None, MetricType::Gauge)?;
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_collector_that_panics_makes_a_500_and_not_half_a_scrape() {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Broken));
+    let server = MetricsServer::serve(0, registry).unwrap();
+    for _ in 0..2 {
+        let reply = metrics(server.local_addr());
+        assert_eq!((reply.status, reply.body.as_str()), (500, "500 Internal Server Error\n"));
+    }
+}
+
+#[test]
+fn the_older_format_has_no_exemplars() {
+    let mut registry = Registry::default();
+    let counter: CounterWithExemplar<[(&str, &str); 1]> = CounterWithExemplar::default();
+    counter.inc_by(7, Some([("trace", "a # b")]), None);
+    registry.register("requests", "Requests", counter);
+    let server = MetricsServer::serve(0, registry).unwrap();
+    assert!(ask(server.local_addr(), "GET", "/metrics", "application/openmetrics-text").body.contains("trace"));
+    let plain = parse(&metrics(server.local_addr()).body, Format::Plain).unwrap();
+    assert_eq!(plain.families[0].name, "requests_total");
+    assert_eq!(plain.families[0].samples[0].value, 7.0);
+}
+
+#[test]
+fn a_dropped_timer_is_gone_from_the_next_scrape() {
+    let (timer, _driver) = known(Timer::builder());
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    assert!(metrics(server.local_addr()).body.contains("timer=\"timer\""));
+    drop(timer);
+    assert_eq!(metrics(server.local_addr()).body, "");
+}

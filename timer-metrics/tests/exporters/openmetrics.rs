@@ -1,0 +1,223 @@
+//! The text that a scrape gets from a registry.
+
+use crate::support::exposition::{Format, Scrape, parse};
+use crate::support::promtool::promtool;
+use crate::support::{IN_TIME, LATE, counts, known};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::{LAG_BUCKETS, TimerMetrics, Watch};
+
+fn text(registry: &Registry) -> String {
+    let mut text = String::new();
+    encode(&mut text, registry).unwrap();
+    text
+}
+
+fn scrape(metrics: &TimerMetrics) -> Scrape {
+    parse(&metrics.to_openmetrics().unwrap(), Format::OpenMetrics).unwrap()
+}
+
+#[test]
+fn counters_and_gauges_are_exact() {
+    let (timer, _driver) = known(Timer::builder().name("known"));
+    let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+    for (name, value) in counts(&timer) {
+        assert_eq!(scrape.value(name, "known"), value, "{name}");
+    }
+    let value = |name| scrape.value(name, "known");
+    let ended = value("timer_timeouts_expired_total") + value("timer_timeouts_cancelled_total");
+    assert_eq!(value("timer_timeouts_scheduled_total"), value("timer_pending_timeouts") + ended);
+}
+
+#[test]
+fn the_names_types_and_units_are_these() {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(100).longest_delay(Duration::from_millis(1_500)));
+    let scrape = scrape(&metrics);
+    let mut kinds: Vec<String> = Vec::new();
+    for family in &scrape.families {
+        assert!(family.help.ends_with('.') && !family.help.contains(['\\', '"']), "{}", family.help);
+        kinds.push(format!("{} {} {}", family.kind, family.name, family.unit));
+    }
+    let expected = [
+        "gauge timer_pending_timeouts ",
+        "counter timer_timeouts_scheduled ",
+        "counter timer_timeouts_expired ",
+        "counter timer_timeouts_cancelled ",
+        "counter timer_timeouts_rejected ",
+        "counter timer_task_panics ",
+        "counter timer_executor_rejections ",
+        "counter timer_turns ",
+        "counter timer_runs ",
+        "counter timer_entries_cascaded ",
+        "counter timer_inbox_handovers ",
+        "gauge timer_shards ",
+        "gauge timer_longest_task_seconds seconds",
+        "gauge timer_max_pending_timeouts ",
+        "gauge timer_longest_delay_seconds seconds",
+        "histogram timer_tick_lag_seconds seconds",
+        "histogram timer_timeout_lag_seconds seconds",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(scrape.value("timer_max_pending_timeouts", "timer"), 100.0);
+    assert_eq!(scrape.value("timer_longest_delay_seconds", "timer"), 1.5);
+    let histogram = |name: &str| ["_bucket", "_sum", "_count"].map(|suffix| format!("{name}{suffix}"));
+    let mut names: BTreeSet<String> = counts(&timer).iter().map(|(name, _)| (*name).to_owned()).collect();
+    names.extend(histogram("timer_tick_lag_seconds"));
+    names.extend(histogram("timer_timeout_lag_seconds"));
+    names.extend(["timer_max_pending_timeouts".to_owned(), "timer_longest_delay_seconds".to_owned()]);
+    assert_eq!(scrape.names(), names.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn histograms_have_the_known_lags_in_their_buckets() {
+    let (timer, _driver) = known(Timer::builder());
+    let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+    let buckets = scrape.buckets("timer_timeout_lag_seconds", "timer");
+    assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1);
+    for ((bound, count), bucket) in buckets.iter().zip(LAG_BUCKETS) {
+        assert_eq!(*bound, bucket.as_secs_f64());
+        let late = LATE.iter().filter(|late| **late <= bucket).count() as u64;
+        assert_eq!(*count, (IN_TIME + late) as f64, "{bound}");
+    }
+    let all = (IN_TIME + LATE.len() as u64) as f64;
+    assert_eq!(buckets.last(), Some(&(f64::INFINITY, all)));
+    assert_eq!(scrape.value("timer_timeout_lag_seconds_count", "timer"), all);
+    let sum: Duration = LATE.iter().sum();
+    assert_eq!(scrape.value("timer_timeout_lag_seconds_sum", "timer"), sum.as_secs_f64());
+    assert_eq!(scrape.value("timer_tick_lag_seconds_sum", "timer"), 0.0);
+}
+
+#[test]
+fn any_name_is_escaped_and_comes_back() {
+    let names = ["", "\\", "\"", "\n", "a\\nb", "\r", "{timer=\"x\"} 1 # {", "µ-Zähler 定时器", "\\\"\n\\", ",}"];
+    for name in names {
+        let timer = Timer::builder().name(name).build().unwrap();
+        let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+        assert_eq!(scrape.timers(), BTreeSet::from([name]));
+    }
+}
+
+#[test]
+fn timers_in_one_registry_do_not_mix() {
+    let (rpc, _rpc_driver) = known(Timer::builder().name("rpc"));
+    let (leases, _leases_driver) = Timer::builder().name("leases").build_manual().unwrap();
+    leases.new_timeout(Duration::from_secs(1), |_| {}).unwrap();
+    let scrape = scrape(&TimerMetrics::from_iter([&rpc, &leases]));
+    assert_eq!(scrape.timers(), BTreeSet::from(["leases", "rpc"]));
+    assert_eq!(scrape.value("timer_timeouts_scheduled_total", "rpc"), 10.0);
+    assert_eq!(scrape.value("timer_timeouts_scheduled_total", "leases"), 1.0);
+    assert_eq!(scrape.value("timer_timeout_lag_seconds_count", "leases"), 0.0);
+}
+
+#[test]
+fn timers_of_the_same_name_are_told_apart() {
+    let timers = [Timer::new(), Timer::new()];
+    assert_eq!(scrape(&TimerMetrics::from_iter(&timers)).timers(), BTreeSet::from(["timer", "timer-2"]));
+}
+
+#[test]
+fn a_dropped_timer_is_left_out_and_a_late_one_comes_in() {
+    let metrics = TimerMetrics::new();
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    let timers = || {
+        let scrape = parse(&text(&registry), Format::OpenMetrics).unwrap();
+        scrape.timers().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(text(&registry), "# EOF\n");
+    let (first, _driver) = known(Timer::builder().name("first"));
+    metrics.watch(&first);
+    assert_eq!(timers(), ["first"]);
+    let second = Timer::builder().name("second").build().unwrap();
+    metrics.watch(&second);
+    assert_eq!(timers(), ["first", "second"]);
+    drop(first);
+    assert_eq!(timers(), ["second"]);
+    drop(second);
+    assert_eq!(text(&registry), "# EOF\n");
+}
+
+#[test]
+fn a_stopped_timer_stays_with_nothing_pending() {
+    let timer = Timer::new();
+    timer.new_timeout(Duration::from_secs(3_600), |_| {}).unwrap();
+    let metrics = TimerMetrics::from_iter([&timer]);
+    drop(timer.stop().unwrap());
+    let scrape = scrape(&metrics);
+    assert_eq!(scrape.value("timer_pending_timeouts", "timer"), 0.0);
+    assert_eq!(scrape.value("timer_timeouts_cancelled_total", "timer"), 1.0);
+}
+
+#[test]
+fn the_users_registry_keeps_its_own_metrics_prefix_and_labels() {
+    let labels = [("cluster".into(), "a\"b".into())];
+    let mut registry = Registry::with_prefix_and_labels("app", labels.into_iter());
+    let requests: Counter = Counter::default();
+    requests.inc_by(3);
+    registry.register("requests", "Requests", requests);
+    let (timer, _driver) = known(Timer::builder());
+    TimerMetrics::from_iter([&timer]).register(&mut registry);
+    let scrape = parse(&text(&registry), Format::OpenMetrics).unwrap();
+    assert!(scrape.names().contains("app_requests_total"));
+    let pending = scrape.samples().find(|sample| sample.name == "app_timer_pending_timeouts").unwrap();
+    assert_eq!(
+        (pending.value, pending.labels["cluster"].as_str(), pending.labels["timer"].as_str()),
+        (2.0, "a\"b", "timer")
+    );
+    assert_eq!(pending.labels.len(), 2);
+}
+
+/// A counter that falls is a restart to whoever reads it.
+#[test]
+fn no_counter_falls_while_callers_are_busy() {
+    // One shard, so the callers and the reader meet all the time; and some entries have been cascaded before.
+    let (timer, mut driver) = known(Timer::builder());
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let mut last = scrape(&metrics);
+    assert!(last.value("timer_entries_cascaded_total", "timer") > 0.0);
+    let caller = std::thread::spawn({
+        let timer = timer.clone();
+        move || {
+            for n in 0..100_000_u64 {
+                let timeout = timer.new_timeout(Duration::from_millis(n % 200), |_| {}).unwrap();
+                if n % 2 == 0 {
+                    timeout.cancel();
+                }
+            }
+        }
+    });
+    while !caller.is_finished() {
+        driver.advance(Duration::from_millis(1));
+        let next = scrape(&metrics);
+        for (before, after) in last.samples().zip(next.samples()) {
+            assert_eq!((&before.name, &before.labels), (&after.name, &after.labels));
+            let rises = before.name.ends_with("_total") || before.labels.contains_key("le");
+            assert!(!rises || before.value <= after.value, "{before:?} {after:?}");
+        }
+        last = next;
+    }
+    caller.join().unwrap();
+}
+
+#[test]
+fn promtool_is_content_with_the_text() {
+    let (timer, _driver) = known(Timer::builder().name("a \"quoted\" name"));
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(10).longest_delay(Duration::from_secs(1)));
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    // The tool reads the older format, in which a counter's metadata have its full name.
+    let mut plain = text(&registry);
+    for family in parse(&plain.clone(), Format::OpenMetrics).unwrap().families {
+        if family.kind == "counter" {
+            plain = plain.replace(&format!(" {} ", family.name), &format!(" {}_total ", family.name));
+        }
+    }
+    promtool(&["check", "metrics"], &plain);
+}

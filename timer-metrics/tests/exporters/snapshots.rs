@@ -1,0 +1,105 @@
+//! The set of timers itself, without any exporter.
+
+use crate::support::{KNOWN, known};
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::{TimerMetrics, Watch};
+
+fn labels(metrics: &TimerMetrics) -> Vec<String> {
+    metrics.snapshots().into_iter().map(|timer| timer.label).collect()
+}
+
+#[test]
+fn a_snapshot_has_the_timers_own_counts() {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let stats = &metrics.snapshots()[0].stats;
+    let counts = [stats.pending, stats.scheduled, stats.expired, stats.cancelled, stats.rejected];
+    assert_eq!(counts, [2, 10, 5, 3, 1]);
+    assert_eq!(stats.scheduled, stats.pending + stats.expired + stats.cancelled);
+    assert!(KNOWN.contains(&("timer_runs_total", stats.runs as f64)));
+}
+
+#[test]
+fn the_set_keeps_no_timer_alive() {
+    let (timer, _driver) = Timer::builder().build_manual().unwrap();
+    let weak = timer.downgrade();
+    let metrics = TimerMetrics::from_iter([&timer]);
+    assert_eq!(labels(&metrics), ["timer"]);
+    drop(timer);
+    assert!(weak.upgrade().is_none());
+    assert!(labels(&metrics).is_empty());
+}
+
+#[test]
+fn a_worker_ends_although_its_timer_is_watched() {
+    struct Ends(std::sync::mpsc::Sender<()>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+    let (ends, ended) = std::sync::mpsc::channel();
+    let ends = Ends(ends);
+    let timer = Timer::new();
+    timer.new_timeout(Duration::from_secs(3_600), move |_| drop(ends)).unwrap();
+    let metrics = TimerMetrics::from_iter([&timer]);
+    drop(timer);
+    ended.recv().unwrap();
+    assert!(labels(&metrics).is_empty());
+}
+
+#[test]
+fn no_two_living_timers_have_the_same_label() {
+    let timers: Vec<Timer> = (0..3).map(|_| Timer::new()).collect();
+    let mut metrics = TimerMetrics::new();
+    metrics.watch_with(&timers[0], Watch::new().label("timer-2"));
+    metrics.extend(&timers[1..]);
+    assert_eq!(labels(&metrics), ["timer-2", "timer", "timer-3"]);
+}
+
+#[test]
+fn the_label_of_a_timer_that_is_gone_is_free() {
+    let metrics = TimerMetrics::new();
+    let first = Timer::new();
+    assert_eq!(metrics.watch(&first), "timer");
+    drop(first);
+    let second = Timer::new();
+    assert_eq!(metrics.watch(&second), "timer");
+}
+
+#[test]
+fn what_was_told_is_in_the_snapshot_and_nothing_else() {
+    let (told, untold) = (Timer::new(), Timer::new());
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&told, Watch::new().max_pending_timeouts(7).longest_delay(Duration::from_secs(3)));
+    metrics.watch(&untold);
+    let snapshots = metrics.snapshots();
+    assert_eq!((snapshots[0].max_pending, snapshots[0].longest_delay), (Some(7), Some(Duration::from_secs(3))));
+    assert_eq!((snapshots[1].max_pending, snapshots[1].longest_delay), (None, None));
+}
+
+/// The last handle may be dropped by a scrape: then what the timer drops may ask the set again.
+#[test]
+fn a_task_that_is_dropped_while_the_set_is_asked_may_ask_it_too() {
+    struct Asks(TimerMetrics);
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            drop(self.0.snapshots());
+        }
+    }
+    let metrics = TimerMetrics::new();
+    let scraper = std::thread::spawn({
+        let metrics = metrics.clone();
+        move || (0..2_000).for_each(|_| drop(metrics.snapshots()))
+    });
+    for _ in 0..100 {
+        let timer = Timer::new();
+        let asks = Asks(metrics.clone());
+        timer.new_timeout(Duration::from_secs(1), move |_| drop(asks)).unwrap();
+        metrics.watch(&timer);
+        drop(timer);
+    }
+    scraper.join().unwrap();
+    assert!(labels(&metrics).is_empty());
+}

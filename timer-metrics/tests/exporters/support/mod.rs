@@ -1,0 +1,61 @@
+//! Known timers, and readers of what is exported that share no code with the exporters.
+#![allow(dead_code, reason = "which of them is used depends on the features")]
+
+pub(crate) mod exposition;
+pub(crate) mod promtool;
+#[cfg(feature = "metrics")]
+pub(crate) mod recorder;
+
+use std::time::Duration;
+use timer_core::{ManualDriver, Timer, TimerBuilder};
+
+pub(crate) const MILLI: Duration = Duration::from_millis(1);
+
+/// The counts of [`known`].
+pub(crate) const KNOWN: &[(&str, f64)] = &[
+    ("timer_pending_timeouts", 2.0),
+    ("timer_timeouts_scheduled_total", 10.0),
+    ("timer_timeouts_expired_total", 5.0),
+    ("timer_timeouts_cancelled_total", 3.0),
+    ("timer_timeouts_rejected_total", 1.0),
+    ("timer_task_panics_total", 1.0),
+    ("timer_executor_rejections_total", 0.0),
+    ("timer_runs_total", 8.0),
+    ("timer_inbox_handovers_total", 0.0),
+    ("timer_shards", 1.0),
+    ("timer_longest_task_seconds", 0.0),
+];
+
+/// The counts that every timer has: [`KNOWN`], and those that depend on how the wheel is built.
+pub(crate) fn counts(timer: &Timer) -> Vec<(&'static str, f64)> {
+    let stats = timer.stats();
+    let inner = [("timer_turns_total", stats.turns), ("timer_entries_cascaded_total", stats.cascaded)];
+    KNOWN.iter().copied().chain(inner.map(|(name, count)| (name, count as f64))).collect()
+}
+
+/// The late ones of [`known`]: 30 us, 7 ms and 20 s.
+pub(crate) const LATE: [Duration; 3] = [Duration::from_micros(30), Duration::from_millis(7), Duration::from_secs(20)];
+
+/// How many of [`known`] were handed over in time.
+pub(crate) const IN_TIME: u64 = 5;
+
+/// A timer on virtual time with [`KNOWN`] counts: two one-shot runs in time, one of which panics, three late, three runs of
+/// a periodic task, three cancelled, one refused, one pending next to the periodic one.
+pub(crate) fn known(builder: TimerBuilder) -> (Timer, ManualDriver) {
+    let (timer, mut driver) = builder.build_manual().unwrap();
+    let hour = 3_600_000 * MILLI;
+    driver.advance(hour);
+    for late in LATE {
+        timer.new_timeout_at(driver.now() - late, |_| {}).unwrap();
+    }
+    timer.new_timeout(MILLI, |_| {}).unwrap();
+    timer.new_timeout(MILLI, |_| panic!("on purpose")).unwrap();
+    for _ in 0..3 {
+        assert!(timer.new_timeout(MILLI, |_| {}).unwrap().cancel());
+    }
+    timer.schedule_at_fixed_rate(10 * MILLI, 10 * MILLI, |_| {}).unwrap();
+    assert!(timer.schedule_at_fixed_rate(MILLI, Duration::ZERO, |_| {}).is_err());
+    timer.new_timeout(hour, |_| {}).unwrap();
+    driver.advance(30 * MILLI);
+    (timer, driver)
+}

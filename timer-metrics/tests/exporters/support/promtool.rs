@@ -1,0 +1,19 @@
+//! The tool that comes with Prometheus, where it is installed.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs it with `input`; `None`, and a note, if it is not there. Panics with what it says if it is not content.
+pub(crate) fn promtool(arguments: &[&str], input: &str) -> Option<String> {
+    let mut command = Command::new("promtool");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        eprintln!("skipped: promtool is not installed (it comes with Prometheus)");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "promtool {arguments:?}:\n{said}");
+    Some(said)
+}
