@@ -5,15 +5,28 @@ use crate::cargo::{Failure, USAGE};
 
 /// Name, arguments, what it does.
 const COMMANDS: &[(&str, &str, &str)] = &[
-    ("bench", "[-- ARGS]", "runs the benchmarks; ARGS go to them"),
+    (
+        "bench",
+        "[W1,W2..] [--peers A,B] [--quick] [--save NAME] [--baseline NAME] | --criterion [-- ARGS]",
+        "the workloads side by side with other timers, or the benchmarks of single operations; ARGS go to those",
+    ),
     ("ci", "[--step NAME] [--keep-going]", "everything a change must pass, or one step of it"),
-    ("demo", "[-- ARGS]", "replays a day's log as sessions that time out, in half a minute"),
+    (
+        "demo",
+        "[-- ARGS]",
+        "replays a day's log as sessions that time out, in half a minute; with metrics while it runs and a page at the end",
+    ),
     ("docs", "[--open]", "builds the documentation, warnings denied"),
     ("help", "", "prints this list"),
     (
         "loom",
         "[FILTER] [--preemptions N] [--compile-only]",
         "checks the hand-overs between threads in every order that N preemptions allow (2)",
+    ),
+    (
+        "metrics-e2e",
+        "",
+        "a real Prometheus scrapes the demo, and both are compared; promtool judges the rules (skipped without them)",
     ),
     (
         "test",

@@ -1,0 +1,62 @@
+//! tokio's `sleep`: boxed and pinned, polled once. Dropping it cancels. The runtime has one thread, which turns its wheel.
+
+use super::wakers::{arm, waker};
+use super::{Job, Peer};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, Sleep, sleep};
+
+#[derive(Clone)]
+pub(super) struct Tokio {
+    runtime: Arc<Runtime>,
+}
+
+/// A runtime with one thread and a clock.
+pub(super) fn runtime() -> Arc<Runtime> {
+    match Builder::new_multi_thread().worker_threads(1).enable_time().build() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => panic!("no runtime: {error}"),
+    }
+}
+
+impl Peer for Tokio {
+    const NAME: &'static str = "tokio";
+    type Handle = Pin<Box<Sleep>>;
+    type Work<J: Job> = Waker;
+
+    fn build(_: Duration) -> Self {
+        Self { runtime: runtime() }
+    }
+
+    fn on_thread<R>(&self, body: impl FnOnce() -> R) -> R {
+        let _entered = self.runtime.enter();
+        body()
+    }
+
+    fn work<J: Job>(job: J) -> Waker {
+        waker(job)
+    }
+
+    #[inline]
+    fn schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Self::Handle {
+        let mut sleep = Box::pin(sleep(delay));
+        arm(sleep.as_mut(), work);
+        sleep
+    }
+
+    fn cancel(&mut self, sleep: Self::Handle) {
+        drop(sleep);
+    }
+
+    #[inline]
+    fn reset(&mut self, sleep: &mut Self::Handle, delay: Duration) {
+        sleep.as_mut().reset(Instant::now() + delay);
+    }
+
+    fn pending(&self) -> Option<usize> {
+        None
+    }
+}

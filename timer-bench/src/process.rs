@@ -1,0 +1,106 @@
+//! What this process uses: CPU, memory, wake-ups. Read from the clock of the process and from `/proc`.
+//!
+//! Memory and wake-ups are known on Linux only; elsewhere they are `None` and their figures not available.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// CPU time of all threads so far, user and system.
+pub fn cpu() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Memory that is resident now, in bytes.
+pub fn resident() -> Option<u64> {
+    Some(status("/proc/self/status", "VmRSS")? * 1024)
+}
+
+/// The most memory that was resident since [`reset_peak`], in bytes.
+pub fn peak() -> Option<u64> {
+    Some(status("/proc/self/status", "VmHWM")? * 1024)
+}
+
+/// Lets [`peak`] start anew. A kernel that refuses leaves the peak of the whole process.
+pub fn reset_peak() {
+    let _: std::io::Result<()> = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Memory that could be had without swapping, in bytes.
+pub fn available() -> Option<u64> {
+    Some(status("/proc/meminfo", "MemAvailable")? * 1024)
+}
+
+/// How often the threads went to sleep of their own will so far, all but the first one: that one does the measuring.
+pub fn voluntary_switches() -> Option<u64> {
+    let first = std::process::id().to_string();
+    let mut switches = 0;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?;
+        if task.file_name().to_str() != Some(&first) {
+            let path = task.path().join("status");
+            // A thread that ended meanwhile has none.
+            switches += status(path.to_str()?, "voluntary_ctxt_switches").unwrap_or(0);
+        }
+    }
+    Some(switches)
+}
+
+fn status(path: &str, field: &str) -> Option<u64> {
+    number_of(&fs::read_to_string(path).ok()?, field)
+}
+
+/// The number in the line `field:  number unit`.
+fn number_of(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split(':').next() == Some(field))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// How long the process goes on working by itself: the time from now until it rests, or `None` if it is still at work
+/// after `limit`. To about a millisecond. Call it from a thread that has nothing else to do, when only the timer has.
+pub fn until_quiet(limit: Duration) -> Option<Duration> {
+    const SLICE: Duration = Duration::from_millis(1);
+    const REST: Duration = Duration::from_millis(8);
+    // What one slice costs the thread that looks.
+    const LOOKING: Duration = Duration::from_micros(100);
+
+    let begin = Instant::now();
+    let mut busy_until = begin;
+    let mut before = cpu();
+    while begin.elapsed() < limit {
+        thread::sleep(SLICE);
+        let after = cpu();
+        let now = Instant::now();
+        if after - before > LOOKING {
+            busy_until = now;
+        } else if now - busy_until >= REST {
+            return Some(busy_until - begin);
+        }
+        before = after;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cpu, number_of};
+    use std::hint::black_box;
+
+    #[test]
+    fn work_uses_cpu_time() {
+        let before = cpu();
+        let sum: u64 = (0..1_000_000_u64).map(black_box).sum();
+        assert!(cpu() > before && sum > 0);
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let text = "Name:\tworkload\nVmRSSAnon:\t 1 kB\nVmRSS:\t  5120 kB\nvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(number_of(text, "VmRSS"), Some(5120));
+        assert_eq!(number_of(text, "voluntary_ctxt_switches"), Some(7));
+        assert_eq!(number_of(text, "switches"), None);
+        assert_eq!(number_of(text, "Name"), None);
+    }
+}

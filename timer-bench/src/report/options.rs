@@ -1,0 +1,121 @@
+//! What is wanted: which workloads, which peers, how long, under which name.
+
+use super::all_peers;
+use crate::peers::OURS;
+use crate::workloads;
+
+/// The command line, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Names out of [`workloads::ALL`].
+    pub workloads: Vec<String>,
+    /// Names of peers that were built in, ours first.
+    pub peers: Vec<String>,
+    /// Small sizes, few rounds: under 3 minutes, and rough.
+    pub quick: bool,
+    /// The name to keep the results under; `latest` if there is none.
+    pub save: Option<String>,
+    /// The name of earlier results to compare with.
+    pub baseline: Option<String>,
+}
+
+impl Options {
+    /// Reads `[W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with which word.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let known: Vec<String> = workloads::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let (peers, mut workloads) = (all_peers(), Vec::new());
+        let mut options = Self { workloads: known.clone(), peers, quick: false, save: None, baseline: None };
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
+            match word {
+                "--quick" => options.quick = true,
+                "--peers" => options.peers = chosen(value()?, &all_peers(), "timer")?,
+                "--save" => options.save = Some(file_name(value()?)?),
+                "--baseline" => options.baseline = Some(file_name(value()?)?),
+                word if word.starts_with('-') => return Err(format!("no option `{word}`")),
+                word => workloads.extend(chosen(word, &known, "workload")?),
+            }
+        }
+        if !workloads.is_empty() {
+            options.workloads = known.into_iter().filter(|name| workloads.contains(name)).collect();
+        }
+        if !options.peers.iter().any(|peer| peer == OURS) {
+            // All ratios are to ours.
+            options.peers.insert(0, OURS.to_owned());
+        }
+        Ok(options)
+    }
+}
+
+/// The words of `list`, which must all be known.
+fn chosen(list: &str, known: &[String], what: &str) -> Result<Vec<String>, String> {
+    for word in list.split(',') {
+        if !known.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+            return Err(format!("no {what} `{word}`; there are {}", known.join(", ")));
+        }
+    }
+    let wanted = |known: &&String| list.split(',').any(|word| known.eq_ignore_ascii_case(word));
+    Ok(known.iter().filter(wanted).cloned().collect())
+}
+
+/// `name`, if it can be the name of a folder.
+fn file_name(name: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
+        return Err(format!("`{name}` is no plain name: letters, digits, `-`, `_` and `.`"));
+    }
+    Ok(name.to_owned())
+}
+
+/// How to call it, and what there is.
+pub fn usage() -> String {
+    let mut text =
+        String::from("bench-report [W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]\n\nworkloads:\n");
+    for (name, what) in workloads::ALL {
+        text += &format!("  {name:<4} {what}\n");
+    }
+    text + "\ntimers: " + &all_peers().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, usage};
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace())
+    }
+
+    #[test]
+    fn nothing_given_means_everything() {
+        let options = parse("").unwrap();
+        assert_eq!((options.workloads.len(), options.quick), (12, false));
+        assert_eq!(options.peers, super::all_peers());
+    }
+
+    #[test]
+    fn what_is_chosen_comes_in_the_usual_order_and_ours_is_always_there() {
+        let options = parse("W12,w2 --peers heap,btree --quick --save a --baseline b").unwrap();
+        assert_eq!(options.workloads, ["W2", "W12"]);
+        assert_eq!(options.peers, ["timer", "btree", "heap"]);
+        assert_eq!((options.quick, options.save.as_deref(), options.baseline.as_deref()), (true, Some("a"), Some("b")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, named) in [
+            ("W13", "`W13`"),
+            ("--peers btrie", "`btrie`"),
+            ("--save", "`--save`"),
+            ("--save ../x", "`../x`"),
+            ("--loud", "`--loud`"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(named), "{line}");
+        }
+        assert!(usage().contains("W12") && usage().contains("timer-hashed"));
+    }
+}

@@ -1,0 +1,179 @@
+//! All figures of a run, round by round, and how they are kept: JSON to be read again, CSV for others.
+
+use super::machine::Machine;
+use super::statistics::Summary;
+use super::unit::ratio;
+use crate::peers::OURS;
+use crate::row::{Row, figure};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Where and when.
+    pub machine: Machine,
+    /// With small sizes.
+    pub quick: bool,
+    /// Every figure, in the order in which it first came.
+    pub series: Vec<Series>,
+}
+
+/// One figure, over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Which timer.
+    pub peer: String,
+    /// `W1` to `W12`.
+    pub workload: String,
+    /// As in [`Row`].
+    pub params: String,
+    /// As in [`Row`].
+    pub unit: String,
+    /// One for each round.
+    pub samples: Vec<f64>,
+    /// Why there are none, or fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+impl Series {
+    /// Median and spread, if there is a figure at all.
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(&self.samples)
+    }
+
+    fn is(&self, peer: &str, workload: &str, params: &str, unit: &str) -> bool {
+        self.peer == peer && self.workload == workload && self.params == params && self.unit == unit
+    }
+}
+
+impl Results {
+    /// None yet.
+    pub fn new(machine: Machine, quick: bool) -> Self {
+        Self { machine, quick, series: Vec::new() }
+    }
+
+    /// Adds what one process printed.
+    pub fn add(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            let known = self.series.iter().position(|old| old.is(&row.peer, &row.workload, &row.params, &row.unit));
+            let at = known.unwrap_or_else(|| {
+                let Row { peer, workload, params, unit, .. } = row;
+                self.series.push(Series { peer, workload, params, unit, samples: Vec::new(), unavailable: None });
+                self.series.len() - 1
+            });
+            match row.value {
+                Ok(value) => self.series[at].samples.push(value),
+                Err(reason) => self.series[at].unavailable = Some(reason),
+            }
+        }
+    }
+
+    /// The series of one figure.
+    pub fn find(&self, peer: &str, workload: &str, params: &str, unit: &str) -> Option<&Series> {
+        self.series.iter().find(|series| series.is(peer, workload, params, unit))
+    }
+
+    /// The series of one workload.
+    pub fn of<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Series> + Clone {
+        self.series.iter().filter(move |series| series.workload == workload)
+    }
+
+    /// How many times ours a figure is.
+    pub fn ratio(&self, series: &Series) -> Option<f64> {
+        let ours = self.find(OURS, &series.workload, &series.params, &series.unit)?;
+        ratio(series.summary()?.median, ours.summary()?.median, &series.unit)
+    }
+
+    /// Everything.
+    ///
+    /// # Errors
+    ///
+    /// None that can be foreseen.
+    pub fn to_json(&self) -> io::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// What was saved in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// If there is nothing, or something else.
+    pub fn load(folder: &Path) -> io::Result<Self> {
+        let text = fs::read_to_string(folder.join("results.json"))?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// One line for each figure.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from("workload,params,unit,peer,median,min,max,rounds,ratio,unavailable\n");
+        for series in &self.series {
+            let numbers = match series.summary() {
+                Some(Summary { median, min, max }) => [median, min, max].map(figure),
+                None => Default::default(),
+            };
+            let ratio = self.ratio(series).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+            let reason = series.unavailable.as_deref().unwrap_or_default();
+            let rounds = series.samples.len().to_string();
+            let [median, min, max] = &numbers;
+            let names = [&series.workload, &series.params, &series.unit, &series.peer];
+            let cells = names.map(String::as_str).into_iter().chain([median, min, max, &rounds, &ratio, reason]);
+            text += &cells.map(quoted).collect::<Vec<_>>().join(",");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A cell as CSV wants it.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Machine, Results, quoted};
+    use crate::row::Row;
+
+    /// Results of the lines that processes would print.
+    pub(in crate::report) fn results(lines: &str) -> Results {
+        let mut results = Results::new(Machine::default(), false);
+        results.add(lines.lines().filter_map(Row::parse).collect());
+        results
+    }
+
+    #[test]
+    fn rounds_of_the_same_figure_are_one_series() {
+        let results =
+            results("timer W1 P=1 50 ns/a\ntokio W1 P=1 180 ns/a\ntimer W1 P=1 70 ns/a\ntokio W1 P=1 n/a ns/b why");
+        assert_eq!(results.series.len(), 3);
+        assert_eq!(results.series[0].samples, [50.0, 70.0]);
+        assert_eq!(results.ratio(&results.series[1]), Some(3.0));
+        assert_eq!(results.series[2].unavailable.as_deref(), Some("why"));
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let results = results("timer W1 P=1 50.25 ns/a\ntokio W1 - n/a - cannot do it");
+        let json = results.to_json().unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&json).unwrap(), results);
+    }
+
+    #[test]
+    fn csv_has_a_line_for_each_figure() {
+        let results = results("timer W1 n=1,P=1 50 ns/a\ntokio W1 n=1,P=1 150 ns/a\nheap W9 - n/a - \"no\"");
+        let lines: Vec<_> = results.to_csv().lines().skip(1).map(str::to_owned).collect();
+        assert_eq!(
+            lines,
+            [
+                "W1,\"n=1,P=1\",ns/a,timer,50.00,50.00,50.00,1,1.00,",
+                "W1,\"n=1,P=1\",ns/a,tokio,150.0,150.0,150.0,1,3.00,",
+                "W9,-,-,heap,,,,0,,\"\"\"no\"\"\"",
+            ]
+        );
+        assert_eq!(quoted("plain"), "plain");
+    }
+}

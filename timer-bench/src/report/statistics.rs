@@ -1,0 +1,42 @@
+//! The few numbers that stand for the samples of all rounds.
+
+/// Median and extremes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Half of the samples are not above it.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Of `samples`; `None` if there is none.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Some(Self { median, min, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Summary;
+
+    #[test]
+    fn the_median_is_the_middle_or_between_the_two() {
+        let summary = Summary::of(&[9.0, 1.0, 2.0]).unwrap();
+        assert_eq!(summary, Summary { median: 2.0, min: 1.0, max: 9.0 });
+        assert_eq!(Summary::of(&[4.0, 1.0, 2.0, 9.0]).unwrap().median, 3.0);
+        assert_eq!(Summary::of(&[7.0]), Some(Summary { median: 7.0, min: 7.0, max: 7.0 }));
+    }
+
+    #[test]
+    fn nothing_has_no_median() {
+        assert_eq!(Summary::of(&[]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! What is known of a unit: differences below its grain mean nothing.
+
+/// Below this, two figures of `unit` are the same, and one of them counts as nothing.
+pub fn grain(unit: &str) -> f64 {
+    const GRAINS: &[(&str, f64)] = &[
+        ("B-", 1.0),
+        ("MiB-", 0.25),
+        ("cpu-ms/s", 0.5),
+        ("cpu-ns/", 0.5),
+        ("cpu-s", 0.002),
+        ("early", 1.0),
+        ("ms-drain", 2.0),
+        ("ms-", 0.1),
+        ("ns-", 5.0),
+        ("ns/", 0.3),
+        ("switches/s", 0.5),
+        ("us-", 2.0),
+    ];
+    GRAINS.iter().find(|(start, _)| unit.starts_with(start)).map_or(0.0, |(_, grain)| *grain)
+}
+
+/// How many times `ours` the figure `theirs` is; `None` if one of them is next to nothing or less.
+pub fn ratio(theirs: f64, ours: f64, unit: &str) -> Option<f64> {
+    let grain = grain(unit);
+    (theirs >= grain && ours >= grain && ours > 0.0).then(|| theirs / ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grain, ratio};
+
+    #[test]
+    fn next_to_nothing_has_no_ratio() {
+        assert_eq!(ratio(150.0, 50.0, "ns/schedule"), Some(3.0));
+        assert_eq!(ratio(35.0, 0.001, "ms-drain"), None);
+        assert_eq!(ratio(0.0, 50.0, "ns/schedule"), None);
+        assert_eq!(ratio(-600.0, 50.0, "us-p50"), None);
+        assert_eq!(ratio(1.0, 0.0, "unheard-of"), None);
+    }
+
+    #[test]
+    fn the_longer_start_wins() {
+        assert!(grain("ms-drain") > grain("ms-late"));
+        assert!(grain("cpu-ms/s") > grain("cpu-s"));
+    }
+}

@@ -1,0 +1,82 @@
+//! How big a workload is: its own defaults, a quick set of them, and what the command line says instead.
+
+use std::collections::BTreeMap;
+
+/// The names that may be set, and what they mean; each workload uses some of them.
+pub const NAMES: &[(&str, &str)] = &[
+    ("n", "timers, pairs or resets in all; for W11 and W12 a list"),
+    ("threads", "calling threads, a list"),
+    ("standing", "other timers that are pending, a list"),
+    ("lead-ms", "how long before the first due instant scheduling starts"),
+    ("ms", "how long is measured, or waited for what does not come, in milliseconds"),
+    ("tick-us", "the tick, in microseconds, a list (ours only)"),
+];
+
+/// What was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    quick: bool,
+    given: BTreeMap<String, Vec<usize>>,
+}
+
+impl Settings {
+    /// Reads `--quick` and `NAME=NUMBER[,NUMBER..]`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with which word.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for word in words {
+            if word == "--quick" {
+                settings.quick = true;
+                continue;
+            }
+            let (name, values) = word.split_once('=').ok_or_else(|| format!("`{word}` is no NAME=NUMBER"))?;
+            if !NAMES.iter().any(|(known, _)| *known == name) {
+                let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+                return Err(format!("no setting `{name}`; there are {}", names.join(", ")));
+            }
+            let values: Result<Vec<usize>, _> = values.split(',').map(str::parse).collect();
+            let values = values.map_err(|_| format!("`{word}`: whole numbers are needed"))?;
+            settings.given.insert(name.to_owned(), values);
+        }
+        Ok(settings)
+    }
+
+    /// The list `name`.
+    pub fn list(&self, name: &str, full: &[usize], quick: &[usize]) -> Vec<usize> {
+        match self.given.get(name) {
+            Some(values) => values.clone(),
+            None if self.quick => quick.to_vec(),
+            None => full.to_vec(),
+        }
+    }
+
+    /// The number `name`.
+    pub fn number(&self, name: &str, full: usize, quick: usize) -> usize {
+        let values = self.list(name, &[full], &[quick]);
+        values.first().copied().unwrap_or(full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+
+    #[test]
+    fn a_given_value_wins_over_quick_and_quick_over_the_default() {
+        let settings = Settings::parse(["--quick", "threads=1,2"]).unwrap();
+        assert_eq!(settings.list("threads", &[1, 2, 4], &[1]), [1, 2]);
+        assert_eq!(settings.number("n", 1_000, 10), 10);
+        assert_eq!(Settings::default().number("n", 1_000, 10), 1_000);
+    }
+
+    #[test]
+    fn what_is_no_setting_is_named() {
+        let error = |word| Settings::parse([word]).unwrap_err();
+        assert!(error("N=1").contains("`N`") && error("N=1").contains("threads"));
+        assert!(error("n=many").contains("n=many"));
+        assert!(error("n").contains("`n`"));
+    }
+}

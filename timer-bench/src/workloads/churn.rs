@@ -1,0 +1,68 @@
+//! W2: what request timeouts do. Each thread keeps a window of 1,000 timers of 30 s, first in, first out: it schedules one
+//! and cancels the oldest, over and over; 5 M such pairs in all. Once with nothing else pending, once with a million other
+//! timers of 600 to 3600 s.
+//!
+//! `ns/pair` is wall time / pairs; `cpu-ns/pair` is the CPU time of the process; `ms-drain` is how long it goes on working
+//! afterwards; `MiB-peak` is by how much resident memory grew at most, from before the churn.
+
+use super::Stop;
+use super::caller::{Counter, here, in_parallel, room, share};
+use super::out::Out;
+use crate::peers::{Peer, TICK};
+use crate::process::{peak, reset_peak, resident, until_quiet};
+use crate::random::{SplitMix64, seconds};
+use crate::row::short;
+use crate::settings::Settings;
+use std::time::Duration;
+
+const WINDOW: usize = 1_000;
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let pairs = settings.number("n", 5_000_000, 300_000);
+    for standing in settings.list("standing", &[0, 1_000_000], &[0, 100_000]) {
+        for threads in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
+            once::<P>(pairs, threads, standing, out);
+        }
+    }
+    Ok(())
+}
+
+fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
+    let params = format!("n={},P={threads},standing={}", short(pairs), short(standing));
+    let peer = P::build(TICK);
+    let others = here(&peer, |caller| {
+        let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+        let others = (0..standing).map(|_| caller.schedule(random.duration(&delays), &work));
+        others.collect::<Vec<_>>()
+    });
+    until_quiet(Duration::from_secs(5));
+    reset_peak();
+    let before = resident();
+    let prepare = |caller: &mut P, index| {
+        let work = P::work(Counter::leak());
+        let mut window = room(WINDOW);
+        window.fill_with(|| Some(caller.schedule(TIMEOUT, &work)));
+        (work, window, share(pairs, index, threads).0)
+    };
+    let run = in_parallel(&peer, threads, prepare, |caller, (work, mut window, count)| {
+        let mut oldest = 0;
+        for _ in 0..count {
+            let newest = caller.schedule(TIMEOUT, &work);
+            if let Some(handle) = window[oldest].replace(newest) {
+                caller.cancel(handle);
+            }
+            oldest = if oldest + 1 == WINDOW { 0 } else { oldest + 1 };
+        }
+        window
+    });
+    out.each(&params, run.wall, pairs, "ns/pair");
+    out.each(&params, run.cpu, pairs, "cpu-ns/pair");
+    out.drain(&params, until_quiet(Duration::from_secs(10)));
+    match peak().zip(before) {
+        Some((peak, before)) => out.figure(&params, peak.saturating_sub(before) as f64 / 1_048_576.0, "MiB-peak"),
+        None => out.unavailable(&params, "MiB-peak", "known on Linux only"),
+    }
+    drop((run.results, others));
+    peer.stop();
+}

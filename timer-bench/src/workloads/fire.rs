@@ -1,0 +1,85 @@
+//! W3: a million timers, all due within one span of 200 ms that starts 3 s after scheduling began. The task is one relaxed
+//! atomic increment.
+//!
+//! `ms-late` is the time from the first due instant to the last task run, less the span; `cpu-s` is the CPU time of the
+//! process from the first due instant to the last task.
+
+use super::Stop;
+use super::caller::here;
+use super::out::{Out, millis};
+use crate::peers::{Job, Peer, TICK};
+use crate::process;
+use crate::random::SplitMix64;
+use crate::row::short;
+use crate::settings::Settings;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+const SPAN: Duration = Duration::from_millis(200);
+
+/// Counts the tasks; the last one notes when it ran.
+struct Count {
+    ran: AtomicU64,
+    of: u64,
+    last: OnceLock<(Instant, Duration)>,
+    waiting: Thread,
+}
+
+impl Job for &'static Count {
+    #[inline]
+    fn run(self) {
+        // ORDERING: Relaxed, a count; what the last one writes goes by the lock of its cell.
+        if self.ran.fetch_add(1, Ordering::Relaxed) + 1 == self.of {
+            self.last.get_or_init(|| (Instant::now(), process::cpu()));
+            self.waiting.unpark();
+        }
+    }
+}
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let n = settings.number("n", 1_000_000, 200_000);
+    let lead = Duration::from_millis(settings.number("lead-ms", 3_000, 600) as u64);
+    let params = format!("n={}", short(n));
+    let peer = P::build(TICK);
+    let count: &'static Count = Box::leak(Box::new(Count {
+        ran: AtomicU64::new(0),
+        of: n as u64,
+        last: OnceLock::new(),
+        waiting: thread::current(),
+    }));
+    let first_due = Instant::now() + lead;
+    let handles = here(&peer, |caller| {
+        let (work, mut random) = (P::work(count), SplitMix64::delays(0));
+        let spans = Duration::ZERO..SPAN;
+        let delay = |random: &mut SplitMix64| first_due + random.duration(&spans) - Instant::now();
+        let handles = (0..n).map(|_| caller.schedule(delay(&mut random), &work));
+        handles.collect::<Vec<_>>()
+    });
+    let now = Instant::now();
+    if now > first_due {
+        return Err(Stop::Unavailable(format!("scheduling took longer than {lead:?}")));
+    }
+    thread::sleep(first_due - now);
+    let before = process::cpu();
+    let limit = first_due + SPAN + Duration::from_secs(60);
+    while count.last.get().is_none() && Instant::now() < limit {
+        thread::park_timeout(Duration::from_secs(1));
+    }
+    match count.last.get() {
+        Some((last, cpu)) => {
+            let late = millis(last.saturating_duration_since(first_due)) - millis(SPAN);
+            out.figure(&params, late, "ms-late");
+            out.figure(&params, cpu.saturating_sub(before).as_secs_f64(), "cpu-s");
+        }
+        None => {
+            // ORDERING: Relaxed, a count.
+            let ran = count.ran.load(Ordering::Relaxed);
+            out.unavailable(&params, "ms-late", &format!("only {ran} of {n} ran within a minute"));
+        }
+    }
+    drop(handles);
+    peer.stop();
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! What a timer costs that has nothing to do, for 10 s. W5: one timer, an hour off. W6: a million of 600 to 3600 s.
+//!
+//! `switches/s` is how often its threads went to sleep, that is, had been awake; `cpu-ms/s` is the CPU time of the process.
+
+use super::Stop;
+use super::caller::{Counter, here};
+use super::out::{Out, millis};
+use crate::peers::{Peer, TICK};
+use crate::process;
+use crate::random::{SplitMix64, seconds};
+use crate::row::short;
+use crate::settings::Settings;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// W5.
+pub(super) fn one<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let peer = P::build(TICK);
+    let hour = Duration::from_secs(3600);
+    let handle = here(&peer, |caller| caller.schedule(hour, &P::work(Counter::leak())));
+    rest(settings, "n=1", out);
+    drop(handle);
+    peer.stop();
+    Ok(())
+}
+
+/// W6.
+pub(super) fn standing<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let n = settings.number("n", 1_000_000, 100_000);
+    let peer = P::build(TICK);
+    let handles = here(&peer, |caller| {
+        let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+        let handles = (0..n).map(|_| caller.schedule(random.duration(&delays), &work));
+        handles.collect::<Vec<_>>()
+    });
+    rest(settings, &format!("n={}", short(n)), out);
+    drop(handles);
+    peer.stop();
+    Ok(())
+}
+
+/// Does nothing, and looks at what the process does meanwhile.
+fn rest(settings: &Settings, params: &str, out: &Out) {
+    let time = Duration::from_millis(settings.number("ms", 10_000, 1_000) as u64);
+    process::until_quiet(Duration::from_secs(3));
+    let switches = process::voluntary_switches();
+    let (begin, cpu) = (Instant::now(), process::cpu());
+    thread::sleep(time);
+    let (cpu, seconds) = (process::cpu() - cpu, begin.elapsed().as_secs_f64());
+    match switches.zip(process::voluntary_switches()) {
+        Some((before, after)) => out.figure(params, after.saturating_sub(before) as f64 / seconds, "switches/s"),
+        None => out.unavailable(params, "switches/s", "known on Linux only"),
+    }
+    out.figure(params, millis(cpu) / seconds, "cpu-ms/s");
+}

@@ -1,0 +1,123 @@
+//! W4: how late tasks run. 10,000 timers a second for 5 s, ten at a time from one thread, each batch at a random phase of
+//! its millisecond; delays of 1 to 100 ms to the nanosecond. Due is the instant read just before the call, plus the delay.
+//!
+//! `us-p50` and so on are quantiles of (run instant - due instant), in microseconds; `early` is how many ran before they
+//! were due. Ours runs at the tick of the others, and at the one that suits this best; one that has no tick to be chosen
+//! is measured once, and its figures stand beside both.
+
+use super::Stop;
+use super::caller::here;
+use super::out::Out;
+use super::quantiles::quantile;
+use crate::peers::{Job, Peer, TICK};
+use crate::random::SplitMix64;
+use crate::settings::Settings;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The ticks that ours is measured at, in microseconds: that of the others, and its best.
+const TICKS: &[usize] = &[1_000, 10];
+
+const BATCH: usize = 10;
+const PERIOD: Duration = Duration::from_millis(1);
+const MIN_DELAY: Duration = Duration::from_millis(1);
+const MAX_DELAY: Duration = Duration::from_millis(100);
+
+/// How late each task ran.
+struct Record {
+    lags: Vec<AtomicI64>,
+    ran: AtomicUsize,
+}
+
+#[derive(Clone, Copy)]
+struct Late {
+    record: &'static Record,
+    index: usize,
+    due: Instant,
+}
+
+impl Job for Late {
+    fn run(self) {
+        let now = Instant::now();
+        let late = now.saturating_duration_since(self.due).as_nanos() as i64;
+        let early = self.due.saturating_duration_since(now).as_nanos() as i64;
+        // ORDERING: Relaxed, published by the count below.
+        self.record.lags[self.index].store(late - early, Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire of the reader, so that it sees all lags.
+        self.record.ran.fetch_add(1, Ordering::Release);
+    }
+}
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let batches = settings.number("ms", 5_000, 700);
+    let ticks = settings.list("tick-us", TICKS, TICKS);
+    if P::HAS_TICK {
+        for tick in ticks {
+            once::<P>(batches, Duration::from_micros(tick as u64), &[params(tick)], out);
+        }
+    } else {
+        let all: Vec<String> = ticks.into_iter().map(params).collect();
+        once::<P>(batches, TICK, &all, out);
+    }
+    Ok(())
+}
+
+fn params(tick: usize) -> String {
+    if tick.is_multiple_of(1_000) { format!("tick={}ms", tick / 1_000) } else { format!("tick={tick}us") }
+}
+
+fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], out: &Out) {
+    let peer = P::build(tick);
+    let all = batches * BATCH;
+    let lags = std::iter::repeat_with(AtomicI64::default).take(all).collect();
+    let record: &'static Record = Box::leak(Box::new(Record { lags, ran: AtomicUsize::new(0) }));
+    let handles = here(&peer, |caller| feed(caller, record, batches));
+    let limit = Instant::now() + MAX_DELAY + Duration::from_secs(5);
+    // ORDERING: Acquire, pairs with the Release of each task.
+    while record.ran.load(Ordering::Acquire) < all && Instant::now() < limit {
+        thread::sleep(PERIOD);
+    }
+    // ORDERING: Acquire, as above.
+    let ran = record.ran.load(Ordering::Acquire);
+    for params in params {
+        if ran == all {
+            report(record, params, out);
+        } else {
+            out.unavailable(params, "us-p50", &format!("{} of {all} never ran", all - ran.min(all)));
+        }
+    }
+    drop(handles);
+    peer.stop();
+}
+
+/// Schedules batch after batch.
+fn feed<P: Peer>(caller: &mut P, record: &'static Record, batches: usize) -> Vec<P::Handle> {
+    let mut handles = Vec::with_capacity(batches * BATCH);
+    let (mut random, delays) = (SplitMix64::delays(0), MIN_DELAY..MAX_DELAY);
+    let begin = Instant::now();
+    for batch in 0..batches {
+        let at = begin + PERIOD * batch as u32 + random.duration(&(Duration::ZERO..PERIOD));
+        thread::sleep(at.saturating_duration_since(Instant::now()));
+        for _ in 0..BATCH {
+            let delay = random.duration(&delays);
+            let index = handles.len();
+            let due = Instant::now() + delay;
+            let work = P::work(Late { record, index, due });
+            handles.push(caller.schedule(delay, &work));
+        }
+    }
+    handles
+}
+
+fn report(record: &Record, params: &str, out: &Out) {
+    // ORDERING: Relaxed, all were published by the count.
+    let lags = record.lags.iter().map(|lag| lag.load(Ordering::Relaxed));
+    let mut lags: Vec<i64> = lags.collect();
+    lags.sort_unstable();
+    for (q, unit) in [(0.5, "us-p50"), (0.99, "us-p99"), (0.999, "us-p99.9"), (1.0, "us-max")] {
+        out.figure(params, quantile(&lags, q) as f64 / 1e3, unit);
+    }
+    let early = lags.iter().filter(|lag| **lag < 0).count();
+    out.figure(params, early as f64, "early");
+}

@@ -1,0 +1,58 @@
+//! Where figures go: standard output, line by line, so that what was measured before a crash is not lost.
+
+use crate::row::Row;
+use std::io::{Write, stdout};
+use std::time::Duration;
+
+/// Prints the rows of one peer and workload.
+pub(super) struct Out {
+    peer: &'static str,
+    workload: String,
+}
+
+impl Out {
+    pub(super) fn new(peer: &'static str, workload: &str) -> Self {
+        Self { peer, workload: workload.to_owned() }
+    }
+
+    /// One figure.
+    pub(super) fn figure(&self, params: &str, value: f64, unit: &str) {
+        self.print(params, Ok(value), unit);
+    }
+
+    /// One figure that could not be had, and why.
+    pub(super) fn unavailable(&self, params: &str, unit: &str, why: &str) {
+        self.print(params, Err(why.to_owned()), unit);
+    }
+
+    /// Nanoseconds of `time` for each of `count`.
+    pub(super) fn each(&self, params: &str, time: Duration, count: usize, unit: &str) {
+        self.figure(params, time.as_nanos() as f64 / count.max(1) as f64, unit);
+    }
+
+    /// How long a timer was at work with what was only queued.
+    pub(super) fn drain(&self, params: &str, time: Option<Duration>) {
+        match time {
+            Some(time) => self.figure(params, millis(time), "ms-drain"),
+            None => self.unavailable(params, "ms-drain", "never at rest"),
+        }
+    }
+
+    fn print(&self, params: &str, value: Result<f64, String>, unit: &str) {
+        let row = Row {
+            peer: self.peer.to_owned(),
+            workload: self.workload.clone(),
+            params: params.to_owned(),
+            value,
+            unit: unit.to_owned(),
+        };
+        let mut out = stdout().lock();
+        // Nobody reads any more: nothing is left to do but to come to the end.
+        let _: std::io::Result<()> = writeln!(out, "{row}").and_then(|()| out.flush());
+    }
+}
+
+/// In milliseconds.
+pub(super) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

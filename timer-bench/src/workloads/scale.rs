@@ -1,0 +1,127 @@
+//! W11: the cost of each operation with 1k to 100M timers pending: scheduling as in W1, cancelling as in W8, both by one
+//! thread, and firing 100k more within 100 ms while they are pending.
+//!
+//! `ns/schedule` and `ns/cancel` are wall time; small sizes are filled and emptied again and again. `cpu-ns/expiry` is the
+//! CPU time of the process while those 100k fire, for each. Peers go as far as 10M, ours as far as memory does.
+
+use super::Stop;
+use super::caller::{Counter, here, room};
+use super::out::Out;
+use crate::peers::{OURS, Peer, TICK};
+use crate::process;
+use crate::random::{SEED, SplitMix64, seconds};
+use crate::row::short;
+use crate::settings::Settings;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const UNITS: &[&str] = &["ns/schedule", "ns/cancel", "cpu-ns/expiry"];
+
+const FULL: &[usize] = &[1_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+const QUICK: &[usize] = &[1_000, 100_000];
+/// The largest size for those whom it takes minutes.
+const PEERS_UP_TO: usize = 10_000_000;
+
+/// At least so many operations are timed.
+const ENOUGH: usize = 200_000;
+
+const FIRING: usize = 100_000;
+const SPAN: Duration = Duration::from_millis(100);
+
+/// What a pending timer needs at most, to know beforehand what does not fit. Ours and its handle need less than the others.
+const BYTES: u64 = 200;
+const OUR_BYTES: u64 = 150;
+/// Never more than so much memory, whatever the machine has.
+const MOST: u64 = 20 << 30;
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let lead = Duration::from_millis(settings.number("lead-ms", 500, 300) as u64);
+    for n in settings.list("n", FULL, QUICK) {
+        let params = format!("n={}", short(n));
+        match reason_against::<P>(n) {
+            Some(why) => UNITS.iter().for_each(|unit| out.unavailable(&params, unit, &why)),
+            None => once::<P>(n, lead, &params, out),
+        }
+    }
+    Ok(())
+}
+
+fn once<P: Peer>(n: usize, lead: Duration, params: &str, out: &Out) {
+    let peer = P::build(TICK);
+    let mut handles = room(n);
+    let rounds = ENOUGH.div_ceil(n.max(1));
+    let (mut scheduling, mut cancelling) = (Duration::ZERO, Duration::ZERO);
+    let mut expiring = Err("not measured");
+    here(&peer, |caller| {
+        for round in 1..=rounds {
+            scheduling += fill(caller, &mut handles);
+            if round == rounds {
+                process::until_quiet(Duration::from_secs(5));
+                expiring = fire(caller, lead);
+            }
+            cancelling += empty(caller, &mut handles);
+        }
+    });
+    out.each(params, scheduling, n * rounds, "ns/schedule");
+    out.each(params, cancelling, n * rounds, "ns/cancel");
+    match expiring {
+        Ok(cpu) => out.each(params, cpu, FIRING, "cpu-ns/expiry"),
+        Err(why) => out.unavailable(params, "cpu-ns/expiry", why),
+    }
+    peer.stop();
+}
+
+fn fill<P: Peer>(caller: &mut P, handles: &mut [Option<P::Handle>]) -> Duration {
+    let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+    let begin = Instant::now();
+    for handle in handles {
+        *handle = Some(caller.schedule(random.duration(&delays), &work));
+    }
+    begin.elapsed()
+}
+
+fn empty<P: Peer>(caller: &mut P, handles: &mut [Option<P::Handle>]) -> Duration {
+    SplitMix64::new(SEED + 1).shuffle(handles);
+    let begin = Instant::now();
+    for handle in handles.iter_mut().filter_map(Option::take) {
+        caller.cancel(handle);
+    }
+    begin.elapsed()
+}
+
+/// The CPU time that it takes to fire some more timers, or why it is not known.
+fn fire<P: Peer>(caller: &mut P, lead: Duration) -> Result<Duration, &'static str> {
+    let counter = Counter::leak();
+    let (work, mut random, spans) = (P::work(counter), SplitMix64::delays(0), Duration::ZERO..SPAN);
+    let begin = Instant::now() + lead;
+    let firing = (0..FIRING).map(|_| {
+        let due = begin + random.duration(&spans);
+        caller.schedule(due.saturating_duration_since(Instant::now()), &work)
+    });
+    let firing: Vec<_> = firing.collect();
+    let now = Instant::now();
+    if now > begin {
+        return Err("scheduling took longer than the lead");
+    }
+    thread::sleep(begin - now);
+    let before = process::cpu();
+    let limit = Instant::now() + Duration::from_secs(10);
+    while counter.count() < FIRING as u64 && Instant::now() < limit {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let cpu = process::cpu() - before;
+    let all = counter.count() >= FIRING as u64;
+    drop(firing);
+    if all { Ok(cpu) } else { Err("not all fired within 10 s") }
+}
+
+/// Why so many are not tried.
+fn reason_against<P: Peer>(n: usize) -> Option<String> {
+    let ours = P::NAME.starts_with(OURS);
+    if n > PEERS_UP_TO && !ours {
+        return Some("not tried with so many".to_owned());
+    }
+    let needed = n as u64 * if ours { OUR_BYTES } else { BYTES };
+    let available = process::available().unwrap_or(u64::MAX).min(MOST);
+    (needed > available).then(|| format!("needs up to {} GiB of memory", needed.div_ceil(1 << 30)))
+}

@@ -1,0 +1,72 @@
+//! W1: N timers of 10 s to an hour, scheduled from P threads; none comes due meanwhile.
+//!
+//! `ns/schedule` is wall time / N, `cpu-ns/schedule` the CPU time of the process, and `ms-drain` how long it goes on working
+//! afterwards. `ns/schedule-again` is the same once more after all were cancelled: the first time includes the page faults
+//! of memory that is new to the process.
+
+use super::Stop;
+use super::caller::{Counter, here, in_parallel, room, share};
+use super::out::Out;
+use crate::peers::{Peer, TICK};
+use crate::process::until_quiet;
+use crate::random::{SplitMix64, seconds};
+use crate::row::short;
+use crate::settings::Settings;
+use std::hint::black_box;
+use std::time::Duration;
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let n = settings.number("n", 1_000_000, 100_000);
+    for threads in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
+        let peer = P::build(TICK);
+        let params = format!("n={},P={threads}", short(n));
+        let mut pins = Vec::new();
+        let first = once(&peer, n, threads, &mut pins);
+        out.each(&params, first.wall, n, "ns/schedule");
+        out.each(&params, first.cpu, n, "cpu-ns/schedule");
+        out.drain(&params, first.drain);
+        let again = once(&peer, n, threads, &mut pins);
+        out.each(&params, again.wall, n, "ns/schedule-again");
+        peer.stop();
+    }
+    Ok(())
+}
+
+struct Took {
+    wall: Duration,
+    cpu: Duration,
+    drain: Option<Duration>,
+}
+
+/// Schedules them, then cancels them.
+fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Took {
+    let delays = seconds(10, 3600);
+    let prepare = |_: &mut P, index| {
+        let (count, before) = share(n, index, threads);
+        (P::work(Counter::leak()), SplitMix64::delays(before), room(count))
+    };
+    let run = in_parallel(peer, threads, prepare, |caller, (work, mut random, mut handles)| {
+        for handle in &mut handles {
+            *handle = Some(caller.schedule(random.duration(&delays), &work));
+        }
+        (handles, Pin::default())
+    });
+    let drain = until_quiet(Duration::from_secs(5));
+    here(peer, |caller| {
+        for (handles, pin) in run.results {
+            pins.push(pin);
+            handles.into_iter().flatten().for_each(|handle| caller.cancel(handle));
+        }
+    });
+    until_quiet(Duration::from_secs(5));
+    Took { wall: run.wall, cpu: run.cpu, drain }
+}
+
+/// Some memory above that of the timers, which keeps the allocator from giving theirs back to the system.
+struct Pin(#[expect(dead_code, reason = "it only has to be there")] Box<[u8; 64]>);
+
+impl Default for Pin {
+    fn default() -> Self {
+        Self(black_box(Box::new([0; 64])))
+    }
+}

@@ -1,0 +1,68 @@
+//! W10: single calls that schedule, while the timer fires 100,000 a second. Those are scheduled before, over 2 s; then one
+//! call every 10 us is timed, of a timer that is an hour off.
+//!
+//! `ns-p50` and so on are quantiles of the time of one call, reading the clock once included (20 to 40 ns).
+
+use super::Stop;
+use super::caller::{Counter, here, room};
+use super::out::Out;
+use super::quantiles::quantile;
+use crate::peers::{Peer, TICK};
+use crate::random::SplitMix64;
+use crate::row::short;
+use crate::settings::Settings;
+use std::hint::spin_loop;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PER_SECOND: usize = 100_000;
+const PERIOD: Duration = Duration::from_micros(10);
+const FAR: Duration = Duration::from_secs(3600);
+
+pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let span = Duration::from_millis(settings.number("ms", 2_000, 500) as u64);
+    let lead = Duration::from_millis(settings.number("lead-ms", 500, 300) as u64);
+    let firing = (PER_SECOND as f64 * span.as_secs_f64()) as usize;
+    let peer = P::build(TICK);
+    let counter = Counter::leak();
+    let begin = Instant::now() + lead;
+    let (fired, mut nanos) = here(&peer, |caller| {
+        let (work, mut random) = (P::work(counter), SplitMix64::delays(0));
+        let spans = Duration::ZERO..span;
+        let background = (0..firing).map(|_| {
+            let due = begin + random.duration(&spans);
+            caller.schedule(due.saturating_duration_since(Instant::now()), &work)
+        });
+        let background: Vec<_> = background.collect();
+        let calls = (span.as_nanos() / PERIOD.as_nanos()) as usize;
+        let mut handles = room(calls);
+        let mut nanos = vec![0_u32; calls];
+        let far = P::work(Counter::leak());
+        thread::sleep(begin.saturating_duration_since(Instant::now()));
+        let before = counter.count();
+        let mut at = begin;
+        for (handle, nanos) in handles.iter_mut().zip(&mut nanos) {
+            at += PERIOD;
+            while Instant::now() < at {
+                spin_loop();
+            }
+            let start = Instant::now();
+            *handle = Some(caller.schedule(FAR, &far));
+            *nanos = start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32;
+        }
+        let fired = counter.count() - before;
+        drop((background, handles));
+        (fired, nanos)
+    });
+    // A timer that fires only what nobody wants to measure would look good.
+    if (fired as usize) < firing / 2 {
+        return Err(Stop::Unavailable(format!("only {fired} of {firing} fired meanwhile")));
+    }
+    nanos.sort_unstable();
+    let params = format!("fired={}/s", short(PER_SECOND));
+    for (q, unit) in [(0.5, "ns-p50"), (0.99, "ns-p99"), (0.999, "ns-p99.9"), (1.0, "ns-max")] {
+        out.figure(&params, f64::from(quantile(&nanos, q)), unit);
+    }
+    peer.stop();
+    Ok(())
+}

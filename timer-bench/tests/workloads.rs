@@ -1,0 +1,79 @@
+//! Every peer that was built in does every workload, at sizes that mean nothing: each process prints rows, and for each
+//! unit a figure or the reason why there is none.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is wrong")]
+
+use std::process::Command;
+use std::thread;
+use timer_bench::peers;
+use timer_bench::row::Row;
+
+const TINY: &[(&str, &str, &[&str])] = &[
+    ("W1", "n=1000 threads=1,2", &["ns/schedule", "cpu-ns/schedule", "ms-drain", "ns/schedule-again"]),
+    ("W2", "n=2000 threads=1,2 standing=0,100", &["ns/pair", "cpu-ns/pair", "ms-drain", "MiB-peak"]),
+    ("W3", "n=1000 lead-ms=200", &["ms-late", "cpu-s"]),
+    ("W4", "ms=20", &["us-p50", "us-p99", "us-p99.9", "us-max", "early"]),
+    ("W5", "ms=10", &["switches/s", "cpu-ms/s"]),
+    ("W6", "ms=10 n=1000", &["switches/s", "cpu-ms/s"]),
+    ("W8", "n=1000 ms=50", &["ns/cancel", "cpu-ns/cancel", "ms-pending"]),
+    ("W9", "n=2000 threads=1,2", &["ns/reset", "cpu-ns/reset"]),
+    ("W10", "ms=20 lead-ms=50", &["ns-p50", "ns-p99", "ns-p99.9", "ns-max"]),
+    ("W11", "n=100 lead-ms=200", &["ns/schedule", "ns/cancel", "cpu-ns/expiry"]),
+    ("W12", "n=300000", &["ns/insert", "ns/next_expiry", "ns/remove", "ns/expire"]),
+];
+
+const COUNTING: &[(&str, &str, &[&str])] =
+    &[("W7", "n=1000", &["B-heap", "B-rss", "B-handle"]), ("W8", "n=1000 ms=50", &["B-left", "ms-back"])];
+
+fn check(program: &str, peer: &str, workload: &str, settings: &str, units: &[&str]) {
+    let mut command = Command::new(program);
+    let output = command.args([peer, workload, "--quick"]).args(settings.split(' ')).output().unwrap();
+    let what = format!("{peer} {workload}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Row> = text.lines().map(|line| Row::parse(line).unwrap_or_else(|| panic!("{what}{line}"))).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.peer == peer && row.workload == workload), "{what}");
+    if rows.iter().any(|row| row.value.is_err()) {
+        return;
+    }
+    for unit in units {
+        assert!(rows.iter().any(|row| row.unit == *unit), "{what}no {unit}");
+    }
+}
+
+#[test]
+fn every_peer_does_every_workload_or_says_why_not() {
+    let all = |peer: &str| {
+        for (workload, settings, units) in TINY {
+            check(env!("CARGO_BIN_EXE_workload"), peer, workload, settings, units);
+        }
+        for (workload, settings, units) in COUNTING {
+            check(env!("CARGO_BIN_EXE_workload-mem"), peer, workload, settings, units);
+        }
+    };
+    thread::scope(|scope| {
+        for peer in peers::ALL {
+            scope.spawn(|| all(peer.name));
+        }
+    });
+}
+
+#[test]
+fn ours_can_do_all_of_them() {
+    for peer in ["timer", "timer-hashed"] {
+        for (workload, settings) in [("W1", "n=1000"), ("W9", "n=2000"), ("W12", "n=1000")] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
+            let output = command.args([peer, workload, settings]).output().unwrap();
+            assert!(!String::from_utf8(output.stdout).unwrap().contains("n/a"), "{peer} {workload}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_refused_with_the_list_of_what_there_is() {
+    let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(["timer", "W99"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("`W99`") && text.contains("timer-hashed") && text.contains("W12"));
+}
