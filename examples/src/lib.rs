@@ -5,6 +5,7 @@
 //! | `quickstart` | schedule, move and cancel a timeout |
 //! | `rpc_deadline` | a deadline for each request, cancelled by its reply |
 //! | `event_loop` | the timer driven by a loop of one's own, without a thread |
+//! | `metrics_export` | an executor chosen, and the timer's metrics exported |
 //! | `sessions` | a web log replayed as connections with an idle timeout |
 //!
 //! The programs are in `src/bin`. What is here is what `sessions` is made of, so that it can be

@@ -121,6 +121,26 @@ fn a_file_that_cannot_be_read_is_told() {
 }
 
 #[test]
+fn a_report_is_one_page_with_everything_in_it() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");
+    fs::write(&path, "the page of an earlier run, which may well be longer than this one".repeat(10_000)).unwrap();
+    let output = sessions(&["--virtual", "--report", path.to_str().unwrap()]);
+    assert_eq!(last_line(&output), "sessions: 2989");
+    assert_eq!(text(&output.stderr), format!("report: {}\n", path.display()));
+    let page = fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("<dt>sessions</dt><dd>2,989</dd>") && page.contains("<dt>requests</dt><dd>30,969</dd>"));
+    assert!(page.matches("<svg").count() >= 5 && page.len() < 200_000);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_replayed() {
+    let error = refusal(&["--report", "no/such/page.html"]);
+    assert!(error.contains("--report: no/such/page.html: "), "{error}");
+    assert!(error.contains("allowed: a file that can be written"), "{error}");
+}
+
+#[test]
 fn the_small_programs_end_by_themselves_and_leave_nothing_pending() {
     for (program, part) in [
         (env!("CARGO_BIN_EXE_quickstart"), "pending: 0"),

@@ -1,17 +1,30 @@
-//! `cargo xtask demo`: the sessions example on the real clock, sped up to half a minute.
+//! `cargo xtask demo`: the sessions example on the real clock, sped up to half a minute. While it runs it serves its metrics,
+//! at its end it writes a page; the example itself says where.
 
 use crate::args::Args;
-use crate::cargo::{Cargo, Failure};
+use crate::cargo::{Cargo, Failure, root, target_dir};
 
 /// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed.
 const SPEED: &str = "1600";
+
+/// Whatever port is free.
+const METRICS: &str = "127.0.0.1:0";
+
+/// The page's name in the target folder.
+const REPORT: &str = "sessions.html";
 
 /// How many sessions the log holds; any other number is a fault of the timer or of the example.
 const LAST_LINE: &str = "sessions: 2989";
 
 pub(crate) fn command(args: Args) -> Result<(), Failure> {
     let rest = args.done_with_rest()?;
-    sessions().rest(&with_defaults(rest)).run()
+    sessions().rest(&with_defaults(rest, &report())).run()
+}
+
+/// Where the page is written, from the root if it lies below.
+fn report() -> String {
+    let path = target_dir().join(REPORT);
+    path.strip_prefix(root()).unwrap_or(&path).display().to_string()
 }
 
 /// The example on virtual time, judged by what it prints last.
@@ -24,8 +37,8 @@ fn sessions() -> Cargo {
     Cargo::new("run --release -p examples --bin sessions")
 }
 
-/// A default gives way to the caller's own choice; virtual time has no speed.
-fn with_defaults(rest: Vec<String>) -> Vec<String> {
+/// A default gives way to the caller's own choice; virtual time has no speed, and is over before anybody can look.
+fn with_defaults(rest: Vec<String>, report: &str) -> Vec<String> {
     let given = |name: &str| rest.iter().any(|arg| arg == name || arg.starts_with(&format!("{name}=")));
     let mut args = Vec::new();
     if !given("--speed") && !given("--virtual") {
@@ -33,6 +46,12 @@ fn with_defaults(rest: Vec<String>) -> Vec<String> {
     }
     if !given("--executor") && !given("--virtual") {
         args.extend(["--executor".to_owned(), "rayon".to_owned()]);
+    }
+    if !given("--metrics") && !given("--virtual") {
+        args.extend(["--metrics".to_owned(), METRICS.to_owned()]);
+    }
+    if !given("--report") {
+        args.extend(["--report".to_owned(), report.to_owned()]);
     }
     args.extend(rest);
     args
@@ -50,15 +69,17 @@ mod tests {
     use super::{check, with_defaults};
 
     fn line(rest: &str) -> String {
-        with_defaults(rest.split_whitespace().map(str::to_owned).collect()).join(" ")
+        with_defaults(rest.split_whitespace().map(str::to_owned).collect(), "a.html").join(" ")
     }
 
     #[test]
     fn defaults_give_way_to_what_is_asked_for() {
-        assert_eq!(line(""), "--speed 1600 --executor rayon");
-        assert_eq!(line("--speed 9 --quiet"), "--executor rayon --speed 9 --quiet");
-        assert_eq!(line("--executor=immediate"), "--speed 1600 --executor=immediate");
-        assert_eq!(line("--virtual"), "--virtual");
+        let look = "--metrics 127.0.0.1:0 --report a.html";
+        assert_eq!(line(""), format!("--speed 1600 --executor rayon {look}"));
+        assert_eq!(line("--speed 9 --quiet"), format!("--executor rayon {look} --speed 9 --quiet"));
+        assert_eq!(line("--executor=immediate"), format!("--speed 1600 {look} --executor=immediate"));
+        assert_eq!(line("--virtual"), "--report a.html --virtual");
+        assert_eq!(line("--virtual --report=b --metrics 1"), "--virtual --report=b --metrics 1");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod demo;
 mod docs;
 mod help;
 mod loom;
+mod metrics_e2e;
 mod test;
 mod tidy;
 
@@ -44,6 +45,7 @@ fn dispatch(command: &str, args: Args) -> Result<(), Failure> {
         "demo" => demo::command(args),
         "docs" => docs::command(args),
         "loom" => loom::command(args),
+        "metrics-e2e" => metrics_e2e::command(args),
         "test" => test::command(args),
         "tidy" => tidy::command(args),
         "help" | "-h" | "--help" => help::command(args),

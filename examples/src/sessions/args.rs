@@ -9,6 +9,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use timer_metrics::ListenAddr;
+
 /// What `--help` prints.
 pub const USAGE: &str = "\
 Replays a web log through the timer: every request re-arms its host's idle timeout, or opens a session if the
@@ -27,6 +29,10 @@ Options:
   --speed N             on the real clock, N times as fast as it happened, 1..=1000000
                         [default: 1600, about half a minute for the default log]
   --virtual             on virtual time instead: without lag, and as fast as it goes
+  --metrics ADDR        serve the timer's metrics while it replays, at http://ADDR/metrics: a port (on 127.0.0.1), or an
+                        IP address and a port; port 0 takes a free one, which is told on standard error
+  --linger SECONDS      with --metrics: go on serving so long after the summary was printed, 1..=86400
+  --report FILE         write what happened as one HTML page
   -h, --help            print this
 
 The result is the same for every speed, wheel, tick and executor. The last line is `sessions: N`.
@@ -35,7 +41,8 @@ The result is the same for every speed, wheel, tick and executor. The last line 
 const IDLE: RangeInclusive<u64> = 1..=31_536_000;
 const TICK_MICROS: RangeInclusive<u64> = 1..=60_000_000;
 const SPEED: RangeInclusive<u64> = 1..=1_000_000;
-const OPTIONS: &str = "--idle, --wheel, --executor, --tick, --speed, --virtual, --help";
+const LINGER: RangeInclusive<u64> = 1..=86_400;
+const OPTIONS: &str = "--idle, --wheel, --executor, --tick, --speed, --virtual, --metrics, --linger, --report, --help";
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +68,12 @@ pub struct Options {
     pub tick: Duration,
     /// What moves the timer's time.
     pub clock: Clock,
+    /// Where to serve metrics.
+    pub metrics: Option<ListenAddr>,
+    /// For how long to go on with that after the end.
+    pub linger: Duration,
+    /// Where to write the page.
+    pub report: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -72,6 +85,9 @@ impl Default for Options {
             executor: Executor::Immediate,
             tick: Duration::from_millis(1),
             clock: Clock::Real { speed: 1600 },
+            metrics: None,
+            linger: Duration::ZERO,
+            report: None,
         }
     }
 }
@@ -156,7 +172,7 @@ impl std::error::Error for ArgsError {}
 /// # Errors
 ///
 /// An unknown option, a value that is missing, wrong or given twice, a second file, `--speed`
-/// together with `--virtual`.
+/// together with `--virtual`, `--linger` without `--metrics`.
 pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Command, ArgsError> {
     let mut args = args.into_iter().map(Into::into);
     let mut options = Options::default();
@@ -191,6 +207,16 @@ pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Com
                 let all = [Executor::Immediate, Executor::Rayon, Executor::ThreadPool];
                 options.executor = choice(&name, value(), &all)?;
             }
+            "--metrics" => {
+                let given = value().ok_or_else(|| refused(&name, None, "a port, or an IP address and a port"))?;
+                let addr = given.parse().map_err(|error| ArgsError(format!("{name}: {error}")))?;
+                options.metrics = Some(addr);
+            }
+            "--linger" => options.linger = Duration::from_secs(number(&name, value(), LINGER)?),
+            "--report" => match value().filter(|path| !path.is_empty()) {
+                Some(path) => options.report = Some(path.into()),
+                None => return Err(refused(&name, None, "the path of the page")),
+            },
             "--" | "--virtual" | "--help" | "-h" => {
                 if let Some(value) = inline {
                     return Err(ArgsError(format!("{name} takes no value, but '{value}' was given")));
@@ -209,6 +235,9 @@ pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Com
     }
     if seen.iter().any(|name| name == "--virtual") && seen.iter().any(|name| name == "--speed") {
         return Err(ArgsError("--speed and --virtual both given; allowed: one of them".to_owned()));
+    }
+    if options.metrics.is_none() && !options.linger.is_zero() {
+        return Err(ArgsError("--linger given without --metrics; allowed: both".to_owned()));
     }
     Ok(Command::Replay(options))
 }

@@ -7,7 +7,9 @@
 //! | [`ledger`] | which sessions are open, and the rule that makes their number exact |
 //! | `pace` | what moves the timer's time: the real clock, or the replay |
 //! | [`replay`] | the log, played through the timer |
+//! | [`watch`] | who watches that: here the `observer`, with progress, [`samples`] and metrics |
 //! | [`plot`], [`report`] | the summary |
+//! | [`page`] | the same, and more, as an HTML page |
 //!
 //! Here is what ties them together and what they do not touch: files, the terminal, the exit code.
 //! Nothing is replayed unless all of the log is good.
@@ -15,20 +17,27 @@
 pub mod args;
 pub mod ledger;
 pub mod log;
+mod observer;
 mod pace;
+pub mod page;
 pub mod plot;
 pub mod replay;
 pub mod report;
+pub mod samples;
+mod units;
+pub mod watch;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{fmt, fs};
+use std::{fmt, fs, thread};
 
-use args::{Command, Options};
-use indicatif::{ProgressBar, ProgressStyle};
+use args::Command;
 use log::Log;
+use observer::Observer;
+use page::Run;
 use replay::ReplayError;
 
 pub use pace::Behind;
@@ -41,25 +50,16 @@ const USAGE_ERROR: u8 = 2;
 const FAILURE: u8 = 1;
 
 /// The whole program, for the arguments that follow its name. Prints the summary on standard
-/// output, and progress (if it is a terminal) and errors on standard error. The exit code is 0, 2
-/// for a mistake in the command line or the log, or 1 for a failure.
+/// output, and progress (if it is a terminal), where to look and errors on standard error. The exit
+/// code is 0, 2 for a mistake in the command line or the log, or 1 for a failure.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let (text, failed) = match run(args) {
-        Ok(text) => (text, None),
-        Err(failure) => (String::new(), Some(failure)),
-    };
-    if let Some(Failure { code, reason }) = failed {
-        // Nobody is left to tell if standard error is gone.
-        let _ = writeln!(io::stderr(), "sessions: {reason}");
-        return ExitCode::from(code);
-    }
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // A reader such as `head` that has seen enough is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(io::stderr(), "sessions: standard output: {error}");
-            ExitCode::from(FAILURE)
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, reason }) => {
+            // Nobody is left to tell if standard error is gone.
+            let _ = writeln!(io::stderr(), "sessions: {reason}");
+            ExitCode::from(code)
         }
-        _ => ExitCode::SUCCESS,
     }
 }
 
@@ -72,11 +72,15 @@ impl Failure {
     fn usage(reason: impl fmt::Display) -> Self {
         Self { code: USAGE_ERROR, reason: reason.to_string() }
     }
+
+    fn of(reason: impl fmt::Display) -> Self {
+        Self { code: FAILURE, reason: reason.to_string() }
+    }
 }
 
-fn run(args: impl IntoIterator<Item = OsString>) -> Result<String, Failure> {
+fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let options = match args::parse(args) {
-        Ok(Command::Help) => return Ok(args::USAGE.to_owned()),
+        Ok(Command::Help) => return print(args::USAGE),
         Ok(Command::Replay(options)) => options,
         Err(error) => return Err(Failure::usage(format!("{error}\nTry 'sessions --help'."))),
     };
@@ -89,15 +93,51 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<String, Failure> {
         ))
     })?;
     let log = Log::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
-    let progress = progress_bar(&log, &options);
-    let outcome = replay::replay(&log, &options, replay::timer(&options), &mut |second| progress.set_position(second));
-    progress.finish_and_clear();
+    if let Some(page) = &options.report {
+        // Now, not after half a minute.
+        OpenOptions::new().create(true).append(true).open(page).map_err(|error| {
+            Failure::usage(format!("--report: {}: {error}; allowed: a file that can be written", page.display()))
+        })?;
+    }
+    let mut observer = Observer::new(&log, &options).map_err(|error| Failure::usage(format!("--metrics: {error}")))?;
+    let outcome = replay::replay(&log, &options, replay::timer(&options), &mut observer);
+    observer.bar.finish_and_clear();
     let outcome = outcome.map_err(|error| match error {
         ReplayError::Build(_) => Failure::usage(error),
-        error => Failure { code: FAILURE, reason: error.to_string() },
+        error => Failure::of(error),
     })?;
+    observer.samples.end(log.span() + options.idle, outcome.stats.pending);
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-    Ok(report::summary(&name, &log, &options, &outcome))
+    if let Some(page) = &options.report {
+        let run =
+            Run { name: &name, log: &log, options: &options, outcome: &outcome, pending: observer.samples.points() };
+        fs::write(page, page::page(&run)).map_err(|error| Failure::of(format!("{}: {error}", page.display())))?;
+    }
+    print(&report::summary(&name, &log, &options, &outcome))?;
+    if let Some(page) = &options.report {
+        tell(format_args!("report: {}", page.display()));
+    }
+    if !options.linger.is_zero() {
+        tell(format_args!("metrics: served for {} s more", options.linger.as_secs()));
+        thread::sleep(options.linger);
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        // A reader such as `head` that has seen enough is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::of(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where to look, on standard error.
+fn tell(line: impl fmt::Display) {
+    // Nobody is left to tell if that is gone.
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 // The log lies beside the program's sources; a program that was moved finds it from the workspace's
@@ -105,13 +145,4 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<String, Failure> {
 fn default_file() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join(DATA);
     if beside.exists() { beside } else { Path::new("examples").join(DATA) }
-}
-
-fn progress_bar(log: &Log, options: &Options) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(log.span() + options.idle);
-    let style = ProgressStyle::with_template("{wide_bar} {percent:>3} % of the log, {elapsed} gone, {eta} to go");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 
 use timer_core::{ManualDriver, Timeout};
 
+use super::watch::Watch;
+
+// In how many steps virtual time goes on after the last request, so that a watcher sees timeouts run.
+const STEPS: u64 = 100;
+
 /// How far the replay was behind the real clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Behind {
@@ -31,7 +36,8 @@ pub(crate) trait Pace {
     fn hand_over(&mut self, due: &Timeout) -> bool;
 
     /// The log is over, and no timeout is later than `second`: sees to it that all are handed over.
-    fn finish(&mut self, second: u64);
+    /// Tells `watch` on the way if that is over when it returns.
+    fn finish(&mut self, second: u64, watch: &mut dyn Watch);
 
     /// Where the timer's time is, in seconds of the log.
     fn position(&self) -> u64;
@@ -73,7 +79,7 @@ impl Pace for RealPace {
         true
     }
 
-    fn finish(&mut self, _second: u64) {}
+    fn finish(&mut self, _second: u64, _watch: &mut dyn Watch) {}
 
     fn position(&self) -> u64 {
         self.start.elapsed().saturating_mul(self.speed).as_secs()
@@ -125,7 +131,12 @@ impl Pace for VirtualPace {
         due.is_expired()
     }
 
-    fn finish(&mut self, second: u64) {
+    fn finish(&mut self, second: u64, watch: &mut dyn Watch) {
+        let from = self.position();
+        for step in 1..STEPS {
+            self.reach(from + second.saturating_sub(from) / STEPS * step);
+            watch.reached(self.position().min(second));
+        }
         let left = self.until(second) + self.beyond();
         self.driver.advance(left);
     }

@@ -10,13 +10,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, WheelKind};
+use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, TimerStats, WheelKind};
 use timer_executor::{ImmediateExecutor, RayonExecutor, ThreadPoolExecutor};
 
 use super::args::{Clock, Executor, Options, Wheel};
 use super::ledger::{Answer, Arming, Ledger, Session};
 use super::log::Log;
 use super::pace::{Behind, Pace, RealPace, VirtualPace};
+use super::watch::Watch;
 
 // How long a due timeout may take to run until the replay reports it as lost instead of waiting on.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TICKS_PER_WHEEL: usize = 1024;
 
 /// What a replay found, and what it cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     /// All sessions in the order of their first request.
     pub sessions: Vec<Session>,
     /// What was asked of the timer.
     pub counts: Counts,
-    /// How late the timer handed over its tasks.
-    pub lag: Lag,
+    /// What the timer itself counted, and how late it handed over its tasks.
+    pub stats: TimerStats,
     /// How far the replay was behind the real clock; `None` on virtual time.
     pub behind: Option<Behind>,
     /// From the first request until all sessions were closed, in real time.
@@ -59,17 +60,6 @@ impl Counts {
     pub fn operations(&self) -> u64 {
         self.opened + self.moved + self.rearmed + self.ran
     }
-}
-
-/// From a timeout's deadline until its task was handed over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lag {
-    /// Half of them were handed over within this time.
-    pub p50: Duration,
-    /// 99 of 100 were.
-    pub p99: Duration,
-    /// All were.
-    pub max: Duration,
 }
 
 /// Why a replay failed.
@@ -117,8 +107,7 @@ pub fn timer(options: &Options) -> TimerBuilder {
     }
 }
 
-/// Replays `log` on a timer with the options' wheel, tick and clock. `progress` is told the second
-/// of the log now and then.
+/// Replays `log` on a timer with the options' wheel, tick and clock. `watch` sees it go on.
 ///
 /// ```
 /// use examples::sessions::{args::{Clock, Options}, log::Log, replay};
@@ -138,7 +127,7 @@ pub fn replay(
     log: &Log,
     options: &Options,
     timer: TimerBuilder,
-    progress: &mut dyn FnMut(u64),
+    watch: &mut dyn Watch,
 ) -> Result<Outcome, ReplayError> {
     let wheel = match options.wheel {
         Wheel::Hashed => WheelKind::Hashed { ticks_per_wheel: TICKS_PER_WHEEL },
@@ -148,12 +137,12 @@ pub fn replay(
     match options.clock {
         Clock::Real { speed } => {
             let timer = timer.build().map_err(ReplayError::Build)?;
-            Replay::new(log, options.idle, timer, RealPace::start(speed)).run(progress)
+            Replay::new(log, options.idle, timer, RealPace::start(speed)).run(watch)
         }
         Clock::Virtual => {
             let (timer, driver) = timer.build_manual().map_err(ReplayError::Build)?;
             let pace = VirtualPace::new(driver, options.tick);
-            Replay::new(log, options.idle, timer, pace).run(progress)
+            Replay::new(log, options.idle, timer, pace).run(watch)
         }
     }
 }
@@ -176,7 +165,8 @@ impl<'a, P: Pace> Replay<'a, P> {
         Self { log, idle, timer, pace, ledger, timeouts: vec![None; hosts], counts: Counts::default() }
     }
 
-    fn run(mut self, progress: &mut dyn FnMut(u64)) -> Result<Outcome, ReplayError> {
+    fn run(mut self, watch: &mut dyn Watch) -> Result<Outcome, ReplayError> {
+        watch.built(&self.timer);
         let began = Instant::now();
         let mut entered = None;
         for request in &self.log.requests {
@@ -185,11 +175,11 @@ impl<'a, P: Pace> Replay<'a, P> {
                 // In this order: what is due on the way there may close its session.
                 self.enter(request.second)?;
                 self.pace.reach(request.second);
-                progress(request.second);
+                watch.reached(request.second);
             }
             self.request(request.host, request.second)?;
         }
-        self.close_all(progress)?;
+        self.close_all(watch)?;
         Ok(self.outcome(began.elapsed()))
     }
 
@@ -247,13 +237,13 @@ impl<'a, P: Pace> Replay<'a, P> {
         Err(self.lost(Some(host)))
     }
 
-    fn close_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), ReplayError> {
+    fn close_all(&mut self, watch: &mut dyn Watch) -> Result<(), ReplayError> {
         // No request is left to be overtaken: every timeout that runs from here on is right.
         self.enter(u64::MAX)?;
         let end = self.log.span() + self.idle;
         let limit = Instant::now() + self.pace.until(end) + PATIENCE;
-        self.pace.finish(end);
-        if !self.ledger.wait_all_closed(limit, || progress(self.pace.position().min(end))) {
+        self.pace.finish(end, watch);
+        if !self.ledger.wait_all_closed(limit, || watch.reached(self.pace.position().min(end))) {
             return Err(self.lost(None));
         }
         match self.timer.pending_timeouts() {
@@ -268,11 +258,10 @@ impl<'a, P: Pace> Replay<'a, P> {
 
     fn outcome(self, took: Duration) -> Outcome {
         let stats = self.timer.stats();
-        let lag = &stats.timeout_lag;
         Outcome {
             sessions: self.ledger.take_sessions(),
             counts: Counts { ran: stats.expired, ..self.counts },
-            lag: Lag { p50: lag.quantile(0.5), p99: lag.quantile(0.99), max: lag.max() },
+            stats,
             behind: self.pace.behind(),
             took,
         }

@@ -4,13 +4,13 @@
 //! is `sessions: N`.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use super::args::{Clock, Options};
 use super::ledger::Session;
 use super::log::Log;
 use super::plot;
 use super::replay::Outcome;
+use super::units::{fine, grouped, size, span};
 
 const BAR_WIDTH: usize = 48;
 const MOST_BARS: u64 = 24;
@@ -67,7 +67,7 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
 }
 
 fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let (counts, lag) = (&outcome.counts, &outcome.lag);
+    let (counts, lag) = (&outcome.counts, &outcome.stats.timeout_lag);
     let (opened, moved, rearmed, ran) =
         (grouped(counts.opened), grouped(counts.moved), grouped(counts.rearmed), grouped(counts.ran));
     let a_second = counts.operations() as f64 / outcome.took.as_secs_f64().max(1e-9);
@@ -79,15 +79,28 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
     writeln!(
         text,
         "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
-        fine(lag.p50),
-        fine(lag.p99),
-        fine(lag.max)
+        fine(lag.quantile(0.5)),
+        fine(lag.quantile(0.99)),
+        fine(lag.max())
+    )?;
+    let stats = &outcome.stats;
+    let [scheduled, pending, expired, cancelled, rejected, panics, turns] = [
+        stats.scheduled,
+        stats.pending,
+        stats.expired,
+        stats.cancelled,
+        stats.rejected,
+        stats.task_panics,
+        stats.turns,
+    ]
+    .map(grouped);
+    writeln!(
+        text,
+        "counts    {scheduled} scheduled = {pending} pending + {expired} expired + {cancelled} cancelled; {rejected} rejected, \
+         {panics} panics, {turns} turns"
     )?;
     match &outcome.behind {
-        None => writeln!(
-            text,
-            "          (virtual time hops from deadline to deadline: it knows no lag but the rounding of a deadline)"
-        ),
+        None => writeln!(text, "          (virtual time hops from deadline to deadline: it knows no lag)"),
         Some(behind) => {
             let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
             writeln!(
@@ -124,7 +137,7 @@ impl Spread {
 
 // A session is open from its first request until `idle` after its last, at which very second
 // another may begin.
-fn most_open(sessions: &[Session], idle: u64) -> u64 {
+pub(super) fn most_open(sessions: &[Session], idle: u64) -> u64 {
     let mut opens: Vec<u64> = sessions.iter().map(|session| session.first).collect();
     let mut closes: Vec<u64> = sessions.iter().map(|session| session.last + idle).collect();
     opens.sort_unstable();
@@ -166,57 +179,6 @@ fn opened(sessions: &[Session], span: u64, step: u64) -> Vec<(String, u64)> {
 
 fn count(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
-}
-
-// 30969 -> 30,969
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-// The two largest units of a number of seconds.
-fn span(seconds: u64) -> String {
-    let (big, small, value) = match seconds {
-        ..60 => return format!("{seconds} s"),
-        60..3600 => ("min", "s", (seconds / 60, seconds % 60)),
-        3600..DAY => ("h", "min", (seconds / 3600, seconds % 3600 / 60)),
-        _ => ("d", "h", (seconds / DAY, seconds % DAY / 3600)),
-    };
-    match value {
-        (n, 0) => format!("{n} {big}"),
-        (n, m) => format!("{n} {big} {m} {small}"),
-    }
-}
-
-// A short time to three digits.
-fn fine(time: Duration) -> String {
-    let nanos = time.as_nanos();
-    let (unit, one) = match nanos {
-        ..1_000 => return format!("{nanos} ns"),
-        1_000..1_000_000 => ("µs", 1e3),
-        1_000_000..1_000_000_000 => ("ms", 1e6),
-        _ => ("s", 1e9),
-    };
-    let value = nanos as f64 / one;
-    match value {
-        ..10.0 => format!("{value:.2} {unit}"),
-        10.0..100.0 => format!("{value:.1} {unit}"),
-        _ => format!("{value:.0} {unit}"),
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        ..1_000_000 => format!("{} bytes", grouped(bytes)),
-        _ => format!("{} MB", grouped(bytes / 1_000_000)),
-    }
 }
 
 #[cfg(test)]

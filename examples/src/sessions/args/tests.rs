@@ -27,21 +27,28 @@ fn every_option_is_understood_in_both_spellings_and_any_order() {
         executor: Executor::ThreadPool,
         tick: Duration::from_micros(250),
         clock: Clock::Real { speed: 7 },
+        metrics: Some(ListenAddr::from(9184)),
+        linger: Duration::from_secs(9),
+        report: Some("a.html".into()),
     };
     let spaced = ["a.csv", "--idle", "60", "--wheel", "hashed", "--executor", "threadpool"];
     let spaced = [&spaced[..], &["--tick", "250", "--speed", "7"]].concat();
+    let spaced = [&spaced[..], &["--metrics", "9184", "--linger", "9", "--report", "a.html"]].concat();
     assert_eq!(options(&spaced), wanted);
+    let seen = ["--report=a.html", "--linger=9", "--metrics=127.0.0.1:9184"];
     let inline = ["--speed=7", "--tick=250", "--executor=threadpool", "--wheel=hashed", "--idle=60", "a.csv"];
-    assert_eq!(options(&inline), wanted);
+    assert_eq!(options(&[&inline[..], &seen].concat()), wanted);
     assert_eq!(options(&["--executor", "rayon"]).executor, Executor::Rayon);
     assert_eq!(options(&["--virtual"]).clock, Clock::Virtual);
 }
 
 #[test]
 fn the_ends_of_each_range_are_allowed_and_what_is_beyond_is_not() {
-    for (name, low, high) in [("--idle", 1, 31_536_000), ("--tick", 1, 60_000_000), ("--speed", 1, 1_000_000)] {
+    for (name, low, high) in
+        [("--idle", 1, 31_536_000), ("--tick", 1, 60_000_000), ("--speed", 1, 1_000_000), ("--linger", 1, 86_400)]
+    {
         for good in [low, high] {
-            options(&[name, &good.to_string()]);
+            options(&["--metrics=0", name, &good.to_string()]);
         }
         for bad in ["0".to_owned(), (high + 1).to_string(), "99999999999999999999999".to_owned()] {
             let text = format!("{name}: '{bad}' given; allowed: a whole number in {low}..={high}");
@@ -84,6 +91,15 @@ fn what_makes_no_sense_together_is_refused() {
 }
 
 #[test]
+fn where_to_serve_and_what_to_write_must_be_said() {
+    assert!(refusal(&["--metrics", "here"]).starts_with("--metrics: `here` is no address to listen on: allowed are"));
+    assert!(refusal(&["--metrics", "65536"]).contains("a port from 0 to 65535"));
+    assert_eq!(refusal(&["--metrics"]), "--metrics needs a value; allowed: a port, or an IP address and a port");
+    assert_eq!(refusal(&["--linger", "1"]), "--linger given without --metrics; allowed: both");
+    assert_eq!(refusal(&["--report="]), "--report needs a value; allowed: the path of the page");
+}
+
+#[test]
 fn an_unknown_option_is_refused_with_the_known_ones() {
     assert_eq!(refusal(&["--fast"]), format!("unknown option '--fast'; allowed: {OPTIONS}"));
     assert_eq!(refusal(&["-v"]), format!("unknown option '-v'; allowed: {OPTIONS}"));
@@ -101,5 +117,5 @@ fn usage_names_every_option_and_no_line_is_too_wide() {
     for name in OPTIONS.split(", ") {
         assert!(USAGE.contains(name), "{name}");
     }
-    assert!(USAGE.lines().all(|line| line.len() <= 112));
+    assert!(USAGE.lines().all(|line| line.len() <= 120));
 }

@@ -1,0 +1,67 @@
+//! How many timeouts were pending, noted now and then.
+//!
+//! Promises: no more than some hundreds of samples however long the log is, in the order of time, and the last one is the
+//! end. Asks for a value only when it is to be noted.
+
+/// The most samples, and two for the ends.
+const MOST: u64 = 480;
+
+/// A value over the seconds of a log.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    step: u64,
+    points: Vec<(u64, u64)>,
+}
+
+impl Samples {
+    /// Without samples yet, for a log of `span` seconds.
+    #[must_use]
+    pub fn new(span: u64) -> Self {
+        Self { step: span.div_ceil(MOST).max(1), points: Vec::new() }
+    }
+
+    /// Notes a value at `second`, unless the last one is recent.
+    pub fn at(&mut self, second: u64, value: impl FnOnce() -> u64) {
+        if self.points.last().is_none_or(|(last, _)| second >= last.saturating_add(self.step)) {
+            self.points.push((second, value()));
+        }
+    }
+
+    /// The last value, which is noted in any case.
+    pub fn end(&mut self, second: u64, value: u64) {
+        self.points.retain(|(earlier, _)| *earlier < second);
+        self.points.push((second, value));
+    }
+
+    /// All samples as (second, value).
+    #[must_use]
+    pub fn points(&self) -> &[(u64, u64)] {
+        &self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_gives_no_more_samples_than_a_chart_can_show() {
+        let mut samples = Samples::new(1_000_000);
+        (0..=1_000_000).for_each(|second| samples.at(second, || second));
+        samples.end(1_000_000, 0);
+        let points = samples.points();
+        assert!((400..=482).contains(&points.len()), "{}", points.len());
+        assert_eq!((points[0], points.last()), ((0, 0), Some(&(1_000_000, 0))));
+        assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn a_value_is_asked_for_only_when_it_is_noted() {
+        let mut samples = Samples::new(960);
+        for second in [0, 1, 2, 2, 3, 9] {
+            samples.at(second, || second);
+        }
+        assert_eq!(samples.points(), [(0, 0), (2, 2), (9, 9)]);
+        samples.at(10, || unreachable!("too early"));
+    }
+}
