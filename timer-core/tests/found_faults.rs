@@ -1,5 +1,7 @@
 //! Faults that reviews of this timer have found, each as small as it can be shown.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
