@@ -1,0 +1,144 @@
+//! 1. Never early: a task starts at or after (instant of the call + delay), whatever the tick and its phase.
+
+use crate::support::*;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+use timer_core::{Timer, WheelKind};
+
+const TICKS: [Duration; 5] =
+    [MICRO, Duration::from_micros(100), MILLI, Duration::from_micros(1_500), Duration::from_millis(7)];
+
+const TWO_WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }];
+
+/// Says by how much a task ran before it was due, if it did.
+type Early = Option<Duration>;
+
+/// A delay that is nothing, less than a tick, on a tick's edge, or anything.
+fn delay(random: &mut Random, tick: Duration) -> Duration {
+    let ticks = (random.below(5) + 1) as u32;
+    match random.below(6) {
+        0 => Duration::ZERO,
+        1 => NANO,
+        2 => random.duration(tick),
+        3 => tick * ticks,
+        4 => (tick * ticks).saturating_sub(NANO),
+        _ => random.duration(20 * MILLI),
+    }
+}
+
+/// Schedules by either call, at a random phase of the tick.
+fn schedule(timer: &Timer, random: &mut Random, tick: Duration, verdicts: &Sender<Early>) {
+    spin(random.duration(tick.min(200 * MICRO)));
+    let (delay, verdicts) = (delay(random, tick), verdicts.clone());
+    let called = Instant::now();
+    let judge = move |_: &_| {
+        let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
+    };
+    if random.below(2) == 0 {
+        accepted(timer.new_timeout(delay, judge));
+    } else {
+        accepted(timer.new_timeout_at(called + delay, judge));
+    }
+}
+
+fn in_time(early: Early) -> bool {
+    early.is_none_or(|early| early.is_zero())
+}
+
+#[test]
+fn the_worker_is_never_early_at_any_tick_and_phase() {
+    let mut random = Random(1);
+    for tick in TICKS {
+        for wheel in TWO_WHEELS {
+            let timer = Timer::builder().tick_duration(tick).wheel(wheel).build().unwrap();
+            let (verdicts, received) = channel();
+            (0..120).for_each(|_| schedule(&timer, &mut random, tick, &verdicts));
+            for _ in 0..120 {
+                let early = next(&received);
+                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_driver_is_never_early_however_often_it_turns() {
+    let mut random = Random(2);
+    for tick in TICKS {
+        for wheel in TWO_WHEELS {
+            let (timer, mut driver) = Timer::builder().tick_duration(tick).wheel(wheel).build_driven().unwrap();
+            let (verdicts, received) = channel();
+            let mut ran = 0;
+            for _ in 0..120 {
+                schedule(&timer, &mut random, tick, &verdicts);
+                ran += driver.turn().expired;
+            }
+            while ran < 120 {
+                ran += driver.turn().expired;
+            }
+            for early in received.try_iter().take(120) {
+                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+            }
+        }
+    }
+}
+
+/// The deadline of the last `reset` that said `true` counts, even if the task races it.
+#[test]
+fn a_timeout_that_was_moved_is_not_early_for_its_last_deadline() {
+    let mut random = Random(3);
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        for _ in 0..20 {
+            let (ran, received) = channel();
+            let delay = random.duration(3 * MILLI);
+            let mut due = Instant::now() + delay;
+            let timeout = accepted(timer.new_timeout(delay, move |_| ran.send(Instant::now()).unwrap()));
+            for _ in 0..random.below(6) {
+                spin(random.duration(MILLI));
+                let (called, delay) = (Instant::now(), random.duration(3 * MILLI));
+                if timeout.reset(delay) {
+                    due = called + delay;
+                }
+            }
+            let ran = next(&received);
+            assert!(ran >= due, "{:?} early at a tick of {tick:?}", due - ran);
+        }
+    }
+}
+
+#[test]
+fn no_run_of_a_periodic_task_is_early() {
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        let (early, received) = channel();
+        let run = move |me: &timer_core::Timeout| {
+            let _ = early.send(me.deadline().checked_duration_since(Instant::now()));
+        };
+        let called = Instant::now();
+        let period = Duration::from_micros(700);
+        let rate = accepted(timer.schedule_at_fixed_rate(MILLI, period, run));
+        for run in 0..25 {
+            assert!(in_time(next(&received)), "early at a tick of {tick:?}");
+            assert!(called.elapsed() >= MILLI + run * period, "more runs than periods at a tick of {tick:?}");
+        }
+        assert!(rate.cancel());
+    }
+}
+
+#[test]
+fn on_virtual_time_a_nanosecond_before_is_too_early_and_the_nanosecond_itself_is_not() {
+    let mut random = Random(4);
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        for _ in 0..500 {
+            driver.advance(random.duration(10 * MILLI));
+            let magnitude = random.below(40);
+            let delay = NANO + Duration::from_nanos(random.below(1 << magnitude));
+            let timeout = accepted(timer.new_timeout(delay, |_| {}));
+            assert_eq!(timeout.deadline(), driver.now() + delay);
+            assert_eq!(driver.advance(delay - NANO), 0, "{delay:?} early, {wheel:?}");
+            assert_eq!(driver.advance(NANO), 1, "{delay:?} late, {wheel:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! 2. Already due runs now, not at the next tick: delay zero, or a deadline in the past.
+
+use crate::support::*;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use timer_core::Timer;
+
+/// With this tick the next one never comes.
+const TICK: Duration = YEAR;
+
+#[test]
+fn the_worker_runs_at_once_what_is_due_already() {
+    for wheel in WHEELS {
+        let timer = Timer::builder().tick_duration(TICK).wheel(wheel).build().unwrap();
+        let (ran, received) = channel();
+        let note = |what: &'static str| {
+            let ran = ran.clone();
+            move |_: &_| ran.send(what).unwrap()
+        };
+        accepted(timer.new_timeout(HOUR, |_| {}));
+        for _ in 0..20 {
+            accepted(timer.new_timeout(Duration::ZERO, note("no delay")));
+            assert_eq!(next(&received), "no delay");
+            accepted(timer.new_timeout_at(Instant::now(), note("the present")));
+            assert_eq!(next(&received), "the present");
+            let moved = accepted(timer.new_timeout(HOUR, note("moved")));
+            assert!(moved.reset(Duration::ZERO));
+            assert_eq!(next(&received), "moved");
+        }
+        let (again, inner) = (timer.clone(), note("from a task"));
+        accepted(timer.new_timeout(Duration::ZERO, move |_| drop(accepted(again.new_timeout(Duration::ZERO, inner)))));
+        assert_eq!(next(&received), "from a task");
+        let first = note("first run");
+        accepted(timer.schedule_at_fixed_rate(Duration::ZERO, HOUR, move |me| first(me)));
+        assert_eq!(next(&received), "first run");
+    }
+}
+
+// B47, B98: a negative delay ran after 10 s, or set a negative tick.
+#[test]
+fn a_deadline_in_the_past_runs_at_once() {
+    let Some(before) = Instant::now().checked_sub(SECOND) else { return };
+    let timer = Timer::builder().tick_duration(TICK).build().unwrap();
+    let (ran, received) = channel();
+    for past in [before, before + SECOND / 2, Instant::now()] {
+        let ran = ran.clone();
+        accepted(timer.new_timeout_at(past, move |me| ran.send(me.deadline()).unwrap()));
+        assert!(next(&received) <= Instant::now());
+    }
+}
+
+#[test]
+fn a_driver_runs_in_one_turn_what_is_due_already() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().tick_duration(TICK).wheel(wheel).build_driven().unwrap();
+        accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+        accepted(timer.new_timeout_at(Instant::now(), |_| {}));
+        let moved = accepted(timer.new_timeout(HOUR, |_| {}));
+        assert!(moved.reset(Duration::ZERO));
+        assert_eq!(driver.turn().expired, 3);
+        accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+        let turn = driver.turn();
+        assert_eq!((turn.expired, turn.next), (1, None));
+    }
+}
+
+#[test]
+fn a_driver_is_told_that_something_is_due_already() {
+    let (timer, mut driver) = Timer::builder().tick_duration(TICK).build_driven().unwrap();
+    let again = timer.clone();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| drop(accepted(again.new_timeout(Duration::ZERO, |_| {})))));
+    let turn = driver.turn();
+    assert_eq!(turn.expired, 1);
+    assert!(turn.next.is_some_and(|next| next <= Instant::now()));
+    assert_eq!(driver.turn().expired, 1);
+}
+
+#[test]
+fn virtual_time_needs_no_step_for_what_is_due_already() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        driver.advance(HOUR);
+        accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+        accepted(timer.new_timeout_at(driver.now() - SECOND, |_| {}));
+        let moved = accepted(timer.new_timeout(HOUR, |_| {}));
+        assert!(moved.reset(Duration::ZERO));
+        assert_eq!(driver.next_expiry(), Some(Duration::ZERO));
+        assert_eq!(driver.advance(Duration::ZERO), 3);
+        assert_eq!(driver.elapsed(), HOUR);
+    }
+}

@@ -1,0 +1,250 @@
+//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whoever races whom.
+
+use crate::support::executors::{Deed, Later, Moody, bad, good, panic_on_purpose};
+use crate::support::ledger::{End, Ledger, Maker};
+use crate::support::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use timer_core::{Timeout, Timer, WeakTimer};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+const CALLERS: u64 = 4;
+
+/// What callers and `stop` have won, as they were told.
+#[derive(Default)]
+struct Told {
+    accepted: AtomicU64,
+    rejected: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+/// One caller: schedules, cancels and moves, its own timeouts and the others'.
+fn call(timer: &Timer, ledger: &Maker, shared: &Mutex<Vec<Timeout>>, told: &Told, seed: u64) -> Vec<Arc<End>> {
+    let mut random = Random(seed);
+    let mut ends = Vec::new();
+    for _ in 0..250 {
+        let any = shared.lock().unwrap().get(random.below(250) as usize).cloned();
+        match (random.below(10), any) {
+            (0..2, Some(timeout)) => {
+                told.cancelled.fetch_add(u64::from(timeout.cancel()), SeqCst);
+            }
+            (2..4, Some(timeout)) => {
+                timeout.reset(random.duration(2 * MILLI));
+            }
+            _ => {
+                let (probe, end) = ledger.probe();
+                let delay = if random.below(8) == 0 { HOUR } else { random.duration(2 * MILLI) };
+                match timer.new_timeout_task(delay, probe) {
+                    Ok(timeout) => {
+                        told.accepted.fetch_add(1, SeqCst);
+                        ends.push(end);
+                        shared.lock().unwrap().push(timeout);
+                    }
+                    Err(rejected) => {
+                        told.rejected.fetch_add(1, SeqCst);
+                        drop(rejected.task);
+                        assert_eq!(end.counts(), (0, 0));
+                    }
+                }
+            }
+        }
+    }
+    ends
+}
+
+fn race(what: &str, timer: &Timer, throws_away: bool, seed: u64) {
+    let (ledger, shared, told) = (Ledger::new(), Mutex::new(Vec::new()), Told::default());
+    let (mut handed_back, mut run_here) = (0, 0);
+    let ends: Vec<Arc<End>> = std::thread::scope(|scope| {
+        let (shared, told) = (&shared, &told);
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| (ledger.maker(), seed * CALLERS + caller))
+            .map(|(maker, seed)| scope.spawn(move || call(timer, &maker, shared, told, seed)))
+            .collect();
+        spin(Random(seed).duration(2 * MILLI));
+        for left in timer.stop().unwrap() {
+            handed_back += 1;
+            if handed_back % 2 == 0 {
+                left.run();
+                run_here += 1;
+            }
+        }
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+    });
+    ledger.wait();
+    for end in &ends {
+        let (ran, cancelled) = end.counts();
+        assert_eq!(ran + cancelled, 1, "{what}: ran {ran} times, cancelled {cancelled} times");
+    }
+    let sum = |count: fn(&End) -> u32| ends.iter().map(|end| u64::from(count(end))).sum::<u64>();
+    let stats = timer.stats();
+    let (accepted, cancelled) = (told.accepted.load(SeqCst), told.cancelled.load(SeqCst));
+    assert_eq!((stats.scheduled, stats.rejected), (accepted, told.rejected.load(SeqCst)), "{what}");
+    assert_eq!(stats.expired, sum(|end| end.counts().0) - run_here, "{what}");
+    assert_eq!(stats.cancelled, sum(|end| end.counts().1) + run_here, "{what}");
+    // What an executor throws away after `stop` has begun is cancelled by nobody and handed back to nobody.
+    let thrown_away = stats.cancelled - cancelled - handed_back;
+    assert!(thrown_away == 0 || throws_away, "{what}: {thrown_away}");
+    assert_eq!((stats.pending, stats.expired + stats.cancelled), (0, accepted), "{what}");
+}
+
+#[test]
+fn every_timeout_ends_once_when_callers_and_stop_race() {
+    for (what, executor) in good() {
+        for seed in 0..6 {
+            let wheel = WHEELS[seed as usize % WHEELS.len()];
+            let tick = [MILLI, 50 * MICRO, MICRO][seed as usize % 3];
+            let builder = Timer::builder().wheel(wheel).tick_duration(tick).executor(executor.clone());
+            race(what, &builder.build().unwrap(), false, seed);
+        }
+    }
+}
+
+#[test]
+fn every_timeout_ends_once_though_the_executor_rejects_loses_and_panics() {
+    for (what, executor) in bad() {
+        for seed in 0..6 {
+            let builder = Timer::builder().tick_duration(50 * MICRO).executor(executor.clone());
+            race(what, &builder.build().unwrap(), what != "rejecting", seed);
+        }
+    }
+}
+
+/// Does a deed with its first task once `stop` has begun.
+struct UntilStopped {
+    deed: Deed,
+    timer: Arc<OnceLock<WeakTimer>>,
+    entered: std::sync::mpsc::Sender<()>,
+}
+
+impl TaskExecutor for UntilStopped {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.entered.send(()).unwrap();
+        let timer = self.timer.get().unwrap().upgrade().unwrap();
+        while let Ok(timeout) = timer.new_timeout(HOUR, |_| {}) {
+            timeout.cancel();
+        }
+        match self.deed {
+            Deed::Run => task.run(),
+            Deed::Reject => return Err(Rejected(task)),
+            Deed::Drop => drop(task),
+            Deed::Panic => panic_on_purpose(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_being_handed_over_when_stop_comes_ends_once_whatever_the_executor_does() {
+    for deed in [Deed::Run, Deed::Reject, Deed::Drop, Deed::Panic] {
+        let weak = Arc::new(OnceLock::new());
+        let (entered, inside) = channel();
+        let executor = UntilStopped { deed, timer: weak.clone(), entered };
+        let timer = Timer::builder().executor(executor).build().unwrap();
+        weak.set(timer.downgrade()).unwrap();
+        let ledger = Ledger::new();
+        let (probe, end) = ledger.probe();
+        let timeout = accepted(timer.new_timeout_task(Duration::ZERO, probe));
+        next(&inside);
+        let left = timer.stop().unwrap();
+        drop(left);
+        ledger.wait();
+        let (ran, cancelled) = end.counts();
+        assert_eq!(ran + cancelled, 1, "{deed:?}: ran {ran} times, cancelled {cancelled} times");
+        assert!(timeout.is_expired() != timeout.is_cancelled());
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.scheduled), (0, stats.expired + stats.cancelled), "{deed:?}");
+    }
+}
+
+#[test]
+fn a_pool_that_throws_its_queue_away_after_stop_leaves_no_timeout_without_an_end() {
+    let pool = Later::default();
+    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    let ledger = Ledger::new();
+    let (probe, end) = ledger.probe();
+    let once = accepted(timer.new_timeout_task(Duration::ZERO, probe));
+    let periodic = accepted(timer.schedule_at_fixed_rate(Duration::ZERO, SECOND, |_| {}));
+    assert_eq!(driver.advance(Duration::ZERO), 2);
+    assert_eq!(driver.stop().len(), 0);
+    drop(pool.take());
+    ledger.wait();
+    let (ran, cancelled) = end.counts();
+    assert_eq!(ran + cancelled, 1, "ran {ran} times, cancelled {cancelled} times");
+    assert!(once.is_expired() != once.is_cancelled());
+    assert!(periodic.is_cancelled(), "{periodic:?}");
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn a_driver_ends_every_timeout_once_while_others_schedule_and_cancel() {
+    let (timer, mut driver) = Timer::builder().tick_duration(20 * MICRO).build_driven().unwrap();
+    let (ledger, shared, told) = (Ledger::new(), Mutex::new(Vec::new()), Told::default());
+    let running = AtomicBool::new(true);
+    let (ends, left) = std::thread::scope(|scope| {
+        let (shared, told, timer, running) = (&shared, &told, &timer, &running);
+        let callers: Vec<_> = (0..3)
+            .map(|caller| (ledger.maker(), caller))
+            .map(|(maker, caller)| scope.spawn(move || call(timer, &maker, shared, told, 77 + caller)))
+            .collect();
+        let drive = scope.spawn(move || {
+            while running.load(SeqCst) {
+                driver.turn();
+            }
+            driver.stop()
+        });
+        let ends: Vec<_> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+        running.store(false, SeqCst);
+        (ends, drive.join().unwrap())
+    });
+    drop(left);
+    ledger.wait();
+    assert!(ends.iter().all(|end| end.counts().0 + end.counts().1 == 1));
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn of_cancel_and_expiry_one_wins_and_of_many_cancels_one() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let ledger = Ledger::new();
+    let mut ends = Vec::new();
+    for round in 0..400 {
+        let (probe, end) = ledger.probe();
+        let timeout = accepted(timer.new_timeout_task(Duration::from_micros(round % 60), probe));
+        let won: u32 = std::thread::scope(|scope| {
+            let rival = scope.spawn(|| u32::from(timeout.cancel()));
+            u32::from(timeout.cancel()) + rival.join().unwrap()
+        });
+        ends.push((end, won));
+    }
+    drop(timer);
+    ledger.wait();
+    for (end, won) in ends {
+        assert_eq!(end.counts(), (1 - won, won));
+    }
+}
+
+#[test]
+fn a_moody_executor_on_virtual_time_loses_nothing() {
+    const DEEDS: &[Deed] = &[Deed::Run, Deed::Drop, Deed::Reject, Deed::Panic];
+    for inline in [false, true] {
+        for wheel in WHEELS {
+            let executor = Moody::new(DEEDS, inline);
+            let (timer, mut driver) = Timer::builder().wheel(wheel).executor(executor).build_manual().unwrap();
+            let ledger = Ledger::new();
+            let ends: Vec<_> = (0..100)
+                .map(|id| {
+                    let (probe, end) = ledger.probe();
+                    accepted(timer.new_timeout_task(id / 7 * MICRO, probe));
+                    end
+                })
+                .collect();
+            assert_eq!(driver.advance(SECOND), 100);
+            ledger.wait();
+            assert!(ends.iter().all(|end| end.counts() == (1, 0)));
+            assert!(timer.stats().executor_rejections > 0);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both wheels.
+
+use crate::support::*;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use timer_core::{Timer, WheelKind};
+
+const TICKS: [Duration; 3] = [MICRO, MILLI, Duration::from_millis(7)];
+
+/// Idle timers of both wheels and several ticks, some with far timeouts, some with none, one with what never comes.
+fn idle_timers(prefix: &str) -> Vec<Timer> {
+    let mut timers = Vec::new();
+    for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
+        for tick in TICKS {
+            for delay in [None, Some(HOUR), Some(Duration::MAX)] {
+                let name = format!("{prefix}{}", timers.len());
+                let timer = Timer::builder().name(name).wheel(wheel).tick_duration(tick).build().unwrap();
+                let (ran, received) = channel();
+                accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
+                next(&received);
+                if let Some(delay) = delay {
+                    accepted(timer.new_timeout(delay, |_| {}));
+                    accepted(timer.new_timeout(2 * delay.min(HOUR), |_| {})).cancel();
+                }
+                timers.push(timer);
+            }
+        }
+    }
+    timers
+}
+
+#[test]
+fn an_idle_worker_takes_no_turns() {
+    let timers = idle_timers("turns-");
+    let turns = || timers.iter().map(|timer| timer.stats().turns).collect::<Vec<_>>();
+    let before = turns();
+    watch_for(200 * MILLI);
+    assert_eq!(turns(), before);
+}
+
+/// How often the thread of that name has gone to sleep so far.
+#[cfg(target_os = "linux")]
+fn sleeps(name: &str) -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let of_name =
+        |path: &std::path::Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
+    let path = threads.map(|thread| thread.path()).find(|path| of_name(path)).expect("no such thread");
+    let status = std::fs::read_to_string(path.join("status")).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+// B84, B99: waits that were cut to nothing, or a thread that spins while there is nothing to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_worker_is_not_woken_at_all() {
+    let timers = idle_timers("sleeps-");
+    let sleeps = || timers.iter().map(|timer| sleeps(timer.name())).collect::<Vec<_>>();
+    // The last of them may still be on its way to bed.
+    watch_for(50 * MILLI);
+    let before = sleeps();
+    watch_for(300 * MILLI);
+    for ((timer, before), after) in timers.iter().zip(before).zip(sleeps()) {
+        assert!(after - before <= 2, "{timer:?} woke {} times with nothing to do", after - before);
+    }
+}
+
+// B25: waits cut to the millisecond made the driver turn again and again before something was due.
+#[test]
+fn a_timeout_costs_one_turn() {
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        for round in 0..20 {
+            let (ran, received) = channel();
+            accepted(timer.new_timeout(MILLI + round * 37 * MICRO, move |_| ran.send(()).unwrap()));
+            next(&received);
+        }
+        let turns = timer.stats().turns;
+        assert!(turns <= 2 * 20, "{turns} turns for 20 timeouts at a tick of {tick:?}");
+    }
+}
+
+#[test]
+fn what_was_cancelled_or_moved_costs_a_turn_or_two_together() {
+    for wheel in WHEELS {
+        let timer = Timer::builder().wheel(wheel).build().unwrap();
+        let begun = Instant::now();
+        for _ in 0..200 {
+            accepted(timer.new_timeout(5 * MILLI, |_| {})).cancel();
+        }
+        let idle = accepted(timer.new_timeout(5 * MILLI, |_| {}));
+        assert!(idle.reset(HOUR));
+        // The last old deadline comes 5 ms after this; a machine that is busy may be late with it.
+        let turns = || timer.stats().turns;
+        let quiet = || {
+            let before = turns();
+            watch_for(50 * MILLI);
+            turns() == before
+        };
+        assert!((0..100).any(|_| quiet()), "{wheel:?} is never quiet");
+        let most = 5 + begun.elapsed().as_millis() as u64 / 5;
+        assert!(turns() <= most, "{} turns for nothing, {wheel:?}", turns());
+    }
+}
+
+#[test]
+fn a_driver_is_sent_to_sleep_until_the_deadline_and_no_shorter() {
+    for wheel in WHEELS {
+        for tick in TICKS {
+            let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(tick).build_driven().unwrap();
+            assert_eq!(driver.turn().next, None);
+            let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
+            let next = driver.turn().next.unwrap();
+            assert!(next >= timeout.deadline() && next <= timeout.deadline() + tick, "{wheel:?}");
+            assert!(timeout.cancel());
+        }
+    }
+}
+
+// B06: the count was 0 and the driver still armed.
+#[test]
+fn a_driver_with_nothing_pending_is_sent_to_sleep_once_for_what_was_cancelled_and_then_for_ever() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
+        for _ in 0..3 {
+            let timeout = accepted(timer.new_timeout(3 * MILLI, |_| {}));
+            assert!(driver.turn().next.is_some());
+            assert!(timeout.cancel());
+            if let Some(next) = driver.turn().next {
+                assert!(next >= timeout.deadline());
+                spin(next.saturating_duration_since(Instant::now()));
+                assert_eq!((driver.turn().next, timer.pending_timeouts()), (None, 0), "{wheel:?}");
+            }
+        }
+        accepted(timer.new_timeout(Duration::MAX, |_| {}));
+        assert!(driver.turn().next.is_none_or(|next| next > Instant::now() + 30 * YEAR));
+    }
+}
+
+#[test]
+fn a_driver_is_called_for_an_earlier_timeout_only_and_once() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let (call, calls) = channel();
+    driver.set_waker(move || call.send(()).unwrap());
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    driver.turn();
+    let _ = calls.try_iter().count();
+    accepted(timer.new_timeout(2 * HOUR, |_| {}));
+    accepted(timer.new_timeout(HOUR + SECOND, |_| {})).cancel();
+    assert_eq!(calls.try_iter().count(), 0, "nothing earlier than what is waited for");
+    accepted(timer.new_timeout(HOUR / 2, |_| {}));
+    accepted(timer.new_timeout(HOUR / 4, |_| {}));
+    assert_eq!(calls.try_iter().count(), 1, "once is enough");
+    let moved = accepted(timer.new_timeout(3 * HOUR, |_| {}));
+    driver.turn();
+    assert!(moved.reset(HOUR / 8));
+    assert_eq!(calls.try_iter().count(), 1, "moved to before what is waited for");
+}
+
+#[test]
+fn virtual_time_hops_to_the_deadline_in_one_turn() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        assert_eq!(driver.next_expiry(), None);
+        accepted(timer.new_timeout(YEAR, |_| {}));
+        assert_eq!(driver.next_expiry(), Some(YEAR));
+        driver.advance(YEAR - NANO);
+        assert_eq!((timer.stats().turns, driver.next_expiry()), (0, Some(NANO)), "{wheel:?}");
+        driver.advance(NANO);
+        assert_eq!((timer.stats().turns, driver.next_expiry()), (1, None), "{wheel:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! 11. A slow task on the immediate executor delays others, and `tracing` warns; on rayon or threadpool it does not.
+
+use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
+use tracing::Level;
+
+#[test]
+fn on_the_worker_others_wait_for_a_slow_task() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let slow_over = over.clone();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        next(&released);
+        slow_over.store(true, SeqCst);
+    }));
+    next(&inside);
+    let (ran, received) = channel();
+    for delay in [Duration::ZERO, MILLI] {
+        let (ran, over) = (ran.clone(), over.clone());
+        accepted(timer.new_timeout(delay, move |_| ran.send(over.load(SeqCst)).unwrap()));
+    }
+    watch_for(5 * MILLI);
+    release.send(()).unwrap();
+    assert_eq!([next(&received), next(&received)], [true, true]);
+}
+
+#[test]
+fn a_task_that_holds_the_worker_for_longer_than_a_tick_is_warned_of_and_a_short_one_is_not() {
+    let complaints = log::complaints("slow");
+    let timer = Timer::builder().name("slow").tick_duration(20 * MILLI).build().unwrap();
+    let (ran, received) = channel();
+    let short = ran.clone();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| short.send(()).unwrap()));
+    next(&received);
+    accepted(timer.new_timeout(Duration::ZERO, move |_| spin(30 * MILLI)));
+    let event = next(&complaints);
+    assert_eq!((event.level, event.timer.as_str()), (Level::WARN, "slow"));
+    assert!(event.message.contains("longer than a tick"), "{event:?}");
+    assert!(event.fields.contains("took="), "{event:?}");
+    assert!(timer.stats().longest_task >= 30 * MILLI);
+}
+
+#[test]
+fn the_time_that_it_takes_to_find_many_due_timeouts_is_blamed_on_no_task() {
+    let complaints = log::complaints("many-due");
+    let builder = Timer::builder().name("many-due").tick_duration(5 * MILLI);
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    for _ in 0..100_000 {
+        accepted(timer.new_timeout(NANO, |_| {})).cancel();
+        accepted(timer.new_timeout(NANO, |_| {})).reset(HOUR);
+    }
+    accepted(timer.new_timeout(NANO, |_| {}));
+    spin(5 * MILLI);
+    while driver.turn().expired == 0 {}
+    assert_eq!(complaints.try_iter().map(|event| event.fields).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn warnings_of_slow_tasks_do_not_flood() {
+    let complaints = log::complaints("slow-flood");
+    let timer = Timer::builder().name("slow-flood").tick_duration(MICRO).build().unwrap();
+    let (ran, received) = channel();
+    for _ in 0..100 {
+        let ran = ran.clone();
+        accepted(timer.new_timeout(Duration::ZERO, move |_| {
+            spin(100 * MICRO);
+            let _ = ran.send(());
+        }));
+    }
+    drop(ran);
+    all_gone(&received);
+    drop(timer.stop().unwrap());
+    let warnings = complaints.try_iter().count();
+    assert!((1..=20).contains(&warnings), "{warnings} warnings of 100 slow tasks");
+}
+
+/// The slow task ends only when the others have run: on one thread it never would.
+fn delays_nobody(name: &str, executor: impl TaskExecutor) {
+    let complaints = log::complaints(name);
+    let timer = Timer::builder().name(name).executor(executor).build().unwrap();
+    for same_tick in [true, false] {
+        let (begun, inside) = channel();
+        let (others, ran) = channel();
+        let (done, ended) = channel();
+        let slow = move |_: &_| {
+            begun.send(()).unwrap();
+            for _ in 0..50 {
+                next(&ran);
+            }
+            done.send(()).unwrap();
+        };
+        accepted(timer.new_timeout(2 * MILLI, slow));
+        if !same_tick {
+            next(&inside);
+        }
+        for id in 0..50 {
+            let others = others.clone();
+            let delay = if same_tick { 2 * MILLI } else { id * 20 * MICRO };
+            accepted(timer.new_timeout(delay, move |_| others.send(()).unwrap()));
+        }
+        next(&ended);
+    }
+    drop(timer.stop().unwrap());
+    assert_eq!(complaints.try_iter().map(|event| event.message).collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(timer.stats().longest_task, Duration::ZERO);
+}
+
+#[test]
+fn on_a_thread_pool_others_do_not_wait_and_nobody_is_warned() {
+    delays_nobody("slow-threadpool", ThreadPoolExecutor::new(2));
+}
+
+#[test]
+fn on_rayon_others_do_not_wait_and_nobody_is_warned() {
+    // The global pool has as many threads as the machine; on one alone there is nobody to take the others.
+    if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
+        delays_nobody("slow-rayon", RayonExecutor::global());
+    }
+}

@@ -1,0 +1,108 @@
+//! 12. A rejecting executor loses nothing: the task runs on the worker instead, and it is counted.
+
+use crate::support::executors::{Deed, Moody};
+use crate::support::*;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::current;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_executor::{Task, ThreadPoolExecutor};
+use tracing::Level;
+
+/// An executor that does one deed with everything; inline and not.
+fn timers(name: &str, deeds: &'static [Deed]) -> [Timer; 2] {
+    [false, true].map(|inline| Timer::builder().name(name).executor(Moody::new(deeds, inline)).build().unwrap())
+}
+
+// B42: the executor refuses, the task vanishes.
+#[test]
+fn tasks_that_were_refused_lost_or_panicked_over_run_on_the_worker_and_are_counted() {
+    for (name, deeds) in
+        [("refused", &[Deed::Reject] as &'static [Deed]), ("lost", &[Deed::Drop]), ("panicked-over", &[Deed::Panic])]
+    {
+        for timer in timers(name, deeds) {
+            let (ran, received) = channel();
+            for _ in 0..20 {
+                let ran = ran.clone();
+                let on = move |_: &_| ran.send(current().name().map(str::to_owned)).unwrap();
+                accepted(timer.new_timeout(MILLI, on));
+            }
+            for _ in 0..20 {
+                assert_eq!(next(&received).as_deref(), Some(name), "runs on the worker");
+            }
+            drop(timer.stop().unwrap());
+            let stats = timer.stats();
+            assert_eq!((stats.executor_rejections, stats.expired, stats.task_panics), (20, 20, 0), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_rejection_and_a_panic_of_the_executor_are_traced() {
+    let complaints = log::complaints("told");
+    let [timer, _] = timers("told", &[Deed::Reject, Deed::Panic]);
+    accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    let event = next(&complaints);
+    assert_eq!(event.level, Level::WARN);
+    assert!(event.message.contains("rejected") && event.message.contains("runs on the worker"), "{event:?}");
+    accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    let event = next(&complaints);
+    assert_eq!(event.level, Level::ERROR);
+    assert!(event.message.contains("executor panicked"), "{event:?}");
+}
+
+#[test]
+fn a_full_pool_makes_the_worker_run_what_it_refuses() {
+    let timer = Timer::builder().name("full").executor(ThreadPoolExecutor::bounded(1, 1)).build().unwrap();
+    let (release, gate) = channel::<()>();
+    let (begun, inside) = channel();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        let _ = gate.recv();
+    }));
+    next(&inside);
+    let (ran, received) = channel();
+    for _ in 0..10 {
+        let ran = ran.clone();
+        let on = move |_: &_| ran.send(current().name() == Some("full")).unwrap();
+        accepted(timer.new_timeout(Duration::ZERO, on));
+    }
+    // The pool's one thread is taken and its queue has room for one: nine run on the worker, which does not wait.
+    assert_eq!((0..9).filter(|_| next(&received)).count(), 9);
+    drop(release);
+    assert!(!next(&received));
+    assert_eq!(timer.stats().executor_rejections, 9);
+}
+
+#[test]
+fn a_periodic_task_that_is_refused_every_time_keeps_running() {
+    for deeds in [&[Deed::Reject] as &'static [Deed], &[Deed::Drop], &[Deed::Panic], &[Deed::Run, Deed::Drop]] {
+        let (timer, mut driver) = Timer::builder().executor(Moody::new(deeds, false)).build_manual().unwrap();
+        let runs = Runs::default();
+        let noted = runs.clone();
+        let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| noted.lock().unwrap().push(1)));
+        driver.advance(10 * SECOND);
+        assert_eq!(taken(&runs).len(), 10, "{deeds:?}");
+        assert!(rate.cancel());
+        assert_eq!(timer.pending_timeouts(), 0);
+    }
+}
+
+#[test]
+fn a_task_that_is_dropped_by_another_thread_long_after_runs_on_the_worker() {
+    let kept: Arc<Mutex<Vec<Task>>> = Arc::default();
+    let executor = {
+        let kept = kept.clone();
+        move |task: Task| kept.lock().unwrap().push(task)
+    };
+    let timer = Timer::builder().name("dropped-late").executor(executor).build().unwrap();
+    let (ran, received) = channel();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(current().name().map(str::to_owned)).unwrap()));
+    while kept.lock().unwrap().is_empty() {
+        watch_for(MILLI);
+    }
+    let task = kept.lock().unwrap().pop();
+    std::thread::spawn(move || drop(task)).join().unwrap();
+    assert_eq!(next(&received).as_deref(), Some("dropped-late"));
+}

@@ -1,0 +1,231 @@
+//! 13. The worker never keeps the process alive; dropping the last `Timer` stops it.
+//!
+//! (More than 64 live timers: one warning. That counts timers of the whole process and has a binary of its own.)
+
+use crate::support::executors::Later;
+use crate::support::ledger::Ledger;
+use crate::support::*;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use timer_core::{StopError, Stopped, Timeout, Timer};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+/// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this is gone.
+struct Witness(#[allow(dead_code)] Sender<()>);
+
+impl TaskExecutor for Witness {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        task.run();
+        Ok(())
+    }
+
+    fn runs_inline(&self) -> bool {
+        true
+    }
+}
+
+fn witnessed() -> (Timer, Receiver<()>) {
+    let (alive, gone) = channel();
+    (Timer::builder().executor(Witness(alive)).build().unwrap(), gone)
+}
+
+#[test]
+fn dropping_the_last_handle_ends_the_worker_and_cancels_what_is_pending() {
+    let (timer, ended) = witnessed();
+    let ledger = Ledger::new();
+    let (probe, end) = ledger.probe();
+    let timeout = accepted(timer.new_timeout_task(HOUR, probe));
+    let other = timer.clone();
+    drop(timer);
+    assert_eq!(other.pending_timeouts(), 1, "another handle keeps it");
+    drop(other);
+    assert_eq!((end.counts(), end.dropped_on()), ((0, 1), Some(std::thread::current().id())));
+    assert!(timeout.is_cancelled());
+    all_gone(&ended);
+    ledger.wait();
+}
+
+#[test]
+fn a_timeout_does_not_keep_the_timer() {
+    let (timer, ended) = witnessed();
+    let timeouts = [Duration::ZERO, HOUR, Duration::MAX].map(|delay| accepted(timer.new_timeout(delay, |_| {})));
+    let weak = timer.downgrade();
+    drop(timer);
+    all_gone(&ended);
+    assert!(weak.upgrade().is_none());
+    for timeout in timeouts {
+        assert!(timeout.is_cancelled() != timeout.is_expired() && !timeout.cancel() && !timeout.reset(SECOND));
+        assert!(timeout.deadline() > Instant::now() - HOUR, "a handle is good for questions for ever");
+    }
+}
+
+// B94: a leak was reported of a timer that was never started, or not even built.
+#[test]
+fn a_timer_that_never_started_goes_without_a_trace() {
+    let (timer, ended) = witnessed();
+    drop(timer);
+    all_gone(&ended);
+    let (alive, ended) = channel();
+    let failed = Timer::builder().executor(Witness(alive)).tick_duration(Duration::ZERO).build();
+    assert!(failed.is_err());
+    all_gone(&ended);
+    let (timer, ended) = witnessed();
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    assert_eq!(timer.start(), Err(Stopped));
+    drop(timer);
+    all_gone(&ended);
+}
+
+// B66: the timer was destroyed in a callback.
+#[test]
+fn the_last_handle_may_be_dropped_by_a_task_on_the_worker() {
+    let (timer, ended) = witnessed();
+    let seat = Arc::new(Mutex::new(None));
+    let last = seat.clone();
+    let (done, reached) = channel();
+    let ledger = Ledger::new();
+    let ends: Vec<_> = (0..50)
+        .map(|id| {
+            let (probe, end) = ledger.probe();
+            let delay = if id % 2 == 0 { 2 * MILLI } else { HOUR };
+            accepted(timer.new_timeout_task(delay, probe));
+            end
+        })
+        .collect();
+    accepted(timer.new_timeout(2 * MILLI, move |me| {
+        let timer: Option<Timer> = last.lock().unwrap().take();
+        drop(timer);
+        done.send(me.is_expired()).unwrap();
+    }));
+    *seat.lock().unwrap() = Some(timer);
+    assert!(next(&reached));
+    all_gone(&ended);
+    ledger.wait();
+    assert!(ends.iter().all(|end| matches!(end.counts(), (1, 0) | (0, 1))));
+}
+
+#[test]
+fn stop_hands_back_what_has_not_run_and_nothing_runs_after_it() {
+    let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
+    let ledger = Ledger::new();
+    let mut ends = Vec::new();
+    for id in 0..1_000 {
+        let (probe, end) = ledger.probe();
+        ends.push((end, accepted(timer.new_timeout_task(id * 5 * MICRO, probe))));
+    }
+    let left = timer.stop().unwrap();
+    let ran = |end: &crate::support::ledger::End| end.counts().0 as usize;
+    let ran_before: usize = ends.iter().map(|(end, _)| ran(end)).sum();
+    assert_eq!((ran_before + left.len(), timer.pending_timeouts()), (1_000, 0));
+    assert!(left.iter().all(|left| left.timeout().is_cancelled() && left.deadline() == left.timeout().deadline()));
+    assert_eq!(timer.stop().unwrap().len(), 0, "a second stop gets nothing");
+    watch_for(10 * MILLI);
+    assert_eq!(ends.iter().map(|(end, _)| ran(end)).sum::<usize>(), ran_before);
+    let mut left = left.into_iter();
+    let half = left.len() / 2;
+    left.by_ref().take(half).for_each(|left| left.run());
+    drop(left);
+    ledger.wait();
+    assert_eq!(ends.iter().map(|(end, _)| ran(end)).sum::<usize>(), ran_before + half);
+    assert!(ends.iter().all(|(end, timeout)| end.counts().0 + end.counts().1 == 1 && !timeout.cancel()));
+}
+
+#[test]
+fn stop_waits_for_the_task_that_runs_on_the_worker() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (over, done) = channel();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        spin(5 * MILLI);
+        over.send(()).unwrap();
+    }));
+    next(&inside);
+    drop(timer.stop().unwrap());
+    assert_eq!(done.try_recv(), Ok(()));
+}
+
+#[test]
+fn stop_from_a_task_on_the_worker_is_refused_and_stops_nothing() {
+    let timer = Timer::new();
+    let (told, received) = channel();
+    let inner = timer.clone();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| told.send(inner.stop().map(|left| left.len())).unwrap()));
+    assert_eq!(next(&received), Err(StopError::OnWorker));
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!(timer.stop().unwrap().len(), 1);
+}
+
+#[test]
+fn stop_from_a_task_on_a_pool_stops() {
+    let timer = Timer::builder().executor(timer_executor::ThreadPoolExecutor::new(1)).build().unwrap();
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    let (told, received) = channel();
+    let inner = timer.clone();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| told.send(inner.stop().map(|left| left.len())).unwrap()));
+    assert_eq!(next(&received), Ok(1));
+    assert_eq!(timer.stop().unwrap().len(), 0);
+}
+
+#[test]
+fn a_driven_timer_is_stopped_by_its_driver_only() {
+    let (timer, driver) = Timer::builder().build_driven().unwrap();
+    assert_eq!((timer.stop().err(), timer.start()), (Some(StopError::Driven), Ok(())));
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!(driver.stop().len(), 1);
+    assert!(timer.new_timeout(SECOND, |_| {}).is_err());
+    let (timer, mut driver) = manual(WHEELS[0]);
+    assert_eq!(timer.stop().err(), Some(StopError::Driven));
+    let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
+    drop(timer);
+    assert_eq!(driver.advance(SECOND), 1, "the driver holds the timer");
+    assert!(timeout.is_expired());
+}
+
+#[test]
+fn a_timer_whose_driver_was_dropped_is_stopped() {
+    let (timer, driver) = Timer::builder().build_driven().unwrap();
+    let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
+    drop(driver);
+    assert!(timeout.is_cancelled());
+    assert!(timer.new_timeout(SECOND, |_| {}).is_err());
+    assert_eq!((timer.pending_timeouts(), timer.start()), (0, Err(Stopped)));
+}
+
+#[test]
+fn a_pool_may_run_what_it_was_given_after_the_timer_has_gone() {
+    let pool = Later::default();
+    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    let runs = Runs::default();
+    note(&timer, SECOND, &runs, 1);
+    let noted = runs.clone();
+    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_: &Timeout| noted.lock().unwrap().push(2)));
+    assert_eq!(driver.advance(SECOND), 2);
+    drop((timer, driver));
+    assert_eq!((pool.run(), taken(&runs)), (2, vec![1, 2]));
+    assert!(rate.is_cancelled(), "no next run, and so an end");
+}
+
+/// Run as a program of its own by the test below: leaves a worker that waits for an hour, and returns.
+#[test]
+#[ignore = "a part of the_worker_does_not_keep_the_process_alive"]
+fn child_with_a_worker() {
+    let timer = Timer::new();
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    std::mem::forget(timer);
+}
+
+// B17 of the asks: the timer's thread kept the process alive.
+#[test]
+fn the_worker_does_not_keep_the_process_alive() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "p13_end_of_life::child_with_a_worker", "--ignored"]).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (done, exited) = channel();
+    let id = child.id();
+    std::thread::spawn(move || done.send(child.wait().unwrap()).unwrap());
+    let status = exited.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} is still alive"));
+    assert!(status.success());
+}

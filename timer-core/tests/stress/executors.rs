@@ -1,0 +1,76 @@
+//! The executors under which a storm is held.
+
+use crate::random::Random;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use timer_core::TimerBuilder;
+use timer_executor::{RayonExecutor, Rejected, Task, TaskExecutor, ThreadPoolExecutor};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Immediate,
+    Rayon,
+    ThreadPool,
+    /// Refuses what does not fit.
+    Bounded,
+    /// A closure that gives the tasks to a thread.
+    Closure,
+    /// Runs, refuses and drops tasks, and panics with one in hand.
+    Unruly,
+}
+
+impl Executor {
+    /// Says when the executor was dropped, where that can be told.
+    pub(crate) fn add_to(self, builder: TimerBuilder, seed: u64) -> (TimerBuilder, Option<Receiver<()>>) {
+        let builder = match self {
+            Executor::Immediate => builder,
+            Executor::Rayon => builder.executor(RayonExecutor::global()),
+            Executor::ThreadPool => builder.executor(ThreadPoolExecutor::new(2)),
+            Executor::Bounded => builder.executor(ThreadPoolExecutor::bounded(2, 2)),
+            Executor::Unruly => {
+                let (lose, lost) = channel::<Task>();
+                let (end, ended) = channel();
+                std::thread::spawn(move || {
+                    lost.into_iter().for_each(drop);
+                    drop(end);
+                });
+                return (builder.executor(Unruly { seed: AtomicU64::new(seed), lose }), Some(ended));
+            }
+            Executor::Closure => {
+                let (give, tasks) = channel::<Task>();
+                let (end, ended) = channel();
+                std::thread::spawn(move || {
+                    tasks.into_iter().for_each(Task::run);
+                    drop(end);
+                });
+                return (builder.executor(move |task| drop(give.send(task))), Some(ended));
+            }
+        };
+        (builder, None)
+    }
+}
+
+struct Unruly {
+    seed: AtomicU64,
+    /// To a thread that drops what it is given.
+    lose: Sender<Task>,
+}
+
+impl TaskExecutor for Unruly {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+        match Random::new(seed).below(16) {
+            0 | 1 => return Err(Rejected(task)),
+            2 => drop(task),
+            3 => self.lose.send(task).unwrap_or_default(),
+            4 => {
+                let _in_hand = task;
+                resume_unwind(Box::new("the executor"));
+            }
+            5..10 => task.run(),
+            _ => return RayonExecutor::global().execute(task),
+        }
+        Ok(())
+    }
+}

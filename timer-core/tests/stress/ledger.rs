@@ -1,0 +1,309 @@
+//! Who has ended each timeout: one record per timeout, written by whoever has something to do with it.
+//!
+//! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use timer_core::{Timeout, TimerStats};
+
+/// Longer than anything here takes on a slow machine: then something was lost.
+pub(crate) const LOST: Duration = Duration::from_secs(60);
+
+thread_local! {
+    /// This thread ends what `stop` has handed back.
+    static TAKES_BACK: Cell<bool> = const { Cell::new(false) };
+    /// Which part of the records is this thread's.
+    static PART: usize = NEXT_PART.fetch_add(1, Ordering::Relaxed) % PARTS;
+}
+
+static NEXT_PART: AtomicUsize = AtomicUsize::new(0);
+/// Threads shall meet in the timer and not in here.
+const PARTS: usize = 16;
+
+/// Does `f` as the thread that ends what `stop` has handed back.
+pub(crate) fn taking_back<R>(f: impl FnOnce() -> R) -> R {
+    let before = TAKES_BACK.replace(true);
+    let result = f();
+    TAKES_BACK.set(before);
+    result
+}
+
+/// Does `f` as any other thread would.
+pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
+    let before = TAKES_BACK.replace(false);
+    let result = f();
+    TAKES_BACK.set(before);
+    result
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Closure,
+    /// With a hook.
+    Task,
+    Periodic,
+}
+
+/// What has become of one timeout.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) kind: Kind,
+    /// Its first run, unless it is moved; `None` for never.
+    not_before: Option<Instant>,
+    pub(crate) moved: AtomicBool,
+    in_run: AtomicBool,
+    /// Runs that began after a cancel had returned, as far as that can be seen.
+    late_runs: AtomicU64,
+    pub(crate) runs: AtomicU64,
+    /// `cancel` was won.
+    pub(crate) cancelled: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    handed_back: AtomicU64,
+    /// Its hook was called.
+    told: AtomicU64,
+    /// A run has panicked.
+    panicked: AtomicU64,
+    /// Its captures were dropped.
+    pub(crate) freed: AtomicU64,
+}
+
+impl Record {
+    /// Ends that somebody knows of. A cancel may come before the panic of the run that it could not stop.
+    fn ends(&self) -> u64 {
+        let ran = if self.kind == Kind::Periodic { u64::from(self.gave_up()) } else { get(&self.runs) };
+        ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
+    }
+
+    /// A periodic one has ended by a panic.
+    fn gave_up(&self) -> bool {
+        self.kind == Kind::Periodic && get(&self.panicked) == 1 && get(&self.cancelled) == 0
+    }
+}
+
+fn get(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Acquire)
+}
+
+/// Which ends nobody but the timer may know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    None,
+    /// The timer was stopped: a periodic run that goes on meanwhile is the last.
+    Periodic,
+    /// The timer was dropped.
+    Any,
+}
+
+/// All records of one timer.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    records: [Mutex<Vec<Arc<Record>>>; PARTS],
+    /// Captures that are alive.
+    open: AtomicU64,
+    panics: AtomicU64,
+    all_closed: Condvar,
+    gate: Mutex<()>,
+    faults: Mutex<Vec<String>>,
+}
+
+/// What a timeout captures.
+pub(crate) struct Capture {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) record: Arc<Record>,
+    /// Cancelled when this is dropped: a guard.
+    pub(crate) guards: Option<(Timeout, Arc<Record>)>,
+}
+
+impl Ledger {
+    pub(crate) fn fault(&self, what: impl Into<String>) {
+        let mut faults = lock(&self.faults);
+        if faults.len() < 20 {
+            faults.push(what.into());
+        }
+    }
+
+    pub(crate) fn check(&self, holds: bool, what: &str) {
+        if !holds {
+            self.fault(what);
+        }
+    }
+
+    pub(crate) fn open(self: &Arc<Self>, kind: Kind, delay: Duration) -> Capture {
+        let record = Arc::new(Record {
+            kind,
+            not_before: Instant::now().checked_add(delay),
+            moved: AtomicBool::new(false),
+            in_run: AtomicBool::new(false),
+            late_runs: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            handed_back: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            panicked: AtomicU64::new(0),
+            freed: AtomicU64::new(0),
+        });
+        lock(&self.records[PART.with(|part| *part)]).push(record.clone());
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Capture { ledger: self.clone(), record, guards: None }
+    }
+
+    /// Cancels, and looks whether the answer can be right.
+    pub(crate) fn cancel(&self, timeout: &Timeout, record: &Record) -> bool {
+        let won = apart(|| timeout.cancel());
+        if won {
+            let before = record.cancelled.fetch_add(1, Ordering::AcqRel);
+            self.check(before == 0, "cancel was won twice");
+            let freed = record.freed.load(Ordering::Acquire) == 1;
+            self.check(freed || record.kind == Kind::Periodic, "cancel left the captures behind");
+        } else {
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel was lost to nobody");
+        }
+        won
+    }
+
+    /// Moves, and looks whether the answer can be right.
+    pub(crate) fn reset(&self, timeout: &Timeout, record: &Record, delay: Duration) {
+        record.moved.store(true, Ordering::Release);
+        if !timeout.reset(delay) {
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost to nobody");
+        }
+    }
+
+    /// Waits until every capture was dropped.
+    pub(crate) fn wait_until_closed(&self) {
+        let gate = lock(&self.gate);
+        let open = |_: &mut ()| self.open.load(Ordering::Acquire) > 0;
+        let waited = self.all_closed.wait_timeout_while(gate, LOST, open);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let open = self.open.load(Ordering::Acquire);
+        self.check(open == 0, &format!("{open} captures were never dropped"));
+    }
+
+    /// Nobody is at work any more: every timeout has ended once, and the timer has counted that.
+    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) {
+        let records = self.records();
+        records.iter().for_each(|record| self.check_end(record, unknown));
+        let Some(stats) = stats else { return };
+        let count = |of: &dyn Fn(&Record) -> bool| records.iter().filter(|record| of(record)).count() as u64;
+        let once = |record: &Record| record.kind != Kind::Periodic;
+        let rejected = count(&|record| get(&record.rejected) == 1);
+        let scheduled = records.len() as u64 - rejected;
+        let cancelled = count(&|record| get(&record.cancelled) + get(&record.handed_back) == 1);
+        let expired = count(&|record| if once(record) { get(&record.runs) == 1 } else { record.gave_up() });
+        let not_known = count(&|record| record.ends() == 0);
+        let panics = get(&self.panics);
+
+        // A run's captures are dropped before the timer counts its panic.
+        let quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
+        let started = Instant::now();
+        let mut seen = stats();
+        while !quiet(&seen) && started.elapsed() < LOST {
+            std::thread::yield_now();
+            seen = stats();
+        }
+        let counts = format!(
+            "{seen:?}\nthe ledger: scheduled {scheduled}, rejected {rejected}, expired {expired}, cancelled {cancelled}, \
+             not known {not_known}, panics {panics}"
+        );
+        self.check(quiet(&seen), &format!("not quiet: {counts}"));
+        self.check((seen.scheduled, seen.rejected) == (scheduled, rejected), &format!("accepted: {counts}"));
+        self.check(seen.expired >= expired && seen.cancelled >= cancelled, &format!("ends: {counts}"));
+        self.check(seen.expired + seen.cancelled == expired + cancelled + not_known, &format!("all ends: {counts}"));
+        self.check(seen.expired + seen.cancelled == seen.scheduled, &format!("sum: {counts}"));
+        self.check(seen.runs >= records.iter().map(|record| get(&record.runs)).sum(), &format!("runs: {counts}"));
+    }
+
+    fn check_end(&self, record: &Record, unknown: Unknown) {
+        let may_be_unknown = match unknown {
+            Unknown::None => false,
+            Unknown::Periodic => record.kind == Kind::Periodic,
+            Unknown::Any => true,
+        };
+        let once = record.ends() == 1 || record.ends() == 0 && may_be_unknown;
+        self.check(once && get(&record.freed) == 1, &format!("not one end: {record:?}"));
+        // A hook is called after a cancel, and for what was handed back and not run.
+        let told = get(&record.told);
+        let hook = record.kind == Kind::Task && get(&record.rejected) == 0 && get(&record.runs) == 0;
+        self.check(told <= u64::from(hook), &format!("told: {record:?}"));
+        self.check(told == 1 || !hook || get(&record.cancelled) == 0, &format!("not told: {record:?}"));
+    }
+
+    /// Panics if something was wrong.
+    pub(crate) fn report(&self) {
+        let faults = lock(&self.faults);
+        assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    }
+
+    pub(crate) fn records(&self) -> Vec<Arc<Record>> {
+        self.records.iter().flat_map(|part| lock(part).clone()).collect()
+    }
+}
+
+impl Capture {
+    /// At the beginning of a run; `false` if it is one that `stop` has handed back.
+    pub(crate) fn begin(&self, timeout: &Timeout) -> bool {
+        let (now, record, ledger) = (Instant::now(), &*self.record, &*self.ledger);
+        ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
+        ledger.check(record.freed.load(Ordering::Acquire) == 0, "a run after the end");
+        if TAKES_BACK.get() {
+            let before = record.handed_back.fetch_add(1, Ordering::AcqRel);
+            ledger.check(before == 0 && timeout.is_cancelled(), "handed back twice, or not cancelled");
+            return false;
+        }
+        if get(&record.cancelled) > 0 {
+            // A periodic run may have won its right before that cancel, and have come no further than to here.
+            let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
+            ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
+        }
+        let runs = record.runs.fetch_add(1, Ordering::AcqRel);
+        if !record.moved.load(Ordering::Acquire) {
+            ledger.check(record.not_before.is_some_and(|then| now >= then), "a run before its time");
+        }
+        if record.kind != Kind::Periodic {
+            ledger.check(runs == 0, "two runs");
+            ledger.check(timeout.is_expired() && now >= timeout.deadline(), "a run before its deadline");
+        }
+        true
+    }
+
+    /// At the end of a run; `panics` if in a panic that the timer is to count.
+    pub(crate) fn end(&self, panics: bool) {
+        if panics {
+            self.record.panicked.fetch_add(1, Ordering::AcqRel);
+            self.ledger.panics.fetch_add(1, Ordering::AcqRel);
+        }
+        self.record.in_run.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn told(&self, timeout: &Timeout) {
+        let record = &*self.record;
+        let ran = record.runs.load(Ordering::Acquire) > 0;
+        self.ledger.check(!ran && timeout.is_cancelled(), "told though it has run");
+        self.ledger.check(record.told.fetch_add(1, Ordering::AcqRel) == 0, "told twice");
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if let Some((timeout, record)) = self.guards.take() {
+            self.ledger.cancel(&timeout, &record);
+        }
+        let record = &*self.record;
+        if TAKES_BACK.get() && record.ends() == 0 {
+            record.handed_back.fetch_add(1, Ordering::AcqRel);
+        }
+        self.ledger.check(record.freed.fetch_add(1, Ordering::AcqRel) == 0, "captures were dropped twice");
+        if self.ledger.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Not between the waiter's look and its wait.
+            drop(lock(&self.ledger.gate));
+            self.ledger.all_closed.notify_all();
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A storm: more threads than cores that schedule, cancel, move and let go of timeouts whose tasks do the same.
+
+use crate::ledger::{Capture, Kind, Ledger, Record, apart, lock, taking_back};
+use crate::random::Random;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use timer_core::{RejectReason, RejectedTimeout, StopError, Timeout, Timer, TimerTask, Unprocessed, WeakTimer};
+
+/// A handle and what it is a handle to.
+pub(crate) type Held = (Timeout, Arc<Record>);
+
+/// How many handles a thread keeps.
+const KEPT: usize = 24;
+/// Where handles change hands.
+const STALLS: usize = 8;
+/// Until the end, unless somebody ends it.
+const FAR: Duration = Duration::from_secs(3_600);
+
+/// What all threads and tasks of a storm know.
+pub(crate) struct Storm {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) timer: WeakTimer,
+    pub(crate) bound: Option<usize>,
+    /// Tasks stop the timer, too.
+    pub(crate) tasks_stop: bool,
+    /// Somebody stops or drops the timer, or is about to.
+    pub(crate) ends: AtomicBool,
+    stalls: [Mutex<Option<Held>>; STALLS],
+}
+
+/// What a task does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Nothing,
+    Panic,
+    /// Schedules another.
+    Rearm,
+    CancelSibling,
+    ResetSibling,
+    CancelItself,
+    ResetItself,
+    Stop,
+}
+
+const ACTS: [Act; 10] = [
+    Act::Nothing,
+    Act::Nothing,
+    Act::Nothing,
+    Act::Panic,
+    Act::Rearm,
+    Act::Rearm,
+    Act::CancelSibling,
+    Act::ResetSibling,
+    Act::CancelItself,
+    Act::ResetItself,
+];
+
+struct Work {
+    storm: Arc<Storm>,
+    capture: Capture,
+    act: Act,
+    random: Random,
+    /// The run in which a periodic one cancels itself.
+    last: u64,
+}
+
+impl Work {
+    fn run(&mut self, timeout: &Timeout) {
+        let counted = self.capture.begin(timeout);
+        let panics = apart(|| self.act(timeout));
+        self.capture.end(panics && counted);
+        if panics {
+            resume_unwind(Box::new("a task of the storm"));
+        }
+    }
+
+    /// Whether it ends in a panic.
+    fn act(&mut self, timeout: &Timeout) -> bool {
+        let Self { storm, capture, random, .. } = self;
+        let (ledger, record) = (&*storm.ledger, &*capture.record);
+        match self.act {
+            Act::Nothing => {}
+            Act::Panic => return true,
+            Act::Rearm => storm.rearm(random),
+            Act::CancelSibling => storm.with_sibling(random, |(timeout, record)| {
+                ledger.cancel(timeout, record);
+            }),
+            Act::ResetSibling => {
+                let delay = random.micros(500);
+                storm.with_sibling(random, |(timeout, record)| ledger.reset(timeout, record, delay));
+            }
+            Act::CancelItself if record.kind == Kind::Periodic => {
+                ledger.cancel(timeout, record);
+            }
+            Act::CancelItself => ledger.check(!timeout.cancel(), "a task was cancelled by itself"),
+            Act::ResetItself if record.kind == Kind::Periodic => ledger.reset(timeout, record, random.micros(200)),
+            Act::ResetItself => ledger.check(!timeout.reset(FAR), "a task was moved by itself"),
+            Act::Stop => storm.stop(),
+        }
+        if record.kind == Kind::Periodic && record.runs.load(Ordering::Acquire) >= self.last {
+            ledger.cancel(timeout, record);
+        }
+        false
+    }
+}
+
+struct Hooked(Work);
+
+impl TimerTask for Hooked {
+    fn run(mut self, timeout: &Timeout) {
+        self.0.run(timeout);
+    }
+
+    fn cancelled(self, timeout: &Timeout) {
+        self.0.capture.told(timeout);
+        let Work { storm, mut random, act, .. } = self.0;
+        if matches!(act, Act::Rearm) {
+            apart(|| storm.rearm(&mut random));
+        }
+    }
+}
+
+impl Storm {
+    pub(crate) fn new(ledger: Arc<Ledger>, timer: &Timer, bound: Option<usize>, tasks_stop: bool) -> Self {
+        let (timer, ends, stalls) = (timer.downgrade(), AtomicBool::new(false), Default::default());
+        Self { ledger, timer, bound, tasks_stop, ends, stalls }
+    }
+
+    /// What one thread does, `halfway` in the middle of it. `ends_all`: nobody else will end the far timeouts.
+    pub(crate) fn thread(
+        self: &Arc<Self>,
+        mut random: Random,
+        amount: usize,
+        ends_all: bool,
+        halfway: Option<impl FnOnce()>,
+    ) {
+        let mut halfway = halfway;
+        let mut kept: Vec<Held> = Vec::new();
+        let mut far: Vec<Held> = Vec::new();
+        for at in 0..amount {
+            if at == amount / 2
+                && let Some(halfway) = halfway.take()
+            {
+                halfway();
+            }
+            match random.below(16) {
+                0..8 => {
+                    if let Some((held, is_far)) = self.schedule(&mut random, true) {
+                        if is_far && ends_all {
+                            far.push(held.clone());
+                        }
+                        if random.one_in(3) {
+                            // The same handle in two hands; what lay there stays in one.
+                            let former = lock(&self.stalls[random.below(STALLS)]).replace(held.clone());
+                            kept.extend(former);
+                        }
+                        kept.push(held);
+                        while kept.len() > KEPT {
+                            let (timeout, record) = kept.swap_remove(random.below(KEPT));
+                            if !random.one_in(4) {
+                                self.ledger.cancel(&timeout, &record);
+                            }
+                        }
+                    }
+                }
+                8 | 9 if !kept.is_empty() => {
+                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    self.ledger.cancel(&timeout, &record);
+                }
+                10 if !kept.is_empty() => {
+                    let held = &kept[random.below(kept.len())];
+                    let (delay, is_far) = delay(&mut random);
+                    self.ledger.reset(&held.0, &held.1, delay);
+                    if is_far && ends_all {
+                        far.push(held.clone());
+                    }
+                }
+                11 if !kept.is_empty() => {
+                    // There and back: every second one goes to the shard, which other threads use at the same time.
+                    let (timeout, record) = kept[random.below(kept.len())].clone();
+                    let near = random.micros(1_000);
+                    for n in 0..20 {
+                        self.ledger.reset(&timeout, &record, near + Duration::from_micros(n % 2));
+                    }
+                }
+                12 if !kept.is_empty() => drop(kept.swap_remove(random.below(kept.len()))),
+                13 => self.with_sibling(&mut random, |(timeout, record)| {
+                    self.ledger.cancel(timeout, record);
+                }),
+                14 => {
+                    let delay = random.micros(500);
+                    self.with_sibling(&mut random, |(timeout, record)| self.ledger.reset(timeout, record, delay));
+                }
+                15 => self.look(),
+                _ => {}
+            }
+        }
+        for (at, (timeout, record)) in far.iter().enumerate() {
+            if at % 2 == 0 {
+                self.ledger.cancel(timeout, record);
+            } else {
+                self.ledger.reset(timeout, record, Duration::ZERO);
+            }
+        }
+    }
+
+    /// What holds at any time.
+    fn look(&self) {
+        let Some(timer) = self.timer.upgrade() else { return };
+        let stats = timer.stats();
+        let ended = stats.expired + stats.cancelled;
+        self.ledger.check(stats.scheduled >= ended, "more have ended than were scheduled");
+        if let Some(bound) = self.bound {
+            self.ledger.check(timer.pending_timeouts() <= bound, "more are pending than the bound");
+        }
+    }
+
+    fn rearm(self: &Arc<Self>, random: &mut Random) {
+        drop(self.schedule(random, false));
+    }
+
+    /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it is far, or periodic.
+    fn schedule(self: &Arc<Self>, random: &mut Random, from_outside: bool) -> Option<(Held, bool)> {
+        let timer = self.timer.upgrade();
+        self.ledger.check(timer.is_some() || self.ends.load(Ordering::Acquire), "the timer is gone");
+        let timer = timer?;
+        let kind = random.pick(&[Kind::Closure, Kind::Closure, Kind::Task, Kind::Periodic]);
+        let (mut after, mut is_far) = delay(random);
+        if !from_outside && (is_far || kind == Kind::Periodic) {
+            (after, is_far) = (random.micros(300), false);
+        }
+        let mut capture = self.ledger.open(kind, after);
+        if from_outside && random.one_in(8) {
+            capture.guards = lock(&self.stalls[random.below(STALLS)]).clone();
+        }
+        let mut act = random.pick(&ACTS);
+        if !from_outside {
+            // Each generation is smaller.
+            act = if random.one_in(3) { act } else { Act::Nothing };
+        } else if self.tasks_stop && random.one_in(200) {
+            act = Act::Stop;
+        }
+        let record = capture.record.clone();
+        let (last, own) = (1 + random.below(6) as u64, Random::new(random.next()));
+        let mut work = Work { storm: self.clone(), capture, act, random: own, last };
+        let period = Duration::from_micros(1) + random.micros(300);
+        let scheduled = match kind {
+            Kind::Closure => self.settle(timer.new_timeout(after, move |timeout| work.run(timeout)), &record),
+            Kind::Task => self.settle(timer.new_timeout_task(after, Hooked(work)), &record),
+            Kind::Periodic if random.one_in(2) => {
+                let run = move |timeout: &Timeout| work.run(timeout);
+                self.settle(timer.schedule_at_fixed_rate(after, period, run), &record)
+            }
+            Kind::Periodic => {
+                let run = move |timeout: &Timeout| work.run(timeout);
+                self.settle(timer.schedule_with_fixed_delay(after, period, run), &record)
+            }
+        };
+        Some(((scheduled?, record), is_far || kind == Kind::Periodic))
+    }
+
+    fn settle<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
+        let rejected = match scheduled {
+            Ok(timeout) => return Some(timeout),
+            Err(rejected) => rejected,
+        };
+        let expected = match rejected.reason {
+            RejectReason::Stopped => self.ends.load(Ordering::Acquire),
+            RejectReason::TooManyPending { max } => Some(max) == self.bound,
+            RejectReason::ZeroPeriod => false,
+        };
+        self.ledger.check(expected, "refused without a reason");
+        self.ledger.check(record.freed.load(Ordering::Acquire) == 0, "a refused task did not come back");
+        record.rejected.fetch_add(1, Ordering::AcqRel);
+        None
+    }
+
+    fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Held)) {
+        let sibling = lock(&self.stalls[random.below(STALLS)]).take();
+        if let Some(sibling) = sibling {
+            f(&sibling);
+        }
+    }
+
+    /// Stops, and ends what comes back.
+    pub(crate) fn stop(&self) {
+        self.ends.store(true, Ordering::Release);
+        let Some(timer) = self.timer.upgrade() else { return };
+        match timer.stop() {
+            Ok(unprocessed) => self.take_back(unprocessed),
+            Err(StopError::OnWorker | StopError::Driven) => {}
+        }
+    }
+
+    /// One is run, the next is dropped.
+    pub(crate) fn take_back(&self, unprocessed: Vec<Unprocessed>) {
+        taking_back(|| {
+            for (at, left) in unprocessed.into_iter().enumerate() {
+                self.ledger.check(left.timeout().is_cancelled(), "handed back and not cancelled");
+                self.ledger.check(!left.timeout().cancel(), "handed back and cancelled");
+                if at % 2 == 0 {
+                    let _ = catch_unwind(AssertUnwindSafe(|| left.run()));
+                } else {
+                    drop(left);
+                }
+            }
+        });
+    }
+
+    /// Drops the handles that nobody has come for.
+    pub(crate) fn clear(&self) {
+        self.stalls.iter().for_each(|stall| drop(lock(stall).take()));
+    }
+}
+
+/// A delay, and whether it is a far one.
+fn delay(random: &mut Random) -> (Duration, bool) {
+    match random.below(10) {
+        0 | 1 => (Duration::ZERO, false),
+        2..5 => (random.micros(50), false),
+        5..8 => (random.micros(2_000), false),
+        8 => (FAR + random.micros(5_000_000), true),
+        _ => (Duration::MAX, true),
+    }
+}

@@ -1,0 +1,118 @@
+//! One thing at a time, and the sleeper asleep in between: each wake-up counts, for there is no other one soon.
+//!
+//! Meanwhile another thread keeps the shards busy without making anything due, so that callers and the worker find them
+//! taken and have to leave word with whoever is at work there.
+
+use crate::ledger::LOST;
+use crate::random::Random;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use timer_core::{Driver, Timeout, Timer, WheelKind};
+
+const THREADS: usize = 3;
+const FAR: Duration = Duration::from_secs(3_600);
+
+/// Some threads, each of which waits `amount` times for something that is due before everything else.
+pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool) {
+    let mut random = Random::new(seed);
+    let tick = Duration::from_micros(random.pick(&[1, 20, 200]));
+    println!("wake-ups: seed {seed:#x}, {wheel:?}, tick {tick:?}, driven {driven}");
+    let builder = Timer::builder().wheel(wheel).tick_duration(tick);
+    if !driven {
+        let timer = builder.build().unwrap();
+        threads(&timer, &mut random, amount);
+        assert_eq!(timer.stop().unwrap().len(), THREADS);
+        return;
+    }
+    let (timer, driver) = builder.build_driven().unwrap();
+    let (end, ended) = channel();
+    let looping = std::thread::spawn(move || turns(driver, &ended));
+    threads(&timer, &mut random, amount);
+    drop(end);
+    looping.thread().unpark();
+    looping.join().unwrap();
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+fn turns(mut driver: Driver, ended: &Receiver<()>) {
+    let me = std::thread::current();
+    driver.set_waker(move || me.unpark());
+    while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+        match driver.turn().next {
+            None => std::thread::park(),
+            Some(next) => std::thread::park_timeout(next.saturating_duration_since(Instant::now())),
+        }
+    }
+    assert_eq!(driver.stop().len(), THREADS);
+}
+
+fn threads(timer: &Timer, random: &mut Random, amount: usize) {
+    let (over, (show, shown)) = (AtomicBool::new(false), channel::<Timeout>());
+    std::thread::scope(|scope| {
+        let waiters: Vec<_> = (0..THREADS)
+            .map(|n| {
+                let (mut random, show) = (Random::part(random.next(), n), show.clone());
+                scope.spawn(move || {
+                    // Something is always pending, and far off, in the shard of this thread.
+                    show.send(timer.new_timeout(FAR, |_| ()).unwrap()).unwrap();
+                    drop(show);
+                    for _ in 0..amount {
+                        one(timer, &mut random);
+                    }
+                })
+            })
+            .collect();
+        drop(show);
+        let busy = scope.spawn(|| keep_busy(&shown.into_iter().collect::<Vec<_>>(), &over));
+        let waited: Vec<_> = waiters.into_iter().map(|waiter| waiter.join()).collect();
+        over.store(true, Ordering::Release);
+        busy.join().unwrap();
+        waited.into_iter().for_each(|waited| waited.unwrap());
+    });
+}
+
+/// Moves far timeouts to and fro; back goes through their shards.
+fn keep_busy(far: &[Timeout], over: &AtomicBool) {
+    while !over.load(Ordering::Acquire) {
+        for timeout in far {
+            assert!(timeout.reset(2 * FAR) && timeout.reset(FAR));
+        }
+    }
+}
+
+fn one(timer: &Timer, random: &mut Random) {
+    let (sender, receiver) = channel();
+    let delay = if random.one_in(3) { Duration::ZERO } else { random.micros(300) };
+    let then = Instant::now() + delay;
+    let tell = |sender: &Sender<Instant>| {
+        let sender = sender.clone();
+        move |_: &Timeout| sender.send(Instant::now()).unwrap_or_default()
+    };
+    let mut expected = 1;
+    match random.below(5) {
+        0 => drop(timer.new_timeout(delay, tell(&sender)).unwrap()),
+        1 => drop(timer.new_timeout_at(then, tell(&sender)).unwrap()),
+        2 => assert!(timer.new_timeout(FAR, tell(&sender)).unwrap().reset(delay)),
+        3 => {
+            // Each is due before the one before it.
+            expected = 3;
+            for n in (0..3).rev() {
+                drop(timer.new_timeout(delay + n * Duration::from_micros(400), tell(&sender)).unwrap());
+            }
+        }
+        _ => {
+            let periodic = timer.schedule_at_fixed_rate(delay, FAR, tell(&sender)).unwrap();
+            // The first run was soon, the second one is brought near.
+            let first = receiver.recv_timeout(LOST).expect("the first run");
+            assert!(first >= then && periodic.reset(delay));
+            let second = receiver.recv_timeout(LOST).expect("the second run");
+            assert!(second >= first + delay.min(second - first) && periodic.cancel());
+            expected = 0;
+        }
+    }
+    for _ in 0..expected {
+        assert!(receiver.recv_timeout(LOST).expect("a wake-up was missed") >= then);
+    }
+    (0..random.below(200)).for_each(|_| std::hint::spin_loop());
+}

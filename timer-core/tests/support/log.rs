@@ -1,0 +1,95 @@
+//! Ears: what timers trace, told apart by the timer's name, as the events are made and on the thread that makes them.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, Once};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
+
+/// One event.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) level: Level,
+    pub(crate) timer: String,
+    pub(crate) message: String,
+    /// All fields but the message, as `name=value` each.
+    pub(crate) fields: String,
+}
+
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+static LISTENERS: Mutex<Vec<(String, Listener)>> = Mutex::new(Vec::new());
+
+/// Calls `listener` with every event of the timer of that name, as the subscriber, on the thread that traces.
+pub(crate) fn listen(timer: &str, listener: impl Fn(&Event) + Send + Sync + 'static) {
+    static ONCE: Once = Once::new();
+    LISTENERS.lock().unwrap().push((timer.to_owned(), Arc::new(listener)));
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Ears).unwrap());
+}
+
+/// Forgets the listeners of the timer of that name.
+pub(crate) fn forget(timer: &str) {
+    let gone: Vec<_> = LISTENERS.lock().unwrap().extract_if(.., |(name, _)| name == timer).collect();
+    drop(gone);
+}
+
+/// The events of the timer of that name, warnings and errors only.
+pub(crate) fn complaints(timer: &str) -> Receiver<Event> {
+    let (sender, receiver) = channel();
+    listen(timer, move |event| {
+        if event.level <= Level::WARN {
+            let _ = sender.send(event.clone());
+        }
+    });
+    receiver
+}
+
+struct Ears;
+
+impl Subscriber for Ears {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut heard = Heard::default();
+        event.record(&mut heard);
+        let Heard { timer, message, fields } = heard;
+        let event = Event { level: *event.metadata().level(), timer, message, fields };
+        let listeners: Vec<Listener> = {
+            let all = LISTENERS.lock().unwrap();
+            all.iter().filter(|(timer, _)| *timer == event.timer).map(|(_, listener)| listener.clone()).collect()
+        };
+        listeners.iter().for_each(|listener| listener(&event));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Heard {
+    timer: String,
+    message: String,
+    fields: String,
+}
+
+impl Visit for Heard {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "timer" => self.timer = format!("{value:?}"),
+            "message" => self.message = format!("{value:?}"),
+            name => self.fields.push_str(&format!("{name}={value:?} ")),
+        }
+    }
+}

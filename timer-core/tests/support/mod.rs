@@ -1,0 +1,121 @@
+//! What the tests share: patience, random numbers, a ledger of how timeouts end, and ears for what is traced.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub(crate) mod executors;
+pub(crate) mod ledger;
+pub(crate) mod log;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use timer_core::{ManualDriver, RejectedTimeout, Timeout, Timer, WheelKind};
+
+/// How long a test waits for what must come: far longer than any machine needs.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) const NANO: Duration = Duration::from_nanos(1);
+pub(crate) const MICRO: Duration = Duration::from_micros(1);
+pub(crate) const MILLI: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// Both kinds, the hashed one from a single slot on.
+pub(crate) const WHEELS: [WheelKind; 4] = [
+    WheelKind::Hierarchical,
+    WheelKind::Hashed { ticks_per_wheel: 1 },
+    WheelKind::Hashed { ticks_per_wheel: 8 },
+    WheelKind::Hashed { ticks_per_wheel: 512 },
+];
+
+/// What comes next; a test that waits in vain fails.
+#[track_caller]
+pub(crate) fn next<T>(receiver: &Receiver<T>) -> T {
+    match receiver.recv_timeout(LONG) {
+        Ok(value) => value,
+        Err(why) => panic!("what must come did not come: {why}"),
+    }
+}
+
+/// Waits until every sender is gone.
+#[track_caller]
+pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
+    loop {
+        match receiver.recv_timeout(LONG) {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => panic!("somebody still holds a sender"),
+        }
+    }
+}
+
+/// Lets `window` go by. For looking whether something happens that must not; whoever is late here sees more, not less.
+pub(crate) fn watch_for(window: Duration) {
+    let (_silent, receiver) = std::sync::mpsc::channel::<()>();
+    assert_eq!(receiver.recv_timeout(window), Err(RecvTimeoutError::Timeout));
+}
+
+/// Keeps the processor busy for so long.
+pub(crate) fn spin(pause: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < pause {
+        std::hint::spin_loop();
+    }
+}
+
+/// A timer on virtual time.
+pub(crate) fn manual(wheel: WheelKind) -> (Timer, ManualDriver) {
+    Timer::builder().wheel(wheel).build_manual().unwrap()
+}
+
+/// A timer with a worker, a tick of a millisecond and a name.
+pub(crate) fn named(name: &str) -> Timer {
+    Timer::builder().name(name).build().unwrap()
+}
+
+/// What ran, in its order.
+pub(crate) type Runs = std::sync::Arc<std::sync::Mutex<Vec<u32>>>;
+
+/// Schedules a task that notes `id` when it runs.
+#[track_caller]
+pub(crate) fn note(timer: &Timer, delay: Duration, runs: &Runs, id: u32) -> Timeout {
+    let runs = runs.clone();
+    accepted(timer.new_timeout(delay, move |_| runs.lock().unwrap().push(id)))
+}
+
+/// What has been noted, and forgets it.
+pub(crate) fn taken(runs: &Runs) -> Vec<u32> {
+    std::mem::take(&mut runs.lock().unwrap())
+}
+
+/// The handle of a timeout that must have been accepted.
+#[track_caller]
+pub(crate) fn accepted<T>(scheduled: Result<Timeout, RejectedTimeout<T>>) -> Timeout {
+    match scheduled {
+        Ok(timeout) => timeout,
+        Err(rejected) => panic!("rejected: {rejected}"),
+    }
+}
+
+/// Random numbers that are the same in every run (splitmix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Less than `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// Less than `end`.
+    pub(crate) fn duration(&mut self, end: Duration) -> Duration {
+        Duration::from_nanos(self.below(end.as_nanos() as u64))
+    }
+}

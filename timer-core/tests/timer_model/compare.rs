@@ -1,0 +1,89 @@
+//! Everything that can be seen of the timer, beside what the model says.
+
+use crate::slot::{Counts, END_OF_TIME, State};
+use crate::world::World;
+use timer_core::ManualDriver;
+
+/// With so few waiting, a removal leaves no older idea of the next expiry behind.
+const FEW: usize = 4;
+
+impl World {
+    /// At any time, also within a task.
+    pub(crate) fn compare(&self) {
+        let mut model = self.model();
+        model.settle();
+        if model.failure.is_some() {
+            return;
+        }
+        let stats = self.timer.stats();
+        let seen = Counts {
+            scheduled: stats.scheduled,
+            expired: stats.expired,
+            cancelled: stats.cancelled,
+            rejected: stats.rejected,
+            runs: stats.runs,
+            panics: stats.task_panics,
+            // Counted as each is run; what the executor loses is seen later.
+            executor_rejections: model.counts.executor_rejections,
+            lag: u64::try_from(stats.timeout_lag.sum().as_nanos()).unwrap_or(u64::MAX),
+        };
+        assert_eq!(seen, model.counts);
+        assert_eq!(stats.timeout_lag.count(), stats.runs);
+        assert_eq!(stats.pending, model.pending());
+        assert_eq!(self.timer.pending_timeouts() as u64, model.pending());
+        assert_eq!(stats.scheduled, stats.pending + stats.expired + stats.cancelled);
+
+        for (id, slot) in model.slots.iter().enumerate() {
+            let Some(handle) = &slot.handle else { continue };
+            let seen = (handle.is_expired(), handle.is_cancelled());
+            let expected = match slot.state {
+                State::Waiting | State::Rejected => (false, false),
+                State::Handed | State::InRun => (!slot.is_periodic(), false),
+                State::Expired => (true, false),
+                State::Cancelled | State::HandedBack => (false, true),
+            };
+            assert_eq!(seen, expected, "{id} (expired, cancelled), which is {:?}", slot.state);
+            assert_eq!(self.nanos(handle.deadline()), slot.deadline, "deadline of {id}, which is {:?}", slot.state);
+        }
+    }
+
+    /// Between two operations from outside.
+    pub(crate) fn compare_at_rest(&self) {
+        self.report();
+        self.compare();
+        self.report();
+        let model = self.model();
+        assert_eq!(self.timer.stats().executor_rejections, model.counts.executor_rejections);
+        for (id, slot) in model.slots.iter().enumerate() {
+            let kept = matches!(slot.state, State::Waiting | State::Handed | State::HandedBack);
+            assert_eq!(slot.freed, !kept, "captures of {id}, which is {:?}", slot.state);
+        }
+    }
+
+    /// What the driver says of the future.
+    pub(crate) fn compare_driver(&self, driver: &ManualDriver) {
+        let model = self.model();
+        let now = model.now;
+        assert_eq!(driver.elapsed(), self.duration(now));
+        assert_eq!(self.nanos(driver.now()), now);
+        let next = driver.next_expiry();
+        let Some(due) = model.next() else {
+            assert_eq!(next, None, "nothing waits");
+            return;
+        };
+        if now == END_OF_TIME && due > now && next.is_none() {
+            // Nothing comes any more.
+            return;
+        }
+        let next = now + next.expect("something waits").as_nanos();
+        let many = model.waiting().count() > FEW;
+        // Overdue once, and then reset to a later deadline: the wheel will look now.
+        let known = |id: usize| model.slots[id].former.iter().any(|former| next == now.max(*former));
+        let plausible =
+            next == due || next < due && (model.waiting().any(known) || many && model.ghosts.contains(&next));
+        assert!(
+            plausible && (now < END_OF_TIME || next == now),
+            "next expiry {next}, but the earliest is {due} and now is {now}"
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! One case from its beginning to its end.
+
+use crate::edges;
+use crate::executors::{Deferred, Known, Mode, Unruly};
+use crate::guard::has_hook;
+use crate::model::Model;
+use crate::ops::Op;
+use crate::slot::{NEVER, State};
+use crate::world::World;
+use proptest::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use timer_core::{ManualDriver, MissedRuns, Timer, Unprocessed, WheelKind};
+use timer_executor::Task;
+
+/// How the timer is built, and how it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub wheel: WheelKind,
+    pub(crate) mode: Mode,
+    pub uptime: Duration,
+    pub bound: Option<usize>,
+    pub missed_runs: MissedRuns,
+    pub end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// What `stop` hands back is run.
+    StopAndRun,
+    StopAndDrop,
+    DropDriver,
+    /// Time goes on until nothing is left but what never comes.
+    RunDry,
+}
+
+impl Setup {
+    pub(crate) fn hierarchical() -> impl Strategy<Value = Setup> {
+        Self::with(Just(WheelKind::Hierarchical))
+    }
+
+    pub(crate) fn hashed() -> impl Strategy<Value = Setup> {
+        let slots = prop::sample::select(&[1usize, 2, 8, 512][..]);
+        Self::with(slots.prop_map(|ticks_per_wheel| WheelKind::Hashed { ticks_per_wheel }))
+    }
+
+    fn with(wheel: impl Strategy<Value = WheelKind>) -> impl Strategy<Value = Setup> {
+        let bound = prop_oneof![2 => Just(None), 1 => (1usize..12).prop_map(Some)];
+        let end = prop::sample::select(&[End::StopAndRun, End::StopAndDrop, End::DropDriver, End::RunDry][..]);
+        let missed_runs = prop::sample::select(&[MissedRuns::Skip, MissedRuns::Burst][..]);
+        let mode = prop::sample::select(&Mode::ALL[..]);
+        (wheel, mode, edges::uptime(), bound, missed_runs, end).prop_map(
+            |(wheel, mode, uptime, bound, missed_runs, end)| Setup { wheel, mode, uptime, bound, missed_runs, end },
+        )
+    }
+}
+
+pub(crate) fn run(setup: &Setup, ops: &[Op]) {
+    let mut case = Case::new(setup);
+    case.advance(setup.uptime);
+    for op in ops {
+        case.apply(op);
+    }
+    if setup.end == End::RunDry {
+        case.run_dry();
+    }
+    case.finish(setup.end, ops);
+}
+
+struct Case {
+    world: Arc<World>,
+    driver: ManualDriver,
+    deferred: Arc<Deferred>,
+}
+
+impl Case {
+    fn new(setup: &Setup) -> Self {
+        let (deferred, unruly) = (Arc::new(Deferred::default()), Arc::new(Unruly::default()));
+        let known: [Known; 2] = [deferred.known.clone(), unruly.known.clone()];
+        let mut builder = Timer::builder().wheel(setup.wheel).missed_runs(setup.missed_runs);
+        if let Some(bound) = setup.bound {
+            builder = builder.max_pending_timeouts(bound);
+        }
+        builder = match setup.mode {
+            Mode::Immediate => builder,
+            Mode::Closure => builder.executor(Task::run),
+            Mode::Unruly => builder.executor(unruly),
+            Mode::Deferred => builder.executor(deferred.clone()),
+        };
+        let (timer, driver) = builder.build_manual().unwrap();
+        let model = Model::new(setup.bound, setup.missed_runs);
+        let world = Arc::new(World::new(timer, driver.now(), setup.mode, model));
+        known.iter().for_each(|known| known.set(Arc::downgrade(&world)).unwrap());
+        Self { world, driver, deferred }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Advance(by) => self.advance(by),
+            Op::AdvanceToNext(beside) => {
+                let next = self.driver.next_expiry().unwrap_or_default();
+                let beside_next = next.as_nanos().saturating_add_signed(beside.into());
+                // The end of time is for those who ask for it.
+                if next < Duration::from_secs(1 << 48) {
+                    self.advance(edges::nanos(beside_next));
+                }
+            }
+            Op::RunQueued(any) => {
+                if let Some(task) = self.deferred.take(any) {
+                    task.run();
+                }
+            }
+            Op::DropQueued(any) => {
+                if let Some(task) = self.deferred.take(any) {
+                    drop(task);
+                    self.world.model().lost += 1;
+                }
+            }
+            _ => {
+                self.world.watched(|| self.world.apply(op, None));
+            }
+        }
+        self.compare();
+    }
+
+    fn compare(&self) {
+        self.world.compare_at_rest();
+        self.world.compare_driver(&self.driver);
+    }
+
+    fn advance(&mut self, by: Duration) {
+        let world = &self.world;
+        let mut model = world.model();
+        model.depart(by);
+        let runs = model.counts.runs;
+        drop(model);
+
+        let handed_over = self.driver.advance(by) as u64;
+
+        world.report();
+        let mut model = world.model();
+        model.arrive();
+        assert_eq!(handed_over, model.counts.runs - runs, "advance says how many ran");
+        // Nothing due, no turn: each link is met once, and ticks without one cost nothing.
+        let turns = world.timer.stats().turns;
+        assert!(turns <= model.links + model.ever_lost, "{turns} turns for {} links", model.links);
+    }
+
+    /// Until nothing is left that comes.
+    fn run_dry(&mut self) {
+        for _ in 0..100_000 {
+            let earliest = self.world.model().next();
+            let (Some(next), Some(..NEVER)) = (self.driver.next_expiry(), earliest) else { break };
+            self.advance(next);
+            while let Some(task) = self.deferred.take(0) {
+                task.run();
+            }
+            self.world.report();
+        }
+        self.compare();
+        let model = self.world.model();
+        assert!(model.waiting().all(|id| model.slots[id].deadline == NEVER), "it does not run dry");
+    }
+
+    fn finish(self, end: End, ops: &[Op]) {
+        let Case { world, driver, deferred } = self;
+        world.model().close();
+        let back = match end {
+            End::DropDriver => {
+                let back = world.model().hand_back();
+                drop(driver);
+                back
+            }
+            _ => {
+                // Tasks that were lost run before anything is handed back.
+                let unprocessed = driver.stop();
+                let back = world.model().hand_back();
+                world.report();
+                world.compare();
+                end_all(&world, &back, unprocessed, end == End::StopAndDrop);
+                back
+            }
+        };
+        world.report();
+        // What was handed over before the stop is the executor's, which may run or lose it: then it runs as well.
+        while let Some(task) = deferred.take(usize::MAX) {
+            if end == End::StopAndRun {
+                task.run();
+            } else {
+                world.model().counts.executor_rejections += 1;
+                drop(task);
+            }
+            world.report();
+        }
+        let mut model = world.model();
+        model.settle();
+        for id in &back {
+            model.slots[*id].state = State::Cancelled;
+        }
+        assert_eq!(model.pending(), 0);
+        drop(model);
+        world.compare_at_rest();
+        // And nothing comes back to life.
+        for op in ops.iter().filter(|op| matches!(op, Op::Schedule(_) | Op::Cancel(_) | Op::Reset(..))).take(10) {
+            world.watched(|| world.apply(op, None));
+            world.compare_at_rest();
+        }
+        assert!(world.timer.start().is_err());
+    }
+}
+
+/// What `stop` hands back is what waited, each once.
+fn end_all(world: &Arc<World>, back: &[usize], unprocessed: Vec<Unprocessed>, drop_all: bool) {
+    let sorted = |mut deadlines: Vec<u128>| {
+        deadlines.sort_unstable();
+        deadlines
+    };
+    let expected = sorted(back.iter().map(|id| world.model().slots[*id].deadline).collect());
+    let handed = sorted(unprocessed.iter().map(|left| world.nanos(left.deadline())).collect());
+    assert_eq!(handed, expected, "the deadlines of what was handed back");
+    for left in unprocessed {
+        assert!(left.timeout().is_cancelled() && !left.timeout().is_expired() && !left.timeout().cancel());
+        if drop_all {
+            drop(left);
+        } else {
+            // The panic of a task that is run here is ours.
+            let _ = catch_unwind(AssertUnwindSafe(|| left.run()));
+        }
+        world.report();
+    }
+    for id in back {
+        let slot = &world.model().slots[*id];
+        assert!(slot.freed, "{id} was handed back and kept its captures");
+        assert_eq!(slot.told, drop_all && has_hook(slot.spawn.kind), "the hook of {id}");
+    }
+}
