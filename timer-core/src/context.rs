@@ -94,6 +94,7 @@ impl Context {
     pub(crate) fn run_orphans(&self) {
         while let Some(entry) = self.orphans.pop() {
             self.counters.executor_rejections.add_shared(1);
+            self.tell(|| tracing::warn!(timer = %self.name, "the executor dropped a task: it runs here instead"));
             Task::from_shared(entry as Arc<dyn Runnable>).run();
         }
     }

@@ -51,7 +51,8 @@ pub struct Driver {
 pub struct Turn {
     /// How many timeouts were handed over.
     pub expired: usize,
-    /// When something is due next, which may be now; `None` while nothing is pending.
+    /// When to take the next turn, which may be now: never later than the earliest deadline's tick, but perhaps for a timeout
+    /// that was cancelled or moved since. `None` while nothing waits.
     pub next: Option<Instant>,
 }
 

@@ -3,7 +3,7 @@
 //! Whoever owns the [`Turner`] owns the turn: the worker's thread, a [`Driver`](crate::Driver) or a
 //! [`ManualDriver`](crate::ManualDriver). There is one per timer, so the counters that belong to the turn have one writer.
 //!
-//! 1. Visit the shards whose `next` has come, and only those; under each latch, take out what is due. ([`Shard::collect`])
+//! 1. Visit the shards whose `next` has come, and only those; under each latch, take out what is due. (`Shard::collect`)
 //! 2. With no latch held, win each entry's state. Cancelled: forget it. Moved by `reset`: link it again.
 //! 3. Count it as expired, then hand it over. An executor that runs tasks at once gets them one at a time, each won when its
 //!    turn has come, so that a task can still cancel or move its siblings; others get batches.
