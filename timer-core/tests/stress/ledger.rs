@@ -2,7 +2,7 @@
 //!
 //! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
 
-use std::cell::Cell;
+use crate::capture::{Capture, apart};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,8 +12,6 @@ use timer_core::{Timeout, TimerStats};
 pub(crate) const LOST: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// This thread ends what `stop` has handed back.
-    static TAKES_BACK: Cell<bool> = const { Cell::new(false) };
     /// Which part of the records is this thread's.
     static PART: usize = NEXT_PART.fetch_add(1, Ordering::Relaxed) % PARTS;
 }
@@ -21,22 +19,6 @@ thread_local! {
 static NEXT_PART: AtomicUsize = AtomicUsize::new(0);
 /// Threads shall meet in the timer and not in here.
 const PARTS: usize = 16;
-
-/// Does `f` as the thread that ends what `stop` has handed back.
-pub(crate) fn taking_back<R>(f: impl FnOnce() -> R) -> R {
-    let before = TAKES_BACK.replace(true);
-    let result = f();
-    TAKES_BACK.set(before);
-    result
-}
-
-/// Does `f` as any other thread would.
-pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
-    let before = TAKES_BACK.replace(false);
-    let result = f();
-    TAKES_BACK.set(before);
-    result
-}
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,27 +37,27 @@ pub(crate) enum Kind {
 pub(crate) struct Record {
     pub(crate) kind: Kind,
     /// Its first run, unless it is moved; `None` for never.
-    not_before: Option<Instant>,
+    pub(crate) not_before: Option<Instant>,
     pub(crate) moved: AtomicBool,
-    in_run: AtomicBool,
+    pub(crate) in_run: AtomicBool,
     /// Runs that began after a cancel had returned, as far as that can be seen.
-    late_runs: AtomicU64,
+    pub(crate) late_runs: AtomicU64,
     pub(crate) runs: AtomicU64,
     /// `cancel` was won.
     pub(crate) cancelled: AtomicU64,
     pub(crate) rejected: AtomicU64,
-    handed_back: AtomicU64,
+    pub(crate) handed_back: AtomicU64,
     /// Its hook was called.
-    told: AtomicU64,
+    pub(crate) told: AtomicU64,
     /// A run has panicked.
-    panicked: AtomicU64,
+    pub(crate) panicked: AtomicU64,
     /// Its captures were dropped.
     pub(crate) freed: AtomicU64,
 }
 
 impl Record {
     /// Ends that somebody knows of. A cancel may come before the panic of the run that it could not stop.
-    fn ends(&self) -> u64 {
+    pub(crate) fn ends(&self) -> u64 {
         let ran = if self.kind == Kind::Periodic { u64::from(self.gave_up()) } else { get(&self.runs) };
         ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
     }
@@ -86,7 +68,7 @@ impl Record {
     }
 }
 
-fn get(count: &AtomicU64) -> u64 {
+pub(crate) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Acquire)
 }
 
@@ -106,18 +88,10 @@ pub(crate) struct Ledger {
     records: [Mutex<Vec<Arc<Record>>>; PARTS],
     /// Captures that are alive.
     open: AtomicU64,
-    panics: AtomicU64,
+    pub(crate) panics: AtomicU64,
     all_closed: Condvar,
     gate: Mutex<()>,
     faults: Mutex<Vec<String>>,
-}
-
-/// What a timeout captures.
-pub(crate) struct Capture {
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) record: Arc<Record>,
-    /// Cancelled when this is dropped: a guard.
-    pub(crate) guards: Option<(Timeout, Arc<Record>)>,
 }
 
 impl Ledger {
@@ -173,6 +147,15 @@ impl Ledger {
         record.moved.store(true, Ordering::Release);
         if !timeout.reset(delay) {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost to nobody");
+        }
+    }
+
+    /// A capture was dropped.
+    pub(crate) fn close_one(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Not between the waiter's look and its wait.
+            drop(lock(&self.gate));
+            self.all_closed.notify_all();
         }
     }
 
@@ -243,67 +226,5 @@ impl Ledger {
 
     pub(crate) fn records(&self) -> Vec<Arc<Record>> {
         self.records.iter().flat_map(|part| lock(part).clone()).collect()
-    }
-}
-
-impl Capture {
-    /// At the beginning of a run; `false` if it is one that `stop` has handed back.
-    pub(crate) fn begin(&self, timeout: &Timeout) -> bool {
-        let (now, record, ledger) = (Instant::now(), &*self.record, &*self.ledger);
-        ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
-        ledger.check(record.freed.load(Ordering::Acquire) == 0, "a run after the end");
-        if TAKES_BACK.get() {
-            let before = record.handed_back.fetch_add(1, Ordering::AcqRel);
-            ledger.check(before == 0 && timeout.is_cancelled(), "handed back twice, or not cancelled");
-            return false;
-        }
-        if get(&record.cancelled) > 0 {
-            // A periodic run may have won its right before that cancel, and have come no further than to here.
-            let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
-            ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
-        }
-        let runs = record.runs.fetch_add(1, Ordering::AcqRel);
-        if !record.moved.load(Ordering::Acquire) {
-            ledger.check(record.not_before.is_some_and(|then| now >= then), "a run before its time");
-        }
-        if record.kind != Kind::Periodic {
-            ledger.check(runs == 0, "two runs");
-            ledger.check(timeout.is_expired() && now >= timeout.deadline(), "a run before its deadline");
-        }
-        true
-    }
-
-    /// At the end of a run; `panics` if in a panic that the timer is to count.
-    pub(crate) fn end(&self, panics: bool) {
-        if panics {
-            self.record.panicked.fetch_add(1, Ordering::AcqRel);
-            self.ledger.panics.fetch_add(1, Ordering::AcqRel);
-        }
-        self.record.in_run.store(false, Ordering::Release);
-    }
-
-    pub(crate) fn told(&self, timeout: &Timeout) {
-        let record = &*self.record;
-        let ran = record.runs.load(Ordering::Acquire) > 0;
-        self.ledger.check(!ran && timeout.is_cancelled(), "told though it has run");
-        self.ledger.check(record.told.fetch_add(1, Ordering::AcqRel) == 0, "told twice");
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        if let Some((timeout, record)) = self.guards.take() {
-            self.ledger.cancel(&timeout, &record);
-        }
-        let record = &*self.record;
-        if TAKES_BACK.get() && record.ends() == 0 {
-            record.handed_back.fetch_add(1, Ordering::AcqRel);
-        }
-        self.ledger.check(record.freed.fetch_add(1, Ordering::AcqRel) == 0, "captures were dropped twice");
-        if self.ledger.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Not between the waiter's look and its wait.
-            drop(lock(&self.ledger.gate));
-            self.ledger.all_closed.notify_all();
-        }
     }
 }

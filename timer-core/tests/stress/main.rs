@@ -6,12 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+mod capture;
 mod executors;
 mod ledger;
 mod random;
 mod round;
 mod storm;
 mod wakes;
+mod work;
 
 use executors::Executor;
 use random::Random;

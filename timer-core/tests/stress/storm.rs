@@ -1,12 +1,14 @@
 //! A storm: more threads than cores that schedule, cancel, move and let go of timeouts whose tasks do the same.
 
-use crate::ledger::{Capture, Kind, Ledger, Record, apart, lock, taking_back};
+use crate::capture::taking_back;
+use crate::ledger::{Kind, Ledger, Record, lock};
 use crate::random::Random;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use crate::work::{Act, Hooked, Work};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_core::{RejectReason, RejectedTimeout, StopError, Timeout, Timer, TimerTask, Unprocessed, WeakTimer};
+use timer_core::{RejectReason, RejectedTimeout, StopError, Timeout, Timer, Unprocessed, WeakTimer};
 
 /// A handle and what it is a handle to.
 pub(crate) type Held = (Timeout, Arc<Record>);
@@ -16,7 +18,7 @@ const KEPT: usize = 24;
 /// Where handles change hands.
 const STALLS: usize = 8;
 /// Until the end, unless somebody ends it.
-const FAR: Duration = Duration::from_secs(3_600);
+pub(crate) const FAR: Duration = Duration::from_secs(3_600);
 
 /// What all threads and tasks of a storm know.
 pub(crate) struct Storm {
@@ -28,98 +30,6 @@ pub(crate) struct Storm {
     /// Somebody stops or drops the timer, or is about to.
     pub(crate) ends: AtomicBool,
     stalls: [Mutex<Option<Held>>; STALLS],
-}
-
-/// What a task does.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    Nothing,
-    Panic,
-    /// Schedules another.
-    Rearm,
-    CancelSibling,
-    ResetSibling,
-    CancelItself,
-    ResetItself,
-    Stop,
-}
-
-const ACTS: [Act; 10] = [
-    Act::Nothing,
-    Act::Nothing,
-    Act::Nothing,
-    Act::Panic,
-    Act::Rearm,
-    Act::Rearm,
-    Act::CancelSibling,
-    Act::ResetSibling,
-    Act::CancelItself,
-    Act::ResetItself,
-];
-
-struct Work {
-    storm: Arc<Storm>,
-    capture: Capture,
-    act: Act,
-    random: Random,
-    /// The run in which a periodic one cancels itself.
-    last: u64,
-}
-
-impl Work {
-    fn run(&mut self, timeout: &Timeout) {
-        let counted = self.capture.begin(timeout);
-        let panics = apart(|| self.act(timeout));
-        self.capture.end(panics && counted);
-        if panics {
-            resume_unwind(Box::new("a task of the storm"));
-        }
-    }
-
-    /// Whether it ends in a panic.
-    fn act(&mut self, timeout: &Timeout) -> bool {
-        let Self { storm, capture, random, .. } = self;
-        let (ledger, record) = (&*storm.ledger, &*capture.record);
-        match self.act {
-            Act::Nothing => {}
-            Act::Panic => return true,
-            Act::Rearm => storm.rearm(random),
-            Act::CancelSibling => storm.with_sibling(random, |(timeout, record)| {
-                ledger.cancel(timeout, record);
-            }),
-            Act::ResetSibling => {
-                let delay = random.micros(500);
-                storm.with_sibling(random, |(timeout, record)| ledger.reset(timeout, record, delay));
-            }
-            Act::CancelItself if record.kind == Kind::Periodic => {
-                ledger.cancel(timeout, record);
-            }
-            Act::CancelItself => ledger.check(!timeout.cancel(), "a task was cancelled by itself"),
-            Act::ResetItself if record.kind == Kind::Periodic => ledger.reset(timeout, record, random.micros(200)),
-            Act::ResetItself => ledger.check(!timeout.reset(FAR), "a task was moved by itself"),
-            Act::Stop => storm.stop(),
-        }
-        if record.kind == Kind::Periodic && record.runs.load(Ordering::Acquire) >= self.last {
-            ledger.cancel(timeout, record);
-        }
-        false
-    }
-}
-
-struct Hooked(Work);
-
-impl TimerTask for Hooked {
-    fn run(mut self, timeout: &Timeout) {
-        self.0.run(timeout);
-    }
-
-    fn cancelled(self, timeout: &Timeout) {
-        self.0.capture.told(timeout);
-        let Work { storm, mut random, act, .. } = self.0;
-        if matches!(act, Act::Rearm) {
-            apart(|| storm.rearm(&mut random));
-        }
-    }
 }
 
 impl Storm {
@@ -217,7 +127,7 @@ impl Storm {
         }
     }
 
-    fn rearm(self: &Arc<Self>, random: &mut Random) {
+    pub(crate) fn rearm(self: &Arc<Self>, random: &mut Random) {
         drop(self.schedule(random, false));
     }
 
@@ -235,7 +145,7 @@ impl Storm {
         if from_outside && random.one_in(8) {
             capture.guards = lock(&self.stalls[random.below(STALLS)]).clone();
         }
-        let mut act = random.pick(&ACTS);
+        let mut act = random.pick(&Act::DRAWN);
         if !from_outside {
             // Each generation is smaller.
             act = if random.one_in(3) { act } else { Act::Nothing };
@@ -277,7 +187,7 @@ impl Storm {
         None
     }
 
-    fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Held)) {
+    pub(crate) fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Held)) {
         let sibling = lock(&self.stalls[random.below(STALLS)]).take();
         if let Some(sibling) = sibling {
             f(&sibling);

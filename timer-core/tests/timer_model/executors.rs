@@ -41,7 +41,7 @@ fn told(known: &Known, batch: usize, refused: usize) {
 
 #[derive(Default)]
 pub(crate) struct Unruly {
-    pub known: Known,
+    pub(crate) known: Known,
     batches: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl TaskExecutor for Unruly {
 
 #[derive(Default)]
 pub(crate) struct Deferred {
-    pub known: Known,
+    pub(crate) known: Known,
     queue: Mutex<Vec<Task>>,
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use timer_core::{Timeout, TimerTask};
 
 pub(crate) struct Guard {
-    pub world: Arc<World>,
-    pub id: usize,
+    pub(crate) world: Arc<World>,
+    pub(crate) id: usize,
     /// Done when it is dropped.
-    pub end: Vec<Op>,
+    pub(crate) end: Vec<Op>,
 }
 
 impl Guard {

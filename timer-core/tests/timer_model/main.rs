@@ -18,6 +18,7 @@ mod ops;
 mod run;
 mod slot;
 mod sweeps;
+mod time;
 mod world;
 
 use proptest::prelude::*;

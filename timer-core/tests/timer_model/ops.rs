@@ -26,18 +26,18 @@ pub(crate) enum Op {
 /// A timeout to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Spawn {
-    pub kind: Kind,
-    pub when: When,
+    pub(crate) kind: Kind,
+    pub(crate) when: When,
     /// What its task does.
-    pub run: Vec<Op>,
+    pub(crate) run: Vec<Op>,
     /// What its hook does if it has one, else what happens when its captures are dropped.
-    pub end: Vec<Op>,
+    pub(crate) end: Vec<Op>,
     /// Its task ends in a panic.
-    pub panics: bool,
+    pub(crate) panics: bool,
     /// Its hook ends in a panic.
-    pub hook_panics: bool,
+    pub(crate) hook_panics: bool,
     /// A periodic one cancels itself in the last of so many runs.
-    pub runs: u32,
+    pub(crate) runs: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,12 +17,12 @@ use timer_executor::Task;
 /// How the timer is built, and how it ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    pub wheel: WheelKind,
+    pub(crate) wheel: WheelKind,
     pub(crate) mode: Mode,
-    pub uptime: Duration,
-    pub bound: Option<usize>,
-    pub missed_runs: MissedRuns,
-    pub end: End,
+    pub(crate) uptime: Duration,
+    pub(crate) bound: Option<usize>,
+    pub(crate) missed_runs: MissedRuns,
+    pub(crate) end: End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +183,7 @@ impl Case {
             }
         };
         world.report();
+        assert_eq!(world.model().counts.executor_rejections, world.timer.stats().executor_rejections, "lost tasks ran");
         // What was handed over before the stop is the executor's, which may run or lose it: then it runs as well.
         while let Some(task) = deferred.take(usize::MAX) {
             if end == End::StopAndRun {
@@ -198,6 +199,8 @@ impl Case {
         for id in &back {
             model.slots[*id].state = State::Cancelled;
         }
+        let goes_on = |id: &usize| matches!(model.slots[*id].state, State::Waiting | State::Handed | State::InRun);
+        assert_eq!((0..model.slots.len()).find(goes_on), None, "it has no end");
         assert_eq!(model.pending(), 0);
         drop(model);
         world.compare_at_rest();

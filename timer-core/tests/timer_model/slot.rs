@@ -6,7 +6,7 @@ use timer_core::Timeout;
 
 /// From here on deadlines are rounded up, and the present down, to multiples of `COARSE`.
 const EXACT: u128 = 1 << 59;
-pub(crate) const COARSE: u128 = 1 << 20;
+const COARSE: u128 = 1 << 20;
 /// A deadline that never comes, and the last instant before it.
 pub(crate) const NEVER: u128 = ((1 << 59) - 1) << 20;
 pub(crate) const END_OF_TIME: u128 = ((1 << 59) - 2) << 20;
@@ -36,24 +36,24 @@ pub(crate) enum State {
 
 /// One timeout.
 pub(crate) struct Slot {
-    pub state: State,
-    pub spawn: Spawn,
+    pub(crate) state: State,
+    pub(crate) spawn: Spawn,
     /// In nanoseconds since the timer's epoch.
-    pub deadline: u128,
+    pub(crate) deadline: u128,
     /// Deadlines that it had before it was reset to a later one, of which the wheel was not told.
-    pub former: BTreeSet<u128>,
+    pub(crate) former: BTreeSet<u128>,
     /// The first of these, as far as the wheel has not come to it.
-    linked: u128,
+    pub(crate) linked: u128,
     /// Reset since it was handed over: that decides the next run.
-    moved: bool,
-    pub runs_left: u32,
-    pub handle: Option<Timeout>,
+    pub(crate) moved: bool,
+    pub(crate) runs_left: u32,
+    pub(crate) handle: Option<Timeout>,
     /// Its captures were dropped.
-    pub freed: bool,
+    pub(crate) freed: bool,
     /// Its hook was called.
-    pub told: bool,
+    pub(crate) told: bool,
     /// Its run has panicked, and nobody but the model knows that the accounts come next.
-    pub unsettled: bool,
+    pub(crate) unsettled: bool,
 }
 
 impl Slot {
@@ -64,12 +64,12 @@ impl Slot {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    pub scheduled: u64,
-    pub expired: u64,
-    pub cancelled: u64,
-    pub rejected: u64,
-    pub runs: u64,
-    pub panics: u64,
-    pub executor_rejections: u64,
-    pub lag: u64,
+    pub(crate) scheduled: u64,
+    pub(crate) expired: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) rejected: u64,
+    pub(crate) runs: u64,
+    pub(crate) panics: u64,
+    pub(crate) executor_rejections: u64,
+    pub(crate) lag: u64,
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use timer_core::{StopError, Timeout, Timer};
 
 pub(crate) struct World {
-    pub timer: Timer,
-    pub epoch: Instant,
+    pub(crate) timer: Timer,
+    pub(crate) epoch: Instant,
     pub(crate) mode: Mode,
     model: Mutex<Model>,
 }
