@@ -22,7 +22,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: |_| tidy::run() },
     Step { name: "test", run: |keep_going| test::run(keep_going, &[]) },
     Step { name: "docs", run: |_| docs::run(false) },
-    Step { name: "loom-compile", run: |_| loom::compile() },
+    Step { name: "loom", run: |_| loom::all() },
     Step { name: "package", run: |_| package() },
     Step { name: "demo-smoke", run: |_| demo::smoke() },
     Step { name: "bench-smoke", run: |_| bench::smoke() },
