@@ -1,4 +1,4 @@
-//! Faults that reviews of this timer have found, each as small as it can be shown.
+//! Faults that this timer once had, each as small as it can be shown.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

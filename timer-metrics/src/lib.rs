@@ -1,7 +1,7 @@
 //! What a timer does, for the systems that watch it: Prometheus and OpenMetrics, the facade `metrics`, Grafana.
 //!
 //! [`TimerMetrics`] is a set of timers to export, each under a label of its own. It reads [`Timer::stats`] when somebody asks
-//! and at no other time: no thread, no timeout, nothing on the timer's hot paths. It holds its timers weakly. Whoever drops
+//! and at no other time: no thread of its own, no timeout, nothing on the timer's hot paths. It holds its timers weakly. Whoever drops
 //! a timer ends it, and its series end with it.
 //!
 //! | feature | brings | needs |

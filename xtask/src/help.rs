@@ -14,7 +14,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     (
         "demo",
         "[-- ARGS]",
-        "replays a day's log as sessions that time out, in half a minute; with metrics while it runs and a page at the end",
+        "replays half a day's log as sessions that time out, in half a minute; with metrics while it runs and a page at the end",
     ),
     ("docs", "[--open]", "builds the documentation, warnings denied"),
     ("help", "", "prints this list"),

@@ -30,7 +30,7 @@ pub struct Machine {
     pub versions: BTreeMap<String, String>,
     /// When the run began: `2025-01-31 12:00 UTC`.
     pub date: String,
-    /// How many threads wanted to run during the minute before. Above a tenth or so, figures are not to be trusted.
+    /// How many threads wanted to run during the minute before. Above 0.3 the tables say that figures are not to be trusted.
     pub load: f64,
 }
 

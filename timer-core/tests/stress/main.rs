@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+mod busy_stop;
 mod capture;
 mod executors;
 mod ledger;
@@ -91,19 +92,29 @@ fn each_timeout_of_a_driven_timer_ends_once() {
 
 #[test]
 fn no_wake_up_of_the_worker_is_missed() {
-    wake_ups(false);
+    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, false, false));
 }
 
 #[test]
 fn no_wake_up_of_a_driven_loop_is_missed() {
-    wake_ups(true);
+    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, true, false));
 }
 
-fn wake_ups(driven: bool) {
+#[test]
+fn no_task_that_another_thread_loses_is_forgotten() {
+    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, false, true));
+    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, true, true));
+}
+
+#[test]
+fn what_comes_to_a_busy_shard_during_a_stop_is_accepted_or_refused() {
+    on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 8, wheel));
+}
+
+fn on_both_wheels(scenario: impl Fn(u64, WheelKind)) {
     let seed = seed();
     for n in 0..2 * times() {
-        let seed = Random::part(seed, n).next();
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];
-        wakes::wake_ups(seed, AMOUNT, wheel, driven);
+        scenario(Random::part(seed, n).next(), wheel);
     }
 }

@@ -9,33 +9,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use timer_core::{Driver, Timeout, Timer, WheelKind};
+use timer_executor::Task;
 
-const THREADS: usize = 3;
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// Some threads, each of which waits `amount` times for something that is due before everything else.
-pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool) {
+/// First one thread, then three, each of which waits `amount` times for something that is due before everything else.
+/// (One alone is helped by nobody; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
+/// each has to be called for twice.
+pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) {
     let mut random = Random::new(seed);
+    for waiters in [1, 3] {
+        wait(&mut random, waiters, amount, wheel, driven, loses);
+    }
+}
+
+fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) {
     let tick = Duration::from_micros(random.pick(&[1, 20, 200]));
-    println!("wake-ups: seed {seed:#x}, {wheel:?}, tick {tick:?}, driven {driven}");
-    let builder = Timer::builder().wheel(wheel).tick_duration(tick);
+    println!("wake-ups: {waiters} waiters, {wheel:?}, tick {tick:?}, driven {driven}, loses {loses}");
+    let mut builder = Timer::builder().wheel(wheel).tick_duration(tick);
+    if loses {
+        let (lose, lost) = channel::<Task>();
+        std::thread::spawn(move || lost.into_iter().for_each(drop));
+        builder = builder.executor(move |task| lose.send(task).unwrap_or_default());
+    }
     if !driven {
         let timer = builder.build().unwrap();
-        threads(&timer, &mut random, amount);
-        assert_eq!(timer.stop().unwrap().len(), THREADS);
+        threads(&timer, random, waiters, amount);
+        assert_eq!(timer.stop().unwrap().len(), waiters);
         return;
     }
     let (timer, driver) = builder.build_driven().unwrap();
     let (end, ended) = channel();
-    let looping = std::thread::spawn(move || turns(driver, &ended));
-    threads(&timer, &mut random, amount);
+    let looping = std::thread::spawn(move || turns(driver, &ended, waiters));
+    threads(&timer, random, waiters, amount);
     drop(end);
     looping.thread().unpark();
     looping.join().unwrap();
     assert_eq!(timer.pending_timeouts(), 0);
 }
 
-fn turns(mut driver: Driver, ended: &Receiver<()>) {
+fn turns(mut driver: Driver, ended: &Receiver<()>, waiters: usize) {
     let me = std::thread::current();
     driver.set_waker(move || me.unpark());
     while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
@@ -44,13 +57,13 @@ fn turns(mut driver: Driver, ended: &Receiver<()>) {
             Some(next) => std::thread::park_timeout(next.saturating_duration_since(Instant::now())),
         }
     }
-    assert_eq!(driver.stop().len(), THREADS);
+    assert_eq!(driver.stop().len(), waiters);
 }
 
-fn threads(timer: &Timer, random: &mut Random, amount: usize) {
+fn threads(timer: &Timer, random: &mut Random, waiters: usize, amount: usize) {
     let (over, (show, shown)) = (AtomicBool::new(false), channel::<Timeout>());
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..THREADS)
+        let waiters: Vec<_> = (0..waiters)
             .map(|n| {
                 let (mut random, show) = (Random::part(random.next(), n), show.clone());
                 scope.spawn(move || {

@@ -1,0 +1,68 @@
+//! `stop` against callers whose shards are taken: what they leave word of is accepted or refused, never both or neither.
+
+use crate::random::Random;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use timer_core::{RejectReason, Timeout, Timer, WheelKind};
+
+const FAR: Duration = Duration::from_secs(3_600);
+
+/// `amount` timers, each of which is stopped while one thread schedules and cancels and another keeps its shard busy.
+pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) {
+    let mut random = Random::new(seed);
+    println!("stops: seed {seed:#x}, {wheel:?}");
+    for n in 0..amount {
+        stop_once(n, &mut random, wheel);
+    }
+}
+
+fn stop_once(n: usize, random: &mut Random, wheel: WheelKind) {
+    let timer = Timer::builder().wheel(wheel).build().unwrap();
+    let (over, together) = (AtomicBool::new(false), Barrier::new(3));
+    let pause = random.below(2_000);
+    let (handed_back, accepted, cancelled) = std::thread::scope(|scope| {
+        let (give, given) = std::sync::mpsc::channel::<Timeout>();
+        let (timer, over, together) = (&timer, &over, &together);
+        let scheduling = scope.spawn(move || {
+            give.send(timer.new_timeout(FAR, |_| ()).unwrap()).unwrap();
+            together.wait();
+            schedule_until_stopped(timer)
+        });
+        let busy = scope.spawn(move || {
+            let far = given.recv().unwrap();
+            together.wait();
+            while !over.load(Ordering::Acquire) && far.reset(2 * FAR) {
+                far.reset(FAR);
+            }
+        });
+        together.wait();
+        (0..pause).for_each(|_| std::hint::spin_loop());
+        let handed_back = timer.stop().unwrap().len() as u64;
+        over.store(true, Ordering::Release);
+        busy.join().unwrap();
+        let (accepted, cancelled) = scheduling.join().unwrap();
+        (handed_back, accepted + 1, cancelled)
+    });
+    let stats = timer.stats();
+    let seen = (stats.scheduled, stats.cancelled, stats.rejected, stats.pending);
+    assert_eq!(seen, (accepted, cancelled + handed_back, 1, 0), "scheduled, cancelled, rejected, pending of timer {n}");
+    assert_eq!(handed_back, accepted - cancelled, "handed back of timer {n}");
+}
+
+/// How many were accepted, and how many of them cancelled.
+fn schedule_until_stopped(timer: &Timer) -> (u64, u64) {
+    let (mut accepted, mut cancelled) = (0, 0);
+    loop {
+        match timer.new_timeout(FAR, |_| ()) {
+            Ok(timeout) => {
+                accepted += 1;
+                cancelled += u64::from(accepted % 8 > 0 && timeout.cancel());
+            }
+            Err(rejected) => {
+                assert_eq!(rejected.reason, RejectReason::Stopped);
+                return (accepted, cancelled);
+            }
+        }
+    }
+}
