@@ -7,7 +7,7 @@ use crate::job::MissedRuns;
 use crate::stats::Counters;
 use crate::sync::{Arc, AtomicBool, Ordering, Queue};
 use crate::tally::Bound;
-use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp, after};
+use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp};
 use std::time::Duration;
 use timer_executor::panics::PanicMessage;
 use timer_executor::{Runnable, Task};
@@ -50,13 +50,13 @@ impl Context {
     /// The deadline `delay` from `now`.
     #[inline]
     pub(crate) fn deadline(&self, now: Nanos, delay: Duration) -> Stamp {
-        if delay.is_zero() { Stamp::down(now) } else { Stamp::up(after(now, delay)) }
+        if delay.is_zero() { Stamp::down(now) } else { Stamp::after(now, delay) }
     }
 
     /// The tick under which a deadline is linked: what is due already does not wait for the next one.
     #[inline]
     pub(crate) fn tick_of(&self, deadline: Stamp, now: Nanos) -> u64 {
-        if deadline.nanos() <= now { IMMEDIATE } else { self.resolution.tick_of(deadline) }
+        if deadline.is_due(now) { IMMEDIATE } else { self.resolution.tick_of(deadline) }
     }
 
     /// Whether `stop` has begun.

@@ -126,7 +126,7 @@ impl Word {
             State::Repeating => State::Running,
             State::Fired | State::Running | State::Moved | State::Cancelled => return (Expiry::Gone, None),
         };
-        if self.deadline().nanos() > now {
+        if !self.deadline().is_due(now) {
             return (Expiry::Later(self.deadline()), None);
         }
         (Expiry::Won, Some(self.with_state(fired)))

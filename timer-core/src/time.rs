@@ -17,6 +17,9 @@ pub(crate) const NO_TICK: u64 = u64::MAX;
 const EXACT: u64 = 1 << 59;
 /// Above, it counts units of 2^20 ns (about a millisecond).
 const COARSE_SHIFT: u32 = 20;
+/// Seconds that cannot overflow 64 bits of nanoseconds together with an exact stamp.
+const NEAR: u64 = 1 << 29;
+const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A point in time in 60 bits, so that it fits into a state word beside the state: whole nanoseconds for the first
 /// 18 years of the timer, units of about a millisecond for 19 million years more. Stamps compare like the times they
@@ -37,6 +40,30 @@ impl Stamp {
             return Stamp(nanos as u64);
         }
         Self::coarse(nanos.div_ceil(1 << COARSE_SHIFT))
+    }
+
+    /// The first stamp at or after `delay` from `now`.
+    #[inline]
+    pub(crate) fn after(now: Nanos, delay: Duration) -> Stamp {
+        // Nearly all of them, in 64 bits.
+        if now < Nanos::from(EXACT) && delay.as_secs() < NEAR {
+            let at = now as u64 + delay.as_secs() * NANOS_PER_SEC + u64::from(delay.subsec_nanos());
+            if at < EXACT {
+                return Stamp(at);
+            }
+        }
+        Self::far_after(now, delay)
+    }
+
+    #[cold]
+    fn far_after(now: Nanos, delay: Duration) -> Stamp {
+        Self::up(after(now, delay))
+    }
+
+    /// Whether it has come by `now`.
+    #[inline]
+    pub(crate) fn is_due(self, now: Nanos) -> bool {
+        if self.0 < EXACT { Nanos::from(self.0) <= now } else { self.nanos() <= now }
     }
 
     /// The last stamp at or before `nanos` that is not [`Stamp::NEVER`].
@@ -80,9 +107,9 @@ pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
 
 /// A [`Duration`] of so many nanoseconds, or the longest one there is.
 pub(crate) fn duration(nanos: Nanos) -> Duration {
-    const SECOND: Nanos = 1_000_000_000;
-    match u64::try_from(nanos / SECOND) {
-        Ok(seconds) => Duration::new(seconds, (nanos % SECOND) as u32),
+    let second = Nanos::from(NANOS_PER_SEC);
+    match u64::try_from(nanos / second) {
+        Ok(seconds) => Duration::new(seconds, (nanos % second) as u32),
         Err(_) => Duration::MAX,
     }
 }
@@ -162,6 +189,25 @@ mod tests {
             }
             let linked = Resolution::Exact.tick_of(up);
             assert!(up == Stamp::NEVER || Resolution::Exact.tick_at(up.nanos()) == linked);
+        }
+    }
+
+    // B21: the short way of a sum and the long one.
+    #[test]
+    fn a_deadline_is_the_same_in_64_bits_and_in_128() {
+        let delays = edges().map(duration).chain([NEAR - 1, NEAR, NEAR + 1, u64::MAX].map(Duration::from_secs));
+        for delay in delays {
+            for now in edges() {
+                assert_eq!(Stamp::after(now, delay), Stamp::up(after(now, delay)), "{delay:?} from {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stamp_is_due_at_its_time_and_not_before() {
+        for stamp in edges().map(Stamp::up) {
+            assert!(stamp.is_due(stamp.nanos()) && stamp.is_due(Nanos::MAX));
+            assert!(stamp.nanos() == 0 || !stamp.is_due(stamp.nanos() - 1));
         }
     }
 

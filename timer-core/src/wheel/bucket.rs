@@ -21,6 +21,9 @@ const KEPT: usize = 4;
 /// A bucket of at most this many entries is read again after a removal, so its earliest deadline is exact.
 const REREAD: usize = 8;
 
+/// An array of so many entries no longer doubles when it is full.
+const LONG: usize = 1 << 9;
+
 /// A value and the tick at which it is due.
 pub(super) type Entry<V> = (u64, V);
 
@@ -57,7 +60,20 @@ impl<V> Bucket<V> {
     pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, places: &mut impl Places<V>) {
         places.put(&value, Spot::new(id, self.entries.len() as u32));
         self.earliest = self.earliest.min(deadline);
+        if self.entries.len() == self.entries.capacity() {
+            self.grow();
+        }
         self.entries.push((deadline, value));
+    }
+
+    /// A long array grows by a quarter at a time. The allocator moves it by its pages, so that costs no more than doubling
+    /// does, and far less memory lies idle.
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.entries.len();
+        if len >= LONG {
+            self.entries.reserve_exact(len / 4);
+        }
     }
 
     /// Takes out the entry at `position`; the last one moves there.

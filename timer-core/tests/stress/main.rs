@@ -108,7 +108,7 @@ fn no_task_that_another_thread_loses_is_forgotten() {
 
 #[test]
 fn what_comes_to_a_busy_shard_during_a_stop_is_accepted_or_refused() {
-    on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 8, wheel));
+    on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 
 fn on_both_wheels(scenario: impl Fn(u64, WheelKind)) {

@@ -156,6 +156,7 @@ impl Model {
         match slot.state {
             State::Waiting if deadline < slot.deadline => {
                 self.ghosts.insert(slot.deadline);
+                self.ghosts.extend(&slot.former);
                 slot.linked = slot.linked.min(deadline);
             }
             State::Waiting => {

@@ -57,15 +57,11 @@ impl Setup {
 }
 
 pub(crate) fn run(setup: &Setup, ops: &[Op]) {
-    let mut case = Case::new(setup);
-    case.advance(setup.uptime);
-    for op in ops {
-        case.apply(op);
-    }
-    if setup.end == End::RunDry {
-        case.run_dry();
-    }
-    case.finish(setup.end, ops);
+    let case = Case::new(setup);
+    let world = case.world.clone();
+    // After a failure the tasks that are left are quiet.
+    world.watched(|| case.run(setup, ops));
+    world.report();
 }
 
 struct Case {
@@ -93,6 +89,17 @@ impl Case {
         let world = Arc::new(World::new(timer, driver.now(), setup.mode, model));
         known.iter().for_each(|known| known.set(Arc::downgrade(&world)).unwrap());
         Self { world, driver, deferred }
+    }
+
+    fn run(mut self, setup: &Setup, ops: &[Op]) {
+        self.advance(setup.uptime);
+        for op in ops {
+            self.apply(op);
+        }
+        if setup.end == End::RunDry {
+            self.run_dry();
+        }
+        self.finish(setup.end, ops);
     }
 
     fn apply(&mut self, op: &Op) {
