@@ -97,8 +97,8 @@ impl Driver {
     }
 
     /// Sets what is called when a timeout is scheduled that is due before the instant which the last [`turn`](Self::turn)
-    /// returned: on the scheduling thread, at most once between two turns, with no lock held. Write to an eventfd, push to a
-    /// channel, unpark a thread.
+    /// returned: on the scheduling thread, seldom more than once between two turns, with no lock held. Write to an eventfd, push
+    /// to a channel, unpark a thread.
     ///
     /// # Examples
     ///

@@ -44,6 +44,9 @@ struct Level<V> {
 }
 
 impl<V> Level<V> {
+    /// Not inlined: it needs room on the stack that whoever links would have to make each time.
+    #[cold]
+    #[inline(never)]
     fn new() -> Box<Self> {
         Box::new(Level { occupied: 0, buckets: std::array::from_fn(|_| Bucket::new()) })
     }

@@ -46,6 +46,9 @@ enum Children<V> {
 }
 
 impl<V> Page<V> {
+    /// Not inlined: it needs room on the stack that whoever links would have to make each time.
+    #[cold]
+    #[inline(never)]
     fn new(shift: u32) -> Box<Self> {
         let children = match shift {
             0 => Children::Buckets(std::array::from_fn(|_| Bucket::new())),
