@@ -1,7 +1,7 @@
 //! Running cargo: the line is printed first, and a failure keeps the child's exit code.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -113,6 +113,35 @@ impl Cargo {
             child.wait()
         });
         self.check(status).map(|()| output)
+    }
+
+    /// Runs it and gives its standard output to `line`, line by line. Its standard error is shown only if it fails.
+    pub(crate) fn quietly(self, mut line: impl FnMut(&str)) -> Result<(), Failure> {
+        eprintln!("$ {}", self.line());
+        let child = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut errors = String::new();
+        let status = child.and_then(|mut child| {
+            let (out, err) = (child.stdout.take(), child.stderr.take());
+            // Both pipes are read at once: a child that fills one would wait for ever.
+            std::thread::scope(|scope| {
+                let collect = scope.spawn(|| {
+                    let mut bytes = Vec::new();
+                    err.map(|mut pipe| pipe.read_to_end(&mut bytes)).transpose().map(|_| bytes)
+                });
+                for text in out.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
+                    line(&text?);
+                }
+                let bytes = collect.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+                errors = String::from_utf8_lossy(&bytes).into_owned();
+                Ok::<(), std::io::Error>(())
+            })?;
+            child.wait()
+        });
+        let checked = self.check(status);
+        if checked.is_err() {
+            eprint!("{errors}");
+        }
+        checked
     }
 
     fn command(&self) -> Command {
