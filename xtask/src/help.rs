@@ -29,6 +29,12 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "a real Prometheus scrapes the demo, and both are compared; promtool judges the rules (skipped without them)",
     ),
     (
+        "stress",
+        "[--minutes N] [--seed S [--round R]] | --ten-years [--seed S]",
+        "storms upon the timer for N minutes (1) with a ledger that must balance, or one round of them again and again; \
+         or ten years of virtual time with a million timeouts",
+    ),
+    (
         "test",
         "[--keep-going] [-- ARGS]",
         "all features, no default features, doctests, release; ARGS go to the test programs",

@@ -15,6 +15,7 @@ mod docs;
 mod help;
 mod loom;
 mod metrics_e2e;
+mod stress;
 mod test;
 mod tidy;
 
@@ -46,6 +47,7 @@ fn dispatch(command: &str, args: Args) -> Result<(), Failure> {
         "docs" => docs::command(args),
         "loom" => loom::command(args),
         "metrics-e2e" => metrics_e2e::command(args),
+        "stress" => stress::command(args),
         "test" => test::command(args),
         "tidy" => tidy::command(args),
         "help" | "-h" | "--help" => help::command(args),

@@ -4,7 +4,6 @@ use crate::ledger::{Kind, Ledger, Record, get};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 use timer_core::Timeout;
 
 thread_local! {
@@ -39,7 +38,7 @@ pub(crate) struct Capture {
 impl Capture {
     /// At the beginning of a run; `false` if it is one that `stop` has handed back.
     pub(crate) fn begin(&self, timeout: &Timeout) -> bool {
-        let (now, record, ledger) = (Instant::now(), &*self.record, &*self.ledger);
+        let (now, record, ledger) = (self.ledger.clock.at_most(), &*self.record, &*self.ledger);
         ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
         ledger.check(record.freed.load(Ordering::Acquire) == 0, "a run after the end");
         if TAKES_BACK.get() {

@@ -21,6 +21,15 @@ pub(crate) enum Executor {
 }
 
 impl Executor {
+    pub(crate) const ALL: [Executor; 6] = [
+        Executor::Immediate,
+        Executor::Rayon,
+        Executor::ThreadPool,
+        Executor::Bounded,
+        Executor::Closure,
+        Executor::Unruly,
+    ];
+
     /// Says when the executor was dropped, where that can be told.
     pub(crate) fn add_to(self, builder: TimerBuilder, seed: u64) -> (TimerBuilder, Option<Receiver<()>>) {
         let builder = match self {

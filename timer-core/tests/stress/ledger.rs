@@ -3,6 +3,8 @@
 //! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
 
 use crate::capture::{Capture, apart};
+use crate::clock::Clock;
+use crate::tally::Tally;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -89,12 +91,19 @@ pub(crate) struct Ledger {
     /// Captures that are alive.
     open: AtomicU64,
     pub(crate) panics: AtomicU64,
+    /// Moves that were granted.
+    resets: AtomicU64,
+    pub(crate) clock: Clock,
     all_closed: Condvar,
     gate: Mutex<()>,
     faults: Mutex<Vec<String>>,
 }
 
 impl Ledger {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
     pub(crate) fn fault(&self, what: impl Into<String>) {
         let mut faults = lock(&self.faults);
         if faults.len() < 20 {
@@ -111,7 +120,7 @@ impl Ledger {
     pub(crate) fn open(self: &Arc<Self>, kind: Kind, delay: Duration) -> Capture {
         let record = Arc::new(Record {
             kind,
-            not_before: Instant::now().checked_add(delay),
+            not_before: self.clock.at_least().checked_add(delay),
             moved: AtomicBool::new(false),
             in_run: AtomicBool::new(false),
             late_runs: AtomicU64::new(0),
@@ -145,7 +154,9 @@ impl Ledger {
     /// Moves, and looks whether the answer can be right.
     pub(crate) fn reset(&self, timeout: &Timeout, record: &Record, delay: Duration) {
         record.moved.store(true, Ordering::Release);
-        if !timeout.reset(delay) {
+        if timeout.reset(delay) {
+            self.resets.fetch_add(1, Ordering::AcqRel);
+        } else {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost to nobody");
         }
     }
@@ -170,18 +181,30 @@ impl Ledger {
     }
 
     /// Nobody is at work any more: every timeout has ended once, and the timer has counted that.
-    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) {
+    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) -> Tally {
         let records = self.records();
         records.iter().for_each(|record| self.check_end(record, unknown));
-        let Some(stats) = stats else { return };
         let count = |of: &dyn Fn(&Record) -> bool| records.iter().filter(|record| of(record)).count() as u64;
         let once = |record: &Record| record.kind != Kind::Periodic;
         let rejected = count(&|record| get(&record.rejected) == 1);
         let scheduled = records.len() as u64 - rejected;
-        let cancelled = count(&|record| get(&record.cancelled) + get(&record.handed_back) == 1);
+        let handed_back = count(&|record| get(&record.handed_back) == 1);
+        let cancelled = handed_back + count(&|record| get(&record.cancelled) == 1);
         let expired = count(&|record| if once(record) { get(&record.runs) == 1 } else { record.gave_up() });
         let not_known = count(&|record| record.ends() == 0);
         let panics = get(&self.panics);
+        let tally = Tally {
+            rounds: 1,
+            accepted: scheduled,
+            refused: rejected,
+            expired,
+            cancelled: cancelled - handed_back,
+            handed_back,
+            with_timer: not_known,
+            panics,
+            resets: get(&self.resets),
+        };
+        let Some(stats) = stats else { return tally };
 
         // A run's captures are dropped before the timer counts its panic.
         let quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
@@ -201,6 +224,7 @@ impl Ledger {
         self.check(seen.expired + seen.cancelled == expired + cancelled + not_known, &format!("all ends: {counts}"));
         self.check(seen.expired + seen.cancelled == seen.scheduled, &format!("sum: {counts}"));
         self.check(seen.runs >= records.iter().map(|record| get(&record.runs)).sum(), &format!("runs: {counts}"));
+        tally
     }
 
     fn check_end(&self, record: &Record, unknown: Unknown) {

@@ -2,23 +2,33 @@
 //!
 //! Each test is so many rounds of a fixed amount of work, drawn from a seed; nothing depends on how fast it goes. The
 //! round is printed, so that a failure shows it. `TIMER_STRESS_SEED` gives another seed, `TIMER_STRESS_ROUNDS`
-//! multiplies the rounds: a long run is `TIMER_STRESS_ROUNDS=100 cargo test --release --test stress`.
+//! multiplies the rounds. The same rounds for minutes or hours are `cargo xtask stress`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod busy_stop;
 mod capture;
+mod clock;
+mod drive;
 mod executors;
 mod ledger;
+mod long;
+mod progress;
 mod random;
 mod round;
+mod scenario;
+mod settings;
 mod storm;
+mod tally;
 mod wakes;
 mod work;
 
+use drive::Drive;
 use executors::Executor;
 use random::Random;
 use round::Round;
+use settings::{seed, times};
+use tally::Tally;
 use timer_core::WheelKind;
 
 /// Operations of each thread in a round.
@@ -26,67 +36,54 @@ const AMOUNT: usize = 800;
 /// Both wheels with all four ends, twice.
 const ROUNDS: usize = 16;
 
-/// A number from the environment; hexadecimal if it begins with `0x`.
-fn setting(name: &str, otherwise: u64) -> u64 {
-    let Ok(text) = std::env::var(name) else { return otherwise };
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    number.unwrap_or_else(|_| panic!("{name} is {text:?}: a number is wanted, decimal or after 0x"))
-}
-
-fn seed() -> u64 {
-    let seed = setting("TIMER_STRESS_SEED", 0x7135_0A4E);
-    println!("TIMER_STRESS_SEED={seed:#x}");
-    seed
-}
-
-fn times() -> usize {
-    setting("TIMER_STRESS_ROUNDS", 1) as usize
-}
-
-fn storms(executor: Executor, driven: bool, rounds: usize) {
+fn storms(executor: Executor, drive: Drive, rounds: usize) {
     let seed = seed();
     for n in 0..rounds * times() {
-        Round::nth(seed, n, AMOUNT, executor, driven).run();
+        Round::nth(seed, n, AMOUNT, executor, drive).run();
     }
 }
 
 #[test]
 fn each_timeout_ends_once_with_tasks_on_the_worker() {
-    storms(Executor::Immediate, false, ROUNDS);
+    storms(Executor::Immediate, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_ends_once_with_tasks_on_rayon() {
-    storms(Executor::Rayon, false, ROUNDS);
+    storms(Executor::Rayon, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_ends_once_with_tasks_on_a_thread_pool() {
-    storms(Executor::ThreadPool, false, ROUNDS);
+    storms(Executor::ThreadPool, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_ends_once_with_a_pool_that_refuses_tasks() {
-    storms(Executor::Bounded, false, ROUNDS);
+    storms(Executor::Bounded, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_ends_once_with_tasks_given_to_a_thread_by_a_closure() {
-    storms(Executor::Closure, false, ROUNDS);
+    storms(Executor::Closure, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_ends_once_with_an_executor_that_loses_tasks_and_panics() {
-    storms(Executor::Unruly, false, ROUNDS);
+    storms(Executor::Unruly, Drive::Worker, ROUNDS);
 }
 
 #[test]
 fn each_timeout_of_a_driven_timer_ends_once() {
     for executor in [Executor::Immediate, Executor::ThreadPool, Executor::Unruly] {
-        storms(executor, true, ROUNDS / 2);
+        storms(executor, Drive::Loop, ROUNDS / 2);
+    }
+}
+
+#[test]
+fn each_timeout_ends_once_while_virtual_time_jumps() {
+    for executor in Executor::ALL {
+        storms(executor, Drive::Jumps, ROUNDS / 2);
     }
 }
 
@@ -111,10 +108,10 @@ fn what_comes_to_a_busy_shard_during_a_stop_is_accepted_or_refused() {
     on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 
-fn on_both_wheels(scenario: impl Fn(u64, WheelKind)) {
+fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Tally) {
     let seed = seed();
     for n in 0..2 * times() {
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];
-        scenario(Random::part(seed, n).next(), wheel);
+        assert!(scenario(Random::part(seed, n).next(), wheel).balances());
     }
 }

@@ -1,17 +1,24 @@
 //! One round of a storm: a timer is built, stormed upon, and ended in one of four ways.
 
+use crate::clock::Clock;
+use crate::drive::{AnyDriver, Drive};
 use crate::executors::Executor;
 use crate::ledger::{LOST, Ledger, Unknown};
+use crate::progress::announce;
 use crate::random::Random;
 use crate::storm::Storm;
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::tally::Tally;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
-use timer_core::{Driver, Timer, TimerBuilder, WheelKind};
+use std::thread::available_parallelism;
+use std::time::Duration;
+use timer_core::{MissedRuns, Timer, TimerBuilder, WheelKind};
 
 /// More than there are cores.
-const THREADS: usize = 6;
+fn threads() -> usize {
+    available_parallelism().map_or(0, |cores| cores.get() + 2).max(6)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -37,59 +44,55 @@ pub(crate) struct Round {
     pub(crate) executor: Executor,
     pub(crate) wheel: WheelKind,
     pub(crate) end: End,
-    /// By a loop of our own instead of the worker.
-    pub(crate) driven: bool,
+    pub(crate) drive: Drive,
 }
 
 impl Round {
     /// Round `n`: its end and its wheel are each other's partners in turn, the rest is drawn.
-    pub(crate) fn nth(seed: u64, n: usize, amount: usize, executor: Executor, driven: bool) -> Self {
+    pub(crate) fn nth(seed: u64, n: usize, amount: usize, executor: Executor, drive: Drive) -> Self {
         let mut random = Random::part(seed, n);
-        let hashed = WheelKind::Hashed { ticks_per_wheel: 1 << random.below(11) };
-        let wheel = if (n / End::ALL.len()).is_multiple_of(2) { WheelKind::Hierarchical } else { hashed };
-        Self { seed: random.next(), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], driven }
+        let wheel = wheel(!(n / End::ALL.len()).is_multiple_of(2), &mut random);
+        Self { seed: random.next(), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], drive }
     }
 
-    pub(crate) fn run(&self) {
+    pub(crate) fn run(&self) -> Tally {
         let mut random = Random::new(self.seed);
         let tick = random.pick(&[Duration::from_micros(1), Duration::from_micros(50), Duration::from_millis(1)]);
         let bound = random.one_in(2).then(|| 20 + random.below(200));
-        println!("{self:?}, tick {tick:?}, bound {bound:?}");
-        let mut builder = Timer::builder().wheel(self.wheel).tick_duration(tick);
+        let missed_runs = random.pick(&[MissedRuns::Skip, MissedRuns::Skip, MissedRuns::Burst]);
+        announce(format!("{self:?}, tick {tick:?}, bound {bound:?}, {missed_runs:?}"));
+        let mut builder = Timer::builder().wheel(self.wheel).tick_duration(tick).missed_runs(missed_runs);
         if let Some(bound) = bound {
             builder = builder.max_pending_timeouts(bound);
         }
         let (builder, ended) = self.executor.add_to(builder, self.seed);
-        self.storm(builder, bound, &mut random);
+        let tally = self.storm(builder, bound, &mut random);
         if let Some(ended) = ended {
             assert_eq!(ended.recv_timeout(LOST), Err(RecvTimeoutError::Disconnected), "the executor was never dropped");
         }
+        tally
     }
 
-    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Random) {
-        let (timer, driver) = if self.driven {
-            let (timer, driver) = builder.build_driven().unwrap();
-            (timer, Some(driver))
-        } else {
-            (builder.build().unwrap(), None)
-        };
-        let ledger = Arc::new(Ledger::default());
+    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Random) -> Tally {
+        let (timer, driver) = self.drive.build(builder);
+        let ledger = Arc::new(Ledger::new(driver.as_ref().map_or(Clock::Real, AnyDriver::clock)));
         let storm = Arc::new(Storm::new(ledger.clone(), &timer, bound, self.end == End::StopRace));
-        let looping = driver.map(|driver| Loop::start(driver, storm.clone()));
+        let driving = driver.map(|driver| driver.start(storm.clone(), Random::new(random.next())));
         let end = |storm: &Storm, timer: &mut Option<Timer>| {
             storm.ends.store(true, Ordering::Release);
-            match (&looping, self.end) {
-                (Some(looping), End::DropRace) => looping.tell(DROP),
-                (Some(looping), _) => looping.tell(STOP),
+            match (&driving, self.end) {
+                (Some(driving), End::DropRace) => driving.drop_driver(),
+                (Some(driving), _) => driving.stop(),
                 (None, End::DropRace) => drop(timer.take()),
                 (None, _) => storm.stop(),
             }
         };
         let mut timer = Some(timer);
         let races = matches!(self.end, End::StopRace | End::DropRace);
+        let threads = threads();
         std::thread::scope(|scope| {
-            let together = Arc::new(Barrier::new(THREADS));
-            for n in 1..THREADS {
+            let together = Arc::new(Barrier::new(threads));
+            for n in 1..threads {
                 let (storm, together) = (storm.clone(), together.clone());
                 let random = Random::part(random.next(), n);
                 scope.spawn(move || {
@@ -111,54 +114,21 @@ impl Round {
             End::Stop | End::StopRace => Unknown::Periodic,
             End::DropRace => Unknown::Any,
         };
-        ledger.balance(unknown, timer.as_ref().map(|timer| || timer.stats()));
+        let tally = ledger.balance(unknown, timer.as_ref().map(|timer| || timer.stats()));
         if self.end == End::Quiet {
             end(&storm, &mut timer);
         }
-        if let Some(looping) = looping {
-            looping.thread.join().unwrap();
+        if let Some(driving) = driving {
+            driving.join();
         }
         ledger.report();
         assert!(races || ledger.records().len() > self.amount, "there was no storm");
+        tally
     }
 }
 
-const GO_ON: u8 = 0;
-const STOP: u8 = 1;
-const DROP: u8 = 2;
-
-/// The loop of a driven timer: sleeps until the next instant or until it is woken.
-struct Loop {
-    command: Arc<AtomicU8>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Loop {
-    fn start(driver: Driver, storm: Arc<Storm>) -> Self {
-        let command = Arc::new(AtomicU8::new(GO_ON));
-        let told = command.clone();
-        Self { command, thread: std::thread::spawn(move || turn_until_told(driver, &storm, &told)) }
-    }
-
-    fn tell(&self, command: u8) {
-        self.command.store(command, Ordering::Release);
-        self.thread.thread().unpark();
-    }
-}
-
-fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8) {
-    let me = std::thread::current();
-    driver.set_waker(move || me.unpark());
-    loop {
-        let next = driver.turn().next;
-        match command.load(Ordering::Acquire) {
-            STOP => return storm.take_back(driver.stop()),
-            DROP => return drop(driver),
-            _ => {}
-        }
-        match next {
-            None => std::thread::park(),
-            Some(next) => std::thread::park_timeout(next.saturating_duration_since(Instant::now())),
-        }
-    }
+/// Either wheel; the hashed one from one slot up.
+pub(crate) fn wheel(hashed: bool, random: &mut Random) -> WheelKind {
+    let ticks_per_wheel = 1 << random.below(11);
+    if hashed { WheelKind::Hashed { ticks_per_wheel } } else { WheelKind::Hierarchical }
 }

@@ -149,15 +149,21 @@ impl Storm {
         if !from_outside {
             // Each generation is smaller.
             act = if random.one_in(3) { act } else { Act::Nothing };
-        } else if self.tasks_stop && random.one_in(200) {
-            act = Act::Stop;
+        } else if random.one_in(100) {
+            act = if self.tasks_stop && random.one_in(2) { Act::Stop } else { Act::Slow };
         }
         let record = capture.record.clone();
         let (last, own) = (1 + random.below(6) as u64, Random::new(random.next()));
         let mut work = Work { storm: self.clone(), capture, act, random: own, last };
-        let period = Duration::from_micros(1) + random.micros(300);
+        let (period, at_an_instant) = (Duration::from_micros(1) + random.micros(300), random.one_in(4));
         let scheduled = match kind {
-            Kind::Closure => self.settle(timer.new_timeout(after, move |timeout| work.run(timeout)), &record),
+            Kind::Closure => {
+                let run = move |timeout: &Timeout| work.run(timeout);
+                match record.not_before.filter(|_| at_an_instant) {
+                    Some(then) => self.settle(timer.new_timeout_at(then, run), &record),
+                    None => self.settle(timer.new_timeout(after, run), &record),
+                }
+            }
             Kind::Task => self.settle(timer.new_timeout_task(after, Hooked(work)), &record),
             Kind::Periodic if random.one_in(2) => {
                 let run = move |timeout: &Timeout| work.run(timeout);
@@ -168,7 +174,14 @@ impl Storm {
                 self.settle(timer.schedule_with_fixed_delay(after, period, run), &record)
             }
         };
-        Some(((scheduled?, record), is_far || kind == Kind::Periodic))
+        let timeout = scheduled?;
+        if kind != Kind::Periodic {
+            let not_after = self.ledger.clock.at_most().checked_add(after);
+            let right =
+                |then| timeout.deadline() >= then && not_after.is_none_or(|not_after| timeout.deadline() <= not_after);
+            self.ledger.check(record.not_before.is_none_or(right), "the deadline is not the call plus the delay");
+        }
+        Some(((timeout, record), is_far || kind == Kind::Periodic))
     }
 
     fn settle<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {

@@ -4,7 +4,9 @@
 //! taken and have to leave word with whoever is at work there.
 
 use crate::ledger::LOST;
+use crate::progress::announce;
 use crate::random::Random;
+use crate::tally::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -16,16 +18,16 @@ const FAR: Duration = Duration::from_secs(3_600);
 /// First one thread, then three, each of which waits `amount` times for something that is due before everything else.
 /// (One alone is helped by nobody; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
 /// each has to be called for twice.
-pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) {
+pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Tally {
     let mut random = Random::new(seed);
-    for waiters in [1, 3] {
-        wait(&mut random, waiters, amount, wheel, driven, loses);
-    }
+    let mut tally = wait(&mut random, 1, amount, wheel, driven, loses);
+    tally += wait(&mut random, 3, amount, wheel, driven, loses);
+    Tally { rounds: 1, ..tally }
 }
 
-fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) {
+fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Tally {
     let tick = Duration::from_micros(random.pick(&[1, 20, 200]));
-    println!("wake-ups: {waiters} waiters, {wheel:?}, tick {tick:?}, driven {driven}, loses {loses}");
+    announce(format!("wake-ups: {waiters} waiters, {wheel:?}, tick {tick:?}, driven {driven}, loses {loses}"));
     let mut builder = Timer::builder().wheel(wheel).tick_duration(tick);
     if loses {
         let (lose, lost) = channel::<Task>();
@@ -36,7 +38,7 @@ fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, dr
         let timer = builder.build().unwrap();
         threads(&timer, random, waiters, amount);
         assert_eq!(timer.stop().unwrap().len(), waiters);
-        return;
+        return Tally::of(&timer.stats(), waiters as u64);
     }
     let (timer, driver) = builder.build_driven().unwrap();
     let (end, ended) = channel();
@@ -46,6 +48,7 @@ fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, dr
     looping.thread().unpark();
     looping.join().unwrap();
     assert_eq!(timer.pending_timeouts(), 0);
+    Tally::of(&timer.stats(), waiters as u64)
 }
 
 fn turns(mut driver: Driver, ended: &Receiver<()>, waiters: usize) {

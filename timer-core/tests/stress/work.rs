@@ -5,15 +5,27 @@ use crate::ledger::Kind;
 use crate::random::Random;
 use crate::storm::{FAR, Storm};
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use timer_core::{Timeout, TimerTask};
+
+/// Holds this thread up for so long. Not by a park: that would take the token which is meant for the loop of the thread.
+pub(crate) fn hold_up(pause: Duration) {
+    let (nobody, nothing) = (Mutex::new(()), Condvar::new());
+    let begun = Instant::now();
+    let over = |_: &mut ()| begun.elapsed() < pause;
+    let held = nobody.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(nothing.wait_timeout_while(held, pause, over));
+}
 
 /// What a task does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Nothing,
     Panic,
+    /// Takes far longer than the others, on a thread that they may need.
+    Slow,
     /// Schedules another.
     Rearm,
     CancelSibling,
@@ -65,6 +77,7 @@ impl Work {
         match self.act {
             Act::Nothing => {}
             Act::Panic => return true,
+            Act::Slow => hold_up(if random.one_in(16) { random.micros(5_000) } else { random.micros(300) }),
             Act::Rearm => storm.rearm(random),
             Act::CancelSibling => storm.with_sibling(random, |(timeout, record)| {
                 ledger.cancel(timeout, record);

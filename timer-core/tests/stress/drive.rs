@@ -1,0 +1,141 @@
+//! Who takes the turns of a storm's timer: its worker, a loop of ours that now and then stands still as on a machine that
+//! was suspended, or a thread that moves virtual time by jumps from nothing to months.
+
+use crate::clock::{Clock, Moved};
+use crate::random::Random;
+use crate::storm::Storm;
+use crate::work::hold_up;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::{JoinHandle, park, park_timeout, yield_now};
+use std::time::{Duration, Instant};
+use timer_core::{Driver, ManualDriver, Timer, TimerBuilder};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drive {
+    Worker,
+    Loop,
+    Jumps,
+}
+
+impl Drive {
+    pub(crate) const ALL: [Drive; 3] = [Drive::Worker, Drive::Loop, Drive::Jumps];
+
+    pub(crate) fn build(self, builder: TimerBuilder) -> (Timer, Option<AnyDriver>) {
+        match self {
+            Drive::Worker => (builder.build().unwrap(), None),
+            Drive::Loop => {
+                let (timer, driver) = builder.build_driven().unwrap();
+                (timer, Some(AnyDriver::Loop(driver)))
+            }
+            Drive::Jumps => {
+                let (timer, driver) = builder.build_manual().unwrap();
+                let time = Arc::new(Moved::since(driver.now()));
+                (timer, Some(AnyDriver::Jumps(driver, time)))
+            }
+        }
+    }
+}
+
+/// A driver for a thread of ours.
+pub(crate) enum AnyDriver {
+    Loop(Driver),
+    Jumps(ManualDriver, Arc<Moved>),
+}
+
+impl AnyDriver {
+    pub(crate) fn clock(&self) -> Clock {
+        match self {
+            AnyDriver::Loop(_) => Clock::Real,
+            AnyDriver::Jumps(_, time) => Clock::Moved(time.clone()),
+        }
+    }
+
+    pub(crate) fn start(self, storm: Arc<Storm>, random: Random) -> Driving {
+        let command = Arc::new(AtomicU8::new(GO_ON));
+        let told = command.clone();
+        let thread = std::thread::spawn(move || match self {
+            AnyDriver::Loop(driver) => turn_until_told(driver, &storm, &told, random),
+            AnyDriver::Jumps(driver, time) => jump_until_told(driver, &time, &storm, &told, random),
+        });
+        Driving { command, thread }
+    }
+}
+
+const GO_ON: u8 = 0;
+const STOP: u8 = 1;
+const DROP: u8 = 2;
+
+/// The thread that has the driver.
+pub(crate) struct Driving {
+    command: Arc<AtomicU8>,
+    thread: JoinHandle<()>,
+}
+
+impl Driving {
+    pub(crate) fn stop(&self) {
+        self.tell(STOP);
+    }
+
+    pub(crate) fn drop_driver(&self) {
+        self.tell(DROP);
+    }
+
+    pub(crate) fn join(self) {
+        self.thread.join().unwrap();
+    }
+
+    fn tell(&self, command: u8) {
+        self.command.store(command, Ordering::Release);
+        self.thread.thread().unpark();
+    }
+}
+
+/// Sleeps until the next instant or until it is woken.
+fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Random) {
+    let me = std::thread::current();
+    driver.set_waker(move || me.unpark());
+    let suspends = random.one_in(2);
+    loop {
+        let next = driver.turn().next;
+        match command.load(Ordering::Acquire) {
+            STOP => return storm.take_back(driver.stop()),
+            DROP => return drop(driver),
+            _ => {}
+        }
+        if suspends && random.one_in(32) {
+            hold_up(random.micros(10_000));
+            continue;
+        }
+        match next {
+            None => park(),
+            Some(next) => park_timeout(next.saturating_duration_since(Instant::now())),
+        }
+    }
+}
+
+/// Long jumps come to an end here: beyond 18 years deadlines are no longer exact.
+const LONG_UPTIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, command: &AtomicU8, mut random: Random) {
+    loop {
+        match command.load(Ordering::Acquire) {
+            STOP => return storm.take_back(driver.stop()),
+            DROP => return drop(driver),
+            _ => {}
+        }
+        let now = driver.elapsed();
+        let next = driver.next_expiry().filter(|next| *next < LONG_UPTIME);
+        let by = match random.below(32) {
+            0 if now < LONG_UPTIME => Duration::from_nanos(random.next() >> random.pick(&[11, 14, 18, 22, 27, 32])),
+            1..8 => next.unwrap_or_default(),
+            8 => random.micros(2_000),
+            9..16 => random.micros(200),
+            _ => random.micros(20),
+        };
+        time.jump(now, by, || {
+            driver.advance(by);
+        });
+        (0..random.below(8)).for_each(|_| yield_now());
+    }
+}

@@ -1,0 +1,58 @@
+//! The long storm: every scenario in turn, each round with a seed of its own, until the time is over.
+//!
+//! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` says how long, `TIMER_STRESS_SEED` where it begins;
+//! `TIMER_STRESS_ROUND` repeats that one round instead.
+
+use crate::progress::Progress;
+use crate::scenario::{Scenario, TURN};
+use crate::settings::{minutes, seed, setting};
+use crate::tally::{Table, grouped};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+#[test]
+#[ignore = "takes minutes: cargo xtask stress"]
+fn a_long_storm() {
+    let (seed, total) = (seed(), minutes());
+    let only = std::env::var_os("TIMER_STRESS_ROUND").map(|_| setting("TIMER_STRESS_ROUND", 0) as usize);
+    let (progress, mut table) = (Progress::begin(seed, total), Table::default());
+    let mut rounds = 0;
+    while rounds == 0 || progress.elapsed() < total {
+        let round = only.unwrap_or(rounds);
+        let scenario = Scenario::nth(seed, round);
+        progress.round(round, scenario.to_string());
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let tally = scenario.run();
+            assert!(tally.balances(), "{tally:?} does not balance");
+            tally
+        }));
+        match outcome {
+            Ok(tally) => {
+                progress.add(tally);
+                table.add(&scenario.row(), tally);
+            }
+            Err(panic) => {
+                // Its message is printed already; this is the last word.
+                progress.fail();
+                resume_unwind(panic);
+            }
+        }
+        rounds += 1;
+    }
+    progress.end();
+    let sum = table.sum();
+    println!("\n{table}");
+    match only {
+        Some(round) => println!("round {round}, {} times", grouped(rounds as u64)),
+        None => println!("{} rounds: {}", grouped(rounds as u64), coverage(rounds / TURN)),
+    }
+    assert!(sum.balances(), "{sum:?}");
+    println!("the ledger balances: {} timeouts, each ended once", grouped(sum.accepted));
+}
+
+fn coverage(turns: usize) -> String {
+    match turns {
+        0 => format!("all combinations come within {TURN}"),
+        1 => "every combination has come".to_owned(),
+        _ => format!("every combination has come {turns} times at least"),
+    }
+}

@@ -1,0 +1,137 @@
+//! How many timeouts have come to which end: of a round, or of many.
+
+use std::fmt;
+use std::ops::AddAssign;
+use timer_core::TimerStats;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) rounds: u64,
+    pub(crate) accepted: u64,
+    pub(crate) refused: u64,
+    pub(crate) expired: u64,
+    pub(crate) cancelled: u64,
+    /// By `stop`.
+    pub(crate) handed_back: u64,
+    /// Ended by the timer with its own end, which nobody but the timer has seen.
+    pub(crate) with_timer: u64,
+    pub(crate) panics: u64,
+    /// Moves that were granted.
+    pub(crate) resets: u64,
+}
+
+impl Tally {
+    /// Of a timer that has counted everything, and handed back so many.
+    pub(crate) fn of(stats: &TimerStats, handed_back: u64) -> Self {
+        assert_eq!(stats.pending, 0, "something is pending at the end");
+        Self {
+            accepted: stats.scheduled,
+            refused: stats.rejected,
+            expired: stats.expired,
+            cancelled: stats.cancelled - handed_back,
+            handed_back,
+            panics: stats.task_panics,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn ended(&self) -> u64 {
+        self.expired + self.cancelled + self.handed_back + self.with_timer
+    }
+
+    /// To the last timeout.
+    pub(crate) fn balances(&self) -> bool {
+        self.accepted == self.ended()
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        let Self { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } = other;
+        self.rounds += rounds;
+        self.accepted += accepted;
+        self.refused += refused;
+        self.expired += expired;
+        self.cancelled += cancelled;
+        self.handed_back += handed_back;
+        self.with_timer += with_timer;
+        self.panics += panics;
+        self.resets += resets;
+    }
+}
+
+/// Tallies by name, as a table with a sum.
+#[derive(Default)]
+pub(crate) struct Table(Vec<(String, Tally)>);
+
+impl Table {
+    pub(crate) fn add(&mut self, name: &str, tally: Tally) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += tally,
+            None => self.0.push((name.to_owned(), tally)),
+        }
+    }
+
+    pub(crate) fn sum(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.0.iter().for_each(|(_, tally)| sum += *tally);
+        sum
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads =
+            ["rounds", "accepted", "expired", "cancelled", "handed back", "with timer", "refused", "panics", "resets"];
+        let row = |f: &mut fmt::Formatter<'_>, name: &str, cells: [String; 9]| {
+            write!(f, "{name:<24}")?;
+            cells.iter().try_for_each(|cell| write!(f, " {cell:>12}"))?;
+            writeln!(f)
+        };
+        row(f, "", heads.map(str::to_owned))?;
+        let mut rows = self.0.clone();
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.push(("all".to_owned(), self.sum()));
+        for (name, tally) in rows {
+            let Tally { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } =
+                tally;
+            let counts = [rounds, accepted, expired, cancelled, handed_back, with_timer, refused, panics, resets];
+            row(f, &name, counts.map(grouped))?;
+        }
+        Ok(())
+    }
+}
+
+/// 1234567 as 1,234,567.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[test]
+fn a_sum_that_lacks_one_end_does_not_balance() {
+    let mut table = Table::default();
+    let one = Tally {
+        rounds: 1,
+        accepted: 1_000,
+        expired: 990,
+        cancelled: 7,
+        handed_back: 2,
+        with_timer: 1,
+        ..Tally::default()
+    };
+    assert!(one.balances());
+    table.add("one", one);
+    table.add("other", Tally { accepted: 1_000, expired: 999, ..one });
+    table.add("one", one);
+    assert_eq!((table.sum().accepted, table.sum().ended()), (3_000, 3_009));
+    assert!(!table.sum().balances() && table.0.len() == 2);
+    assert!(table.to_string().contains(" 3,000 "), "{table}");
+}
