@@ -17,7 +17,7 @@ struct Step {
 
 /// Quick ones first.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: |_| Cargo::new("fmt --all --check").run() },
+    Step { name: "fmt", run: |_| fmt() },
     Step { name: "clippy", run: |_| clippy() },
     Step { name: "tidy", run: |_| tidy::run() },
     Step { name: "test", run: |keep_going| test::run(keep_going, &[]) },
@@ -39,6 +39,12 @@ pub(crate) fn command(mut args: Args) -> Result<(), Failure> {
         return Err(usage(format!("no step `{only}`; the steps are {}", names.join(", "))));
     }
     run(&steps, keep_going)
+}
+
+fn fmt() -> Result<(), Failure> {
+    Cargo::new("fmt --all --check").run()?;
+    // The fuzz targets are a workspace of their own.
+    Cargo::new("fmt --manifest-path timer-core/fuzz/Cargo.toml --check").run()
 }
 
 struct Done {

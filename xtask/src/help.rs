@@ -17,6 +17,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "replays half a day's log as sessions that time out, in half a minute; with metrics while it runs and a page at the end",
     ),
     ("docs", "[--open]", "builds the documentation, warnings denied"),
+    (
+        "fuzz",
+        "[TARGET] [--minutes N] [--jobs N] [--address]",
+        "arbitrary operations on the wheels and on the timer against their models, N minutes each (1); needs nightly and cargo-fuzz",
+    ),
     ("help", "", "prints this list"),
     (
         "loom",

@@ -12,6 +12,7 @@ mod cargo;
 mod ci;
 mod demo;
 mod docs;
+mod fuzz;
 mod help;
 mod loom;
 mod metrics_e2e;
@@ -45,6 +46,7 @@ fn dispatch(command: &str, args: Args) -> Result<(), Failure> {
         "ci" => ci::command(args),
         "demo" => demo::command(args),
         "docs" => docs::command(args),
+        "fuzz" => fuzz::command(args),
         "loom" => loom::command(args),
         "metrics-e2e" => metrics_e2e::command(args),
         "stress" => stress::command(args),

@@ -1,6 +1,6 @@
 //! Executors that run, keep, refuse, lose and panic over tasks, and tell the model.
 
-use crate::world::World;
+use super::world::World;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};

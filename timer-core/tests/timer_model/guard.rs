@@ -1,7 +1,7 @@
 //! What a timeout of the model captures: it runs the script, and sees when it is dropped.
 
-use crate::ops::{Kind, Op};
-use crate::world::World;
+use super::ops::{Kind, Op};
+use super::world::World;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use timer_core::{Timeout, TimerTask};

@@ -4,7 +4,7 @@
 //! which order, at which instant, the state and deadline of every handle, every count, and when it says it is due next.
 //! The model and the timer take the same steps; see `world` for who calls whom.
 //!
-//! `PROPTEST_CASES` sets the number of cases.
+//! `PROPTEST_CASES` sets the number of cases. The fuzz target `timer_virtual` makes its cases of bytes instead; see `bytes`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
@@ -17,12 +17,13 @@ mod model;
 mod ops;
 mod run;
 mod slot;
+mod strategies;
 mod sweeps;
 mod time;
 mod world;
 
 use proptest::prelude::*;
-use run::{Setup, run};
+use run::run;
 
 /// So many cases for each wheel, unless the environment says otherwise. Nothing is written to the source tree.
 fn config() -> ProptestConfig {
@@ -37,12 +38,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_timer_on_a_hierarchical_wheel_does_what_the_model_does(setup in Setup::hierarchical(), ops in ops::program()) {
+    fn a_timer_on_a_hierarchical_wheel_does_what_the_model_does(setup in strategies::hierarchical(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 
     #[test]
-    fn a_timer_on_a_hashed_wheel_does_what_the_model_does(setup in Setup::hashed(), ops in ops::program()) {
+    fn a_timer_on_a_hashed_wheel_does_what_the_model_does(setup in strategies::hashed(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 }

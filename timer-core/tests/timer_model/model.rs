@@ -1,11 +1,14 @@
 //! The model: every timeout in a list, and what callers may do to it. It knows nothing of wheels, shards or ticks.
 //! What time does to it is in `time`.
 
-use crate::ops::{Kind, Op, Spawn, Target, When};
-use crate::slot::{Counts, Slot, State, down, up};
+use super::ops::{Kind, Op, Spawn, Target, When};
+use super::slot::{Counts, Slot, State, down, up};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use timer_core::{MissedRuns, RejectReason};
+
+/// How often the tasks of one operation read the statistics.
+pub(crate) const LOOKS: u32 = 4;
 
 pub(crate) struct Model {
     pub(crate) slots: Vec<Slot>,
@@ -27,6 +30,7 @@ pub(crate) struct Model {
     pub(crate) links: u64,
     bound: Option<usize>,
     pub(crate) missed_runs: MissedRuns,
+    pub(crate) looks: u32,
     /// How many more timeouts tasks and callers may make.
     fuel: usize,
 }
@@ -47,6 +51,7 @@ impl Model {
             links: 0,
             bound,
             missed_runs,
+            looks: LOOKS,
             fuel: 150,
         }
     }
@@ -57,6 +62,13 @@ impl Model {
 
     pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
         (0..self.slots.len()).filter(|id| self.slots[*id].state == State::Waiting)
+    }
+
+    /// Whether to read the statistics once more.
+    pub(crate) fn look(&mut self) -> bool {
+        let look = self.looks > 0;
+        self.looks = self.looks.saturating_sub(1);
+        look
     }
 
     /// When something runs next; what is overdue runs now.
@@ -81,7 +93,7 @@ impl Model {
             When::Beside(n, by) => match self.pick(Target::Waiting(n), None) {
                 Some(id) => {
                     let at = self.slots[id].deadline.saturating_add_signed(by.into());
-                    crate::edges::nanos(at.saturating_sub(self.now))
+                    super::edges::nanos(at.saturating_sub(self.now))
                 }
                 None => Duration::ZERO,
             },

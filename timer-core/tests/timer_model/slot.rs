@@ -1,6 +1,6 @@
 //! One timeout of the model, what it may be, and how deadlines are rounded.
 
-use crate::ops::{Kind, Spawn};
+use super::ops::{Kind, Spawn};
 use std::collections::BTreeSet;
 use timer_core::Timeout;
 

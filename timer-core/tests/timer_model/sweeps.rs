@@ -1,7 +1,7 @@
 //! Every boundary one by one, where the random cases pick some: uptimes just below each power of two, and timeouts a
 //! whole rotation of a level away, which in other wheels have hidden nearer ones.
 
-use crate::edges::{nanos, uptimes_below_powers};
+use crate::edges::{TOP, UNITS, nanos};
 use crate::slot::up;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -75,6 +75,13 @@ impl Aged {
         assert_eq!((self.driver.next_expiry(), self.timer.pending_timeouts()), (None, 0));
         Ok(())
     }
+}
+
+/// Every uptime just below 2^k of a unit.
+fn uptimes_below_powers() -> impl Iterator<Item = Duration> {
+    UNITS.into_iter().flat_map(|unit| {
+        (0..=TOP).map(move |k| nanos(u128::from(unit) << k).saturating_sub(Duration::from_nanos(k.into())))
+    })
 }
 
 fn sweep(wheels: &[WheelKind], check: impl Fn(WheelKind, Duration) -> Result<(), String>) {

@@ -1,8 +1,8 @@
 //! What time does to the model: it comes to a deadline, a task runs, time goes on.
 
-use crate::model::Model;
-use crate::ops::Kind;
-use crate::slot::{END_OF_TIME, State, up};
+use super::model::Model;
+use super::ops::Kind;
+use super::slot::{END_OF_TIME, State, up};
 use std::time::Duration;
 use timer_core::MissedRuns;
 

@@ -3,11 +3,11 @@
 //! The model goes first where the timer may call a task, a hook or the `Drop` of a capture meanwhile, for these look at
 //! both again. It is never locked while the timer is called.
 
-use crate::executors::Mode;
-use crate::guard::{Guard, Hooked, has_hook};
-use crate::model::Model;
-use crate::ops::{Kind, Op, Spawn, Target, When};
-use crate::slot::State;
+use super::executors::Mode;
+use super::guard::{Guard, Hooked, has_hook};
+use super::model::Model;
+use super::ops::{Kind, Op, Spawn, Target, When};
+use super::slot::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ impl World {
             _ => None,
         };
         // Not every deadline has an instant.
-        let instant = at.and_then(|at| self.epoch.checked_add(crate::edges::nanos(at)));
+        let instant = at.and_then(|at| self.epoch.checked_add(super::edges::nanos(at)));
         let when = match at {
             Some(at) if instant.is_some() => Ok(at),
             _ => Err(delay),
@@ -229,6 +229,6 @@ impl World {
     }
 
     pub(crate) fn duration(&self, until: u128) -> Duration {
-        crate::edges::nanos(until)
+        super::edges::nanos(until)
     }
 }

@@ -1,76 +1,19 @@
-//! Both wheels against a sorted map, after every operation.
-//!
-//! Guards, among others: deadlines on the boundaries of levels and rounds, uptimes just below each power of two, jumps
-//! of any length, overdue insertions, keys of values that are gone.
+//! A wheel beside a sorted map: each operation is done to both, and all that can be seen is compared after it.
 
-use proptest::prelude::*;
+use super::ops::Op;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
+use timer_core::wheel::{Key, TimingWheel};
 
-#[derive(Clone, Debug)]
-enum Op {
-    /// The deadline, from now on.
-    Insert(u64),
-    /// The deadline, so much before now.
-    InsertOverdue(u64),
-    /// The deadline, wherever now is.
-    InsertAt(u64),
-    Remove(usize),
-    RemoveEarliest,
-    RemoveStale(usize),
-    Advance(u64),
-    /// To so much before or after the next expiry.
-    AdvanceToNext(i8),
-    AdvanceBack(u64),
-    /// The closure panics after so many values.
-    AdvancePanicking(u64, usize),
-}
-
-/// 2^k and its neighbours, for every boundary of a level or a round; small numbers; the largest ones.
-fn edge() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        4 => (0u32..49, -1i64..2).prop_map(|(k, d)| (1u64 << k).wrapping_add_signed(d)),
-        2 => (0u32..8, 1u64..300, -1i64..2).prop_map(|(k, m, d)| (m << (k * 6)).wrapping_add_signed(d)),
-        3 => 0u64..20,
-        2 => 0u64..5000,
-        1 => (0u64..3).prop_map(|d| u64::MAX - d),
-        1 => any::<u64>(),
-    ]
-}
-
-/// Jumps that leave something of u64 for later.
-fn jump() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        6 => 0u64..70,
-        4 => (0u32..17, -1i64..2).prop_map(|(k, d)| (1u64 << k).wrapping_add_signed(d)),
-        2 => (17u32..49, -1i64..2).prop_map(|(k, d)| (1u64 << k).wrapping_add_signed(d)),
-    ]
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        10 => edge().prop_map(Op::Insert),
-        1 => (0u64..3).prop_map(Op::InsertOverdue),
-        1 => edge().prop_map(Op::InsertAt),
-        4 => any::<usize>().prop_map(Op::Remove),
-        1 => Just(Op::RemoveEarliest),
-        1 => any::<usize>().prop_map(Op::RemoveStale),
-        3 => jump().prop_map(Op::Advance),
-        3 => (-1i8..2).prop_map(Op::AdvanceToNext),
-        1 => edge().prop_map(Op::AdvanceBack),
-        1 => (jump(), 0usize..5).prop_map(|(by, after)| Op::AdvancePanicking(by, after)),
-    ]
-}
-
-/// Just below, at, and just above a power of two, or anywhere.
-fn uptime() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        1 => Just(0),
-        6 => (0u32..64, 0u64..70).prop_map(|(k, d)| (1u64 << k).wrapping_sub(d)),
-        1 => (0u64..70).prop_map(|d| u64::MAX - d),
-        1 => any::<u64>(),
-    ]
+/// One case from its beginning to its end. Without removals the next expiry is exact throughout.
+pub(crate) fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, ops: &[Op]) {
+    let mut model = Model::new(wheel);
+    model.advance(uptime);
+    for op in ops.iter().filter(|op| removals || !matches!(op, Op::Remove(_) | Op::RemoveEarliest)) {
+        model.apply(op);
+        model.compare();
+    }
+    model.finish();
 }
 
 struct Model<W> {
@@ -147,11 +90,17 @@ impl<W: TimingWheel<u32>> Model<W> {
         assert_eq!(due, expected);
     }
 
+    /// Beside the first multiple of 2^k that is still to come.
+    fn edge(&self, k: u32, beside: i8) -> u64 {
+        (self.now | ((1 << k) - 1)).saturating_add(1).saturating_add_signed(beside.into())
+    }
+
     fn apply(&mut self, op: &Op) {
         match *op {
             Op::Insert(delay) => self.insert(self.now.saturating_add(delay)),
             Op::InsertOverdue(by) => self.insert(self.now.saturating_sub(by)),
             Op::InsertAt(deadline) => self.insert(deadline),
+            Op::InsertAtEdge(k, beside) => self.insert(self.edge(k, beside)),
             Op::Remove(any) => {
                 let at = any % self.live.len().max(1);
                 self.remove(self.live.keys().nth(at).copied());
@@ -163,6 +112,7 @@ impl<W: TimingWheel<u32>> Model<W> {
                 }
             }
             Op::Advance(by) => self.advance(self.now.saturating_add(by)),
+            Op::AdvanceToEdge(k, beside) => self.advance(self.edge(k, beside)),
             Op::AdvanceToNext(by) => {
                 if let Some(next) = self.wheel.next_expiry() {
                     self.advance(next.saturating_add_signed(by.into()));
@@ -202,34 +152,5 @@ impl<W: TimingWheel<u32>> Model<W> {
         for key in self.stale {
             assert_eq!(self.wheel.remove(key), None);
         }
-    }
-}
-
-fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, ops: &[Op]) {
-    let mut model = Model::new(wheel);
-    model.advance(uptime);
-    for op in ops.iter().filter(|op| removals || !matches!(op, Op::Remove(_) | Op::RemoveEarliest)) {
-        model.apply(op);
-        model.compare();
-    }
-    model.finish();
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    #[test]
-    fn hierarchical_wheel_does_what_a_sorted_map_does(uptime in uptime(), removals: bool, ops in prop::collection::vec(op(), 0..250)) {
-        run(HierarchicalWheel::new(), uptime, removals, &ops);
-    }
-
-    #[test]
-    fn hashed_wheel_does_what_a_sorted_map_does(
-        slots in prop::sample::select(vec![1usize, 2, 8, 512, 1 << 20]),
-        uptime in uptime(),
-        removals: bool,
-        ops in prop::collection::vec(op(), 0..250),
-    ) {
-        run(HashedWheel::new(slots), uptime, removals, &ops);
     }
 }

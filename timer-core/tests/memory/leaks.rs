@@ -1,0 +1,69 @@
+//! Timers that come and go whole.
+
+use crate::heap::*;
+use crate::support::*;
+use timer_core::{Timeout, Timer, WheelKind};
+
+const TIMERS: usize = 1_000;
+
+/// How a timer comes to its end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Stop,
+    Drop,
+    ManualStop,
+    ManualDrop,
+    DriverFirst,
+}
+
+/// A life: some have run, some were cancelled, some are pending. The handles outlive it.
+fn life(wheel: WheelKind, end: End, handles: &mut Vec<Timeout>) {
+    let builder = Timer::builder().wheel(wheel);
+    let (timer, mut driver) = match end {
+        End::Stop | End::Drop => (builder.build().unwrap(), None),
+        _ => builder.build_manual().map(|(timer, driver)| (timer, Some(driver))).unwrap(),
+    };
+    for n in 0..10 {
+        handles.push(schedule(&timer, n * SECOND));
+        assert!(schedule(&timer, HOUR).cancel());
+        handles.push(accepted(timer.schedule_at_fixed_rate(n * SECOND, SECOND, {
+            let ballast = Box::new([n; 64]);
+            move |_| assert_eq!(ballast[7], n)
+        })));
+    }
+    if let Some(driver) = &mut driver {
+        assert!(driver.advance(3 * SECOND) > 0);
+    }
+    match (end, driver) {
+        (End::Stop, _) => drop(timer.stop().unwrap()),
+        (End::ManualStop, Some(driver)) => driver.stop().into_iter().for_each(|left| left.run()),
+        (End::DriverFirst, driver) => drop(driver),
+        (_, driver) => {
+            drop(timer);
+            drop(driver);
+        }
+    }
+}
+
+#[test]
+fn a_thousand_timers_leave_nothing() {
+    let _alone = alone();
+    for end in [End::Stop, End::Drop, End::ManualStop, End::ManualDrop, End::DriverFirst] {
+        let mut handles = Vec::with_capacity(20 * TIMERS);
+        // What the process keeps for its threads is allocated once.
+        (0..10).for_each(|n| life(BOTH[n % 2], end, &mut handles));
+        handles.clear();
+        watch_for(50 * MILLI);
+        let mark = Mark::set();
+        for n in 0..TIMERS {
+            life(BOTH[n % 2], end, &mut handles);
+        }
+        let held = mark.grown();
+        handles.clear();
+        let left = mark.settles_to(NOISE);
+        println!(
+            "{TIMERS} timers, {end:?}: with handles {held} bytes ({} each), without {left}",
+            held / handles.capacity()
+        );
+    }
+}
