@@ -34,6 +34,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "a real Prometheus scrapes the demo, and both are compared; promtool judges the rules (skipped without them)",
     ),
     (
+        "sanitize",
+        "[--asan] [--tsan] [--valgrind] [--helgrind]",
+        "the tests under sanitizers and valgrind, those that are named or all; what cannot run here is skipped",
+    ),
+    (
         "stress",
         "[--minutes N] [--seed S [--round R]] | --ten-years [--seed S]",
         "storms upon the timer for N minutes (1) with a ledger that must balance, or one round of them again and again; \

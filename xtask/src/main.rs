@@ -16,6 +16,7 @@ mod fuzz;
 mod help;
 mod loom;
 mod metrics_e2e;
+mod sanitize;
 mod stress;
 mod test;
 mod tidy;
@@ -49,6 +50,7 @@ fn dispatch(command: &str, args: Args) -> Result<(), Failure> {
         "fuzz" => fuzz::command(args),
         "loom" => loom::command(args),
         "metrics-e2e" => metrics_e2e::command(args),
+        "sanitize" => sanitize::command(args),
         "stress" => stress::command(args),
         "test" => test::command(args),
         "tidy" => tidy::command(args),
