@@ -38,7 +38,7 @@ const ALL: &[&str] = &[
 
 /// What ends in a few minutes though it is some thirty times slower, and runs one thread at a time.
 const SOME: &[&str] = &[
-    "-p timer-executor --all-features --lib",
+    "-p timer-executor --all-features --lib --test executors",
     "-p timer-core --lib --test wheel_keys --test found_faults --test promises",
 ];
 

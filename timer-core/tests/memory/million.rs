@@ -98,8 +98,9 @@ fn expired_by_the_worker(name: &str, wheel: WheelKind, timer: &Timer) {
     let before = timer.stats().expired;
     let mark = Mark::set();
     // Three in four come in a burst of one tick, if they are scheduled before.
-    let timeouts = many(timer, MILLION / 4, MILLI, SECOND);
-    let burst = many(timer, MILLION - MILLION / 4, 700 * MILLI, MICRO);
+    let spread = if cfg!(debug_assertions) { 200 * MILLI } else { SECOND };
+    let timeouts = many(timer, MILLION / 4, MILLI, spread);
+    let burst = many(timer, MILLION - MILLION / 4, spread, MICRO);
     drop((timeouts, burst));
     let begun = Instant::now();
     while timer.stats().expired < before + MILLION as u64 {
