@@ -21,6 +21,9 @@ use timer_executor::{Runnable, Task, panics};
 /// At most so many tasks are won before they are handed over.
 const BATCH: usize = 1024;
 
+/// So many entries are fetched into the processor's cache at once.
+const AHEAD: usize = 64;
+
 /// The right to take turns, and the room it needs; nothing is allocated per turn once it has grown.
 pub(crate) struct Turner {
     engine: Arc<Engine>,
@@ -75,6 +78,7 @@ impl Turner {
         let mut waiting = due.drain(..);
         // Finding what is due and linking again what was moved takes time, for which no task is to blame.
         let mut searched = true;
+        let mut fetched = 0;
         while waiting.len() > 0 {
             if context.is_stopped() {
                 waiting.by_ref().for_each(|entry| engine.leave_behind(entry));
@@ -84,7 +88,12 @@ impl Turner {
                 now = context.clock.now().max(now);
                 searched = false;
             }
-            for entry in waiting.by_ref().take(batch) {
+            for _ in 0..batch {
+                if fetched == 0 {
+                    fetched = fetch(waiting.as_slice());
+                }
+                let Some(entry) = waiting.next() else { break };
+                fetched -= 1;
                 match self.win(entry, now) {
                     Some(task) => self.tasks.push(task),
                     None => searched = true,
@@ -137,15 +146,25 @@ impl Turner {
 
     /// Hands the won tasks to the executor; nothing of what it does can lose one or end the worker.
     fn execute(&mut self) {
-        let engine = self.engine.clone();
-        let context = &*engine.context;
-        if let Err(message) = panics::catch(|| engine.executor.execute_batch(&mut self.tasks)) {
+        let Turner { engine, tasks, .. } = self;
+        if let Err(message) = panics::catch(|| engine.executor.execute_batch(tasks)) {
+            let context = &*engine.context;
             context.tell(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
         }
+        // Seldom is there anything in either, and to look costs less than to take.
+        if !tasks.is_empty() {
+            self.run_all_rejected();
+        }
+        if self.engine.context.has_orphans() {
+            self.engine.context.run_orphans();
+        }
+    }
+
+    #[cold]
+    fn run_all_rejected(&mut self) {
         let mut rejected = std::mem::take(&mut self.tasks);
         rejected.drain(..).for_each(|task| self.run_rejected(task));
         self.tasks = rejected;
-        context.run_orphans();
     }
 
     fn run_rejected(&mut self, task: Task) {
@@ -170,6 +189,16 @@ impl Turner {
             self.tasks = Vec::new();
         }
     }
+}
+
+/// Reads the words of the first [`AHEAD`] entries; how many that were. What was scheduled at different times lies all over
+/// the memory: reads that do not depend on each other wait for it together, those of the turn wait one by one, since each
+/// read-modify-write lets everything before it finish.
+fn fetch(entries: &[Arc<dyn AnyEntry>]) -> usize {
+    let ahead = &entries[..entries.len().min(AHEAD)];
+    let words = ahead.iter().fold(0, |words, entry| words ^ entry.word().to_bits());
+    std::hint::black_box(words);
+    ahead.len()
 }
 
 /// What a turn has done.
