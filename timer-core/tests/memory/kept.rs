@@ -30,6 +30,9 @@ impl Order {
 /// takes room for four entries of 24 bytes, which counts among the tables; a thousand live need no more arrays than before.
 const STILL: usize = NOISE;
 
+/// The live ones lie in two buckets or three, in ever other shares: each array may have room for all while it is being left.
+const SHARES: usize = 2 * 24 * LIVE;
+
 #[test]
 fn a_thousand_that_come_and_go() {
     let _alone = alone();
@@ -59,7 +62,7 @@ fn a_thousand_that_come_and_go() {
             traffic(times);
             let then = first.peak();
             println!("{LIVE} live, {order:?} first, {wheel:?}: {peak} bytes, {} left", first.grown());
-            at_most("  and later", then, peak + STILL);
+            at_most("  and later", then, peak + STILL + SHARES);
         }
     }
 }
