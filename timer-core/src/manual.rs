@@ -82,8 +82,8 @@ impl ManualDriver {
     }
 
     /// How far off the next timeout is: never later than the earliest deadline, and exactly that unless it, or one due
-    /// earlier, was cancelled or reset to a later one. Zero if something is due already; `None` if nothing waits, or what waits lies beyond the end of time. (A
-    /// periodic task that runs on a pool just now is pending and does not wait.)
+    /// earlier, was cancelled or reset to a later one. Zero if something is due already; `None` if nothing waits, or what
+    /// waits lies beyond the end of time. (A periodic task that runs on a pool just now is pending and does not wait.)
     ///
     /// # Examples
     ///

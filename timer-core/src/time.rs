@@ -63,7 +63,7 @@ impl Stamp {
     /// Whether it has come by `now`.
     #[inline]
     pub(crate) fn is_due(self, now: Nanos) -> bool {
-        if self.0 < EXACT { Nanos::from(self.0) <= now } else { self.nanos() <= now }
+        self.nanos() <= now
     }
 
     /// The last stamp at or before `nanos` that is not [`Stamp::NEVER`].
