@@ -13,6 +13,7 @@ use crate::tally::Bound;
 use crate::time::Resolution;
 use crate::timer::Timer;
 use crate::turn::Turner;
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 use timer_executor::{ImmediateExecutor, TaskExecutor};
@@ -40,7 +41,8 @@ pub struct TimerBuilder {
     wheel: WheelKind,
     max_pending: Option<usize>,
     missed_runs: MissedRuns,
-    executor: Box<dyn TaskExecutor>,
+    /// `None`: whoever takes the turns runs the tasks, which is what [`ImmediateExecutor`] means.
+    executor: Option<Box<dyn TaskExecutor>>,
 }
 
 impl Default for TimerBuilder {
@@ -51,7 +53,7 @@ impl Default for TimerBuilder {
             wheel: WheelKind::default(),
             max_pending: None,
             missed_runs: MissedRuns::default(),
-            executor: Box::new(ImmediateExecutor),
+            executor: None,
         }
     }
 }
@@ -134,7 +136,8 @@ impl TimerBuilder {
     /// ```
     #[doc(alias = "taskExecutor")]
     pub fn executor(mut self, executor: impl TaskExecutor) -> Self {
-        self.executor = Box::new(executor);
+        let immediate = (&executor as &dyn Any).is::<ImmediateExecutor>();
+        self.executor = if immediate { None } else { Some(Box::new(executor)) };
         self
     }
 

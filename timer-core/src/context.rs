@@ -4,10 +4,11 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::entry::AnyEntry;
 use crate::job::MissedRuns;
+use crate::state::{State, Word};
 use crate::stats::Counters;
 use crate::sync::{Arc, AtomicBool, Ordering, Queue};
 use crate::tally::Bound;
-use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp};
+use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp, nanos_since};
 use std::time::Duration;
 use timer_executor::panics::PanicMessage;
 use timer_executor::{Runnable, Task};
@@ -97,6 +98,17 @@ impl Context {
             self.tell(|| tracing::warn!(timer = %self.name, "the executor dropped a task: it runs here instead"));
             Task::from_shared(entry as Arc<dyn Runnable>).run();
         }
+    }
+
+    /// For the owner of the turn: an entry of this word was won and is handed over at `now`. It counts as expired from here on.
+    #[inline]
+    pub(crate) fn handed_over(&self, word: Word, now: Nanos) {
+        self.counters.runs.add(1);
+        if word.state() == State::Fired {
+            self.counters.expired.add(1);
+            self.give_back_place();
+        }
+        self.counters.timeout_lag.record(nanos_since(now, word.deadline().nanos()));
     }
 
     /// An accepted timeout has ended, other than by `cancel` or an expiry that the worker counts.

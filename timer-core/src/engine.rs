@@ -39,8 +39,9 @@ pub(crate) enum Driven {
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
     pub(crate) shards: Box<[Arc<Shard>]>,
-    pub(crate) executor: Box<dyn TaskExecutor>,
-    /// What the executor says of itself; asked once.
+    /// `None`: whoever takes the turns runs the tasks.
+    pub(crate) executor: Option<Box<dyn TaskExecutor>>,
+    /// Whether a task has run when the executor has taken it, as it says of itself; asked once.
     pub(crate) runs_inline: bool,
     /// A task that holds the worker for longer is worth a warning.
     pub(crate) tick_nanos: Nanos,
@@ -62,7 +63,7 @@ impl Engine {
         context: Context,
         wheel: WheelKind,
         tick: Duration,
-        executor: Box<dyn TaskExecutor>,
+        executor: Option<Box<dyn TaskExecutor>>,
         driven: Driven,
         shards: usize,
     ) -> Self {
@@ -81,7 +82,7 @@ impl Engine {
         Self {
             shards: (0..shards.next_power_of_two()).map(shard).collect(),
             context,
-            runs_inline: executor.runs_inline(),
+            runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
             executor,
             tick_nanos: tick.as_nanos(),
             driven,
@@ -225,7 +226,7 @@ impl Engine {
             shard.close(&mut entries);
         }
         self.context.alarm.wake_before(IMMEDIATE);
-        entries
+        entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// Ends the entries that nobody has ended yet.

@@ -2,7 +2,7 @@
 
 use crate::entry::AnyEntry;
 use crate::sync::Arc;
-use crate::wheel::{Levels, Places, RawWheel, Ring, Spot};
+use crate::wheel::{self, Levels, Places, RawWheel, Ring, Spot};
 
 /// Which wheel a timer uses.
 ///
@@ -29,6 +29,9 @@ pub enum WheelKind {
         ticks_per_wheel: usize,
     },
 }
+
+/// An entry that has left a wheel, and the tick under which it was linked.
+pub(crate) type Due = wheel::Entry<Arc<dyn AnyEntry>>;
 
 /// Entries remember their spots themselves.
 #[derive(Debug, Default)]
@@ -69,19 +72,27 @@ impl EntryWheel {
         either!(self, wheel => wheel.insert(tick, entry));
     }
 
+    /// Takes an entry out, if it is in.
     #[inline]
-    pub(crate) fn remove(&mut self, spot: Spot) -> Option<Arc<dyn AnyEntry>> {
-        either!(self, wheel => wheel.remove(spot))
+    pub(crate) fn remove(&mut self, entry: &Arc<dyn AnyEntry>) -> Option<Arc<dyn AnyEntry>> {
+        either!(self, wheel => wheel.remove(entry.head().spot(), |at| Arc::ptr_eq(at, entry)))
     }
 
-    /// The tick under which the entry at `spot` is linked.
+    /// The tick under which an entry is linked.
     #[inline]
-    pub(crate) fn deadline(&self, spot: Spot) -> Option<u64> {
-        either!(self, wheel => wheel.deadline(spot))
+    pub(crate) fn linked(&self, entry: &Arc<dyn AnyEntry>) -> Option<u64> {
+        let (tick, at) = either!(self, wheel => wheel.get(entry.head().spot()))?;
+        Arc::ptr_eq(at, entry).then_some(tick)
     }
 
-    pub(crate) fn advance(&mut self, now: u64, expired: impl FnMut(Arc<dyn AnyEntry>)) {
-        either!(self, wheel => wheel.advance(now, expired));
+    /// Moves what was due when it came in to the end of `due`.
+    pub(crate) fn take_overdue(&mut self, due: &mut Vec<Due>) {
+        either!(self, wheel => wheel.take_overdue(due));
+    }
+
+    /// Moves what is due at `now` in the next bucket to the end of `due`; `false` if there was nothing.
+    pub(crate) fn take_due(&mut self, now: u64, due: &mut Vec<Due>) -> bool {
+        either!(self, wheel => wheel.take_due(now, due))
     }
 
     pub(crate) fn next_expiry(&self) -> Option<u64> {
@@ -92,7 +103,7 @@ impl EntryWheel {
         either!(self, wheel => wheel.has_overdue())
     }
 
-    pub(crate) fn drain(&mut self, out: impl FnMut(Arc<dyn AnyEntry>)) {
+    pub(crate) fn drain(&mut self, out: &mut Vec<Due>) {
         either!(self, wheel => wheel.drain(out));
     }
 

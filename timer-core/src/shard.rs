@@ -6,26 +6,40 @@
 //!
 //! `next` is the earliest tick in the wheel or an earlier one; only the latch's holder writes it. A holder that lowers it
 //! tells the alarm after leaving ([`crate::alarm`]). The worker that finds the latch of a due shard taken pokes and goes on;
-//! the holder wakes it after leaving. `stop` closes a shard; a caller that finds it closed takes its timeout back by its
-//! state word.
+//! the holder wakes it after leaving. `stop` closes a shard, reads its notes and empties it; a caller that finds it closed, or
+//! whose note came after that, takes its timeout back by its state word.
 //!
 //! Ground rule: nothing of the user's runs or is dropped while the latch is held. Entries that leave the wheel are put aside
 //! until then.
 
 use crate::context::Context;
 use crate::entry::AnyEntry;
-use crate::entry_wheel::EntryWheel;
+use crate::entry_wheel::{Due, EntryWheel};
 use crate::inbox::{Entered, Inbox};
 use crate::sync::{Arc, AtomicU64, Hold, Ordering};
 use crate::tally::Tally;
 use crate::time::{IMMEDIATE, NO_TICK};
 use crate::timeout::Timeout;
-use crate::wheel::Spot;
 
 /// "Look at this entry; if it waits, link it under this tick at the latest."
 struct Note {
     entry: Arc<dyn AnyEntry>,
     tick: u64,
+}
+
+/// When so many entries were taken out, the owner of the turn hands them over before it takes more: what it has just read
+/// is still in the processor's cache then, and the latch is not held for long.
+const BITE: usize = 1024;
+
+/// How much of what is due the owner of the turn has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Collected {
+    All,
+    /// Not all: there were many.
+    Some,
+    /// Nothing: the latch was taken. Its holder will wake the owner of the turn.
+    None,
 }
 
 /// What has become of an entry that was brought to its shard.
@@ -36,7 +50,7 @@ pub(crate) enum Submitted {
     Accepted,
     /// The shard takes no more.
     Closed,
-    /// The shard takes no more; it closed while the note was on its way, so `stop` may have taken the entry all the same. Its
+    /// The shard takes no more; it closed before the note was counted, but `stop` may have read it all the same. The entry's
     /// state word says so.
     ClosedLate,
 }
@@ -89,7 +103,7 @@ impl Shard {
                 self.scheduled.add(1);
                 let mut after = Afterwards::default();
                 self.link(&mut wheel, entry, tick, &mut after);
-                self.leave(wheel, after, None);
+                self.leave(wheel, after);
                 Submitted::Accepted
             }
             Entered::Closed => Submitted::Closed,
@@ -111,7 +125,7 @@ impl Shard {
             Entered::Holder(mut wheel) => {
                 let mut after = Afterwards::default();
                 self.reconcile(&mut wheel, Note { entry, tick }, &mut after);
-                self.leave(wheel, after, None);
+                self.leave(wheel, after);
                 Submitted::Accepted
             }
             Entered::Closed => Submitted::Closed,
@@ -125,10 +139,8 @@ impl Shard {
         match self.inbox.enter_to_settle() {
             Some(mut wheel) => {
                 self.cancelled.add(1);
-                let head = timeout.head();
-                let unlinked = wheel.remove(head.spot());
-                head.set_spot(Spot::NONE);
-                self.leave(wheel, Afterwards::default(), None);
+                let unlinked = wheel.remove(timeout.entry());
+                self.leave(wheel, Afterwards::default());
                 drop(unlinked);
             }
             None => {
@@ -158,26 +170,29 @@ impl Shard {
         self.inbox.is_settled()
     }
 
-    /// For the owner of the turn: moves everything due at `tick` to `due`. If the latch is taken, its holder will wake the
-    /// owner of the turn; `false` then.
-    pub(crate) fn collect(&self, tick: u64, due: &mut Vec<Arc<dyn AnyEntry>>) -> bool {
+    /// For the owner of the turn: moves what is due at `tick` to the end of `due`, until there are [`BITE`] or more.
+    /// With `again` set it goes on where it stopped, and leaves what has become overdue meanwhile to the next turn.
+    pub(crate) fn collect(&self, tick: u64, again: bool, due: &mut Vec<Due>) -> Collected {
         loop {
             match self.inbox.enter() {
                 Entered::Holder(mut wheel) => {
                     let mut after = Afterwards::default();
                     self.inbox.read_notes(&mut wheel, |wheel, note| self.reconcile(wheel, note, &mut after));
-                    wheel.advance(tick, |entry| {
-                        entry.head().set_spot(Spot::NONE);
-                        due.push(entry);
-                    });
+                    if !again {
+                        wheel.take_overdue(due);
+                    }
+                    let mut more = true;
+                    while more && due.len() < BITE {
+                        more = wheel.take_due(tick, due);
+                    }
                     self.publish(&wheel);
-                    self.leave(wheel, after, None);
-                    return true;
+                    self.leave(wheel, after);
+                    return if more { Collected::Some } else { Collected::All };
                 }
                 // Whoever closed it has emptied it; nothing may be linked here any more.
-                Entered::Closed => return true,
+                Entered::Closed => return Collected::All,
                 // If the holder has left before the poke, nobody would answer it.
-                Entered::Taken if self.inbox.poke() => return false,
+                Entered::Taken if self.inbox.poke() => return Collected::None,
                 Entered::Taken => {}
             }
         }
@@ -189,20 +204,20 @@ impl Shard {
         let mut after = Afterwards::default();
         self.inbox.read_notes(&mut wheel, |wheel, note| self.reconcile(wheel, note, &mut after));
         let earliest = if wheel.has_overdue() { Some(IMMEDIATE) } else { wheel.next_expiry() };
-        self.leave(wheel, after, None);
+        self.leave(wheel, after);
         earliest
     }
 
     /// For `stop`: takes no more from now on, and moves everything that is in it to `out`.
-    pub(crate) fn close(&self, out: &mut Vec<Arc<dyn AnyEntry>>) {
+    pub(crate) fn close(&self, out: &mut Vec<Due>) {
         let mut wheel = self.inbox.enter_patiently();
+        let mut after = Afterwards::default();
         self.inbox.close(&wheel);
-        wheel.drain(|entry| {
-            entry.head().set_spot(Spot::NONE);
-            out.push(entry);
-        });
+        // After that: whoever counts a note from now on is told that it is too late, and every other one is read here.
+        self.inbox.read_notes(&mut wheel, |wheel, note| self.reconcile(wheel, note, &mut after));
+        wheel.drain(out);
         self.publish(&wheel);
-        self.leave(wheel, Afterwards::default(), Some(out));
+        self.leave(wheel, after);
     }
 
     /// Counts a timeout that `stop` has ended.
@@ -238,19 +253,19 @@ impl Shard {
         self.handed_over.fetch_add(1, Ordering::Relaxed);
         let posted = self.inbox.post(note);
         if let Some(wheel) = posted.holder {
-            self.leave(wheel, Afterwards::default(), None);
+            self.leave(wheel, Afterwards::default());
         }
         if posted.closed { Submitted::ClosedLate } else { Submitted::Accepted }
     }
 
-    /// The holder's way out, and what is to be done when it is out. `out` is where `stop` collects.
+    /// The holder's way out, and what is to be done when it is out.
     #[inline]
-    fn leave(&self, wheel: Hold<'_, EntryWheel>, after: Afterwards, mut out: Option<&mut Vec<Arc<dyn AnyEntry>>>) {
+    fn leave(&self, wheel: Hold<'_, EntryWheel>, after: Afterwards) {
         let mut after = after;
-        let poked = self.inbox.leave(wheel, |wheel, note, closed| match (&mut out, closed) {
-            (_, false) => self.reconcile(wheel, note, &mut after),
-            (Some(out), true) => out.push(note.entry),
-            (None, true) => after.unlinked.push(note.entry),
+        let poked = self.inbox.leave(wheel, |wheel, note, closed| match closed {
+            false => self.reconcile(wheel, note, &mut after),
+            // Too late, as its caller was told: nothing is linked here any more.
+            true => after.unlinked.push(note.entry),
         });
         let wake_before = if poked { Some(IMMEDIATE) } else { after.wake_before };
         if let Some(tick) = wake_before {
@@ -261,14 +276,11 @@ impl Shard {
     /// Makes the wheel agree with the entry's state word.
     fn reconcile(&self, wheel: &mut EntryWheel, note: Note, after: &mut Afterwards) {
         let Note { entry, tick } = note;
-        let head = entry.head();
         let waits = entry.word().is_waiting();
-        match wheel.deadline(head.spot()) {
+        match wheel.linked(&entry) {
             None if waits => self.link(wheel, entry, tick, after),
             Some(linked) if !waits || tick < linked => {
-                let unlinked = wheel.remove(head.spot());
-                head.set_spot(Spot::NONE);
-                after.unlinked.extend(unlinked);
+                after.unlinked.extend(wheel.remove(&entry));
                 if waits {
                     self.link(wheel, entry, tick, after);
                 } else {

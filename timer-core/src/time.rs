@@ -105,6 +105,12 @@ pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
     at.saturating_add(delay.as_nanos())
 }
 
+/// How long after `then` it is at `now`, in 64 bits, which are enough for 584 years; 0 if it is not.
+#[inline]
+pub(crate) fn nanos_since(now: Nanos, then: Nanos) -> u64 {
+    u64::try_from(now.saturating_sub(then)).unwrap_or(u64::MAX)
+}
+
 /// A [`Duration`] of so many nanoseconds, or the longest one there is.
 pub(crate) fn duration(nanos: Nanos) -> Duration {
     let second = Nanos::from(NANOS_PER_SEC);

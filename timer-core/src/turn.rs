@@ -3,20 +3,26 @@
 //! Whoever owns the [`Turner`] owns the turn: the worker's thread, a [`Driver`](crate::Driver) or a
 //! [`ManualDriver`](crate::ManualDriver). There is one per timer, so the counters that belong to the turn have one writer.
 //!
-//! 1. Visit the shards whose `next` has come, and only those; under each latch, take out what is due. (`Shard::collect`)
+//! 1. Visit the shards whose `next` has come, and only those; under each latch, take out what is due (`Shard::collect`), but
+//!    hand it over (2 and 3) each time that it has become much.
 //! 2. With no latch held, win each entry's state. Cancelled: forget it. Moved by `reset`: link it again.
-//! 3. Count it as expired, then hand it over. An executor that runs tasks at once gets them one at a time, each won when its
-//!    turn has come, so that a task can still cancel or move its siblings; others get batches.
+//! 3. Count it as expired, then run it here; or hand it over, if the timer has an executor. One that runs tasks at once gets
+//!    them one at a time, each won when its turn has come, so that a task can still cancel or move its siblings; others get
+//!    batches.
 //! 4. What the executor refuses, loses or panics over runs here.
+//!
+//! A turn ends: what becomes due while it goes on, by its own tasks or otherwise, is left to the next.
 
 use crate::engine::Engine;
 use crate::entry::AnyEntry;
-use crate::shard::Submitted;
-use crate::state::{Expiry, State};
+use crate::entry_wheel::Due;
+use crate::shard::{Collected, Submitted};
+use crate::state::Expiry;
 use crate::sync::Arc;
-use crate::time::{IMMEDIATE, NO_TICK, Nanos, Stamp};
+use crate::time::{IMMEDIATE, Nanos, Stamp, nanos_since};
 use std::time::Duration;
-use timer_executor::{Runnable, Task, panics};
+use std::vec::Drain;
+use timer_executor::{Runnable, Task, TaskExecutor, panics};
 
 /// At most so many tasks are won before they are handed over.
 const BATCH: usize = 1024;
@@ -27,7 +33,7 @@ const AHEAD: usize = 64;
 /// The right to take turns, and the room it needs; nothing is allocated per turn once it has grown.
 pub(crate) struct Turner {
     engine: Arc<Engine>,
-    due: Vec<Arc<dyn AnyEntry>>,
+    due: Vec<Due>,
     tasks: Vec<Task>,
     slow: SlowTasks,
 }
@@ -47,63 +53,56 @@ impl Turner {
         let context = &*engine.context;
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
-        let mut first = NO_TICK;
-        let mut complete = true;
-        for shard in &engine.shards {
-            let next = shard.next();
-            if next <= tick {
-                if next != IMMEDIATE {
-                    first = first.min(next);
-                }
-                complete &= shard.collect(tick, &mut self.due);
-            }
-        }
-        if first <= tick {
+        let due = engine.shards.iter().map(|shard| shard.next()).filter(|next| *next != IMMEDIATE && *next <= tick);
+        if let Some(first) = due.min() {
             context.counters.tick_lag.record(nanos_since(now, context.resolution.start_of(first)));
         }
         context.run_orphans();
-        let expired = self.dispatch(now);
+        let mut turned = Turned { expired: 0, complete: true };
+        for shard in engine.shards.iter().filter(|shard| shard.next() <= tick) {
+            let mut again = false;
+            loop {
+                match shard.collect(tick, again, &mut self.due) {
+                    Collected::All => break,
+                    Collected::Some => turned.expired += self.dispatch(now),
+                    Collected::None => {
+                        turned.complete = false;
+                        break;
+                    }
+                }
+                again = true;
+            }
+        }
+        turned.expired += self.dispatch(now);
         self.give_back_room();
-        Turned { expired, complete }
+        turned
     }
 
-    /// Wins and hands over all that is due. Returns how many were handed over.
+    /// Wins and hands over all that was taken out. Returns how many were handed over.
     fn dispatch(&mut self, now: Nanos) -> usize {
         let engine = self.engine.clone();
-        let context = &*engine.context;
-        let inline = engine.runs_inline;
-        let batch = if inline { 1 } else { BATCH };
-        let (mut now, mut expired) = (now, 0);
         let mut due = std::mem::take(&mut self.due);
-        let mut waiting = due.drain(..);
+        let mut waiting = Waiting { due: due.drain(..), fetched: 0 };
+        let (mut now, mut expired) = (now, 0);
         // Finding what is due and linking again what was moved takes time, for which no task is to blame.
         let mut searched = true;
-        let mut fetched = 0;
-        while waiting.len() > 0 {
-            if context.is_stopped() {
-                waiting.by_ref().for_each(|entry| engine.leave_behind(entry));
-                break;
+        while let Some(entry) = waiting.next() {
+            if engine.context.is_stopped() {
+                engine.leave_behind(entry);
+                continue;
             }
             if searched {
-                now = context.clock.now().max(now);
-                searched = false;
+                now = engine.context.clock.now().max(now);
             }
-            for _ in 0..batch {
-                if fetched == 0 {
-                    fetched = fetch(waiting.as_slice());
-                }
-                let Some(entry) = waiting.next() else { break };
-                fetched -= 1;
-                match self.win(entry, now) {
-                    Some(task) => self.tasks.push(task),
-                    None => searched = true,
-                }
-            }
-            if !self.tasks.is_empty() {
-                expired += self.tasks.len();
-                self.execute();
-                let after = context.clock.now();
-                if inline {
+            let handed_over = match &engine.executor {
+                None => usize::from(self.run_here(entry, now)),
+                Some(executor) => self.hand_over(&**executor, entry, &mut waiting, now),
+            };
+            searched = handed_over == 0;
+            if !searched {
+                expired += handed_over;
+                let after = engine.context.clock.now();
+                if engine.runs_inline {
                     self.slow.took(&engine, after.saturating_sub(now));
                 }
                 now = after.max(now);
@@ -114,18 +113,55 @@ impl Turner {
         expired
     }
 
-    /// Decides an entry's fate; a task if it is to run. It counts as expired from here on.
+    /// Runs an entry's task on this thread, if it is due; `false` if it was moved or has ended.
+    fn run_here(&self, entry: Arc<dyn AnyEntry>, now: Nanos) -> bool {
+        let mut entry = entry;
+        loop {
+            match entry.run_if_due(now) {
+                Ok(()) => return true,
+                Err(back) => entry = back,
+            }
+            match entry.word().expire(now).0 {
+                // `reset` has moved it here and there meanwhile.
+                Expiry::Won => {}
+                Expiry::Later(deadline) => {
+                    self.link_again(entry, deadline);
+                    return false;
+                }
+                Expiry::Gone => return false,
+            }
+        }
+    }
+
+    /// Wins `first` and, for an executor that takes batches, those who come next, and gives them to the executor. Returns how
+    /// many.
+    fn hand_over(
+        &mut self,
+        executor: &dyn TaskExecutor,
+        first: Arc<dyn AnyEntry>,
+        waiting: &mut Waiting<'_>,
+        now: Nanos,
+    ) -> usize {
+        let batch = if self.engine.runs_inline { 1 } else { BATCH };
+        let mut next = Some(first);
+        for _ in 0..batch {
+            let Some(entry) = next.take().or_else(|| waiting.next()) else { break };
+            if let Some(task) = self.win(entry, now) {
+                self.tasks.push(task);
+            }
+        }
+        let handed_over = self.tasks.len();
+        if handed_over > 0 {
+            self.execute(executor);
+        }
+        handed_over
+    }
+
+    /// Decides an entry's fate; a task if it is to run.
     fn win(&self, entry: Arc<dyn AnyEntry>, now: Nanos) -> Option<Task> {
-        let context = &*self.engine.context;
         match entry.expire(now) {
             Expiry::Won => {
-                let word = entry.word();
-                context.counters.runs.add(1);
-                if word.state() == State::Fired {
-                    context.counters.expired.add(1);
-                    context.give_back_place();
-                }
-                context.counters.timeout_lag.record(nanos_since(now, word.deadline().nanos()));
+                self.engine.context.handed_over(entry.word(), now);
                 Some(Task::from_shared(entry as Arc<dyn Runnable>))
             }
             Expiry::Later(deadline) => {
@@ -145,9 +181,9 @@ impl Turner {
     }
 
     /// Hands the won tasks to the executor; nothing of what it does can lose one or end the worker.
-    fn execute(&mut self) {
+    fn execute(&mut self, executor: &dyn TaskExecutor) {
         let Turner { engine, tasks, .. } = self;
-        if let Err(message) = panics::catch(|| engine.executor.execute_batch(tasks)) {
+        if let Err(message) = panics::catch(|| executor.execute_batch(tasks)) {
             let context = &*engine.context;
             context.tell(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
         }
@@ -182,23 +218,47 @@ impl Turner {
 
     /// A burst of a million leaves no room behind.
     fn give_back_room(&mut self) {
-        if self.due.capacity() > BATCH {
+        if self.due.capacity() > 4 * BATCH {
             self.due = Vec::new();
         }
-        if self.tasks.capacity() > BATCH {
+        if self.tasks.capacity() > 4 * BATCH {
             self.tasks = Vec::new();
         }
     }
 }
 
-/// Reads the words of the first [`AHEAD`] entries; how many that were. What was scheduled at different times lies all over
-/// the memory: reads that do not depend on each other wait for it together, those of the turn wait one by one, since each
-/// read-modify-write lets everything before it finish.
-fn fetch(entries: &[Arc<dyn AnyEntry>]) -> usize {
-    let ahead = &entries[..entries.len().min(AHEAD)];
-    let words = ahead.iter().fold(0, |words, entry| words ^ entry.word().to_bits());
-    std::hint::black_box(words);
-    ahead.len()
+/// What was taken out, with the words of the next entries read ahead.
+struct Waiting<'a> {
+    due: Drain<'a, Due>,
+    fetched: usize,
+}
+
+impl Waiting<'_> {
+    /// Reads the words of the next [`AHEAD`] entries. What was scheduled at different times lies all over the memory: reads
+    /// that do not depend on each other wait for it together, those of the turn wait one by one, since each read-modify-write
+    /// lets everything before it finish.
+    fn fetch(&mut self) {
+        let entries = self.due.as_slice();
+        let ahead = &entries[..entries.len().min(AHEAD)];
+        for (_, entry) in ahead {
+            std::hint::black_box((Arc::strong_count(entry), entry.word()));
+        }
+        self.fetched = ahead.len();
+    }
+}
+
+impl Iterator for Waiting<'_> {
+    type Item = Arc<dyn AnyEntry>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.fetched == 0 {
+            self.fetch();
+        }
+        let (_, entry) = self.due.next()?;
+        self.fetched -= 1;
+        Some(entry)
+    }
 }
 
 /// What a turn has done.
@@ -207,10 +267,6 @@ pub(crate) struct Turned {
     pub(crate) expired: usize,
     /// Whether no due shard's latch was taken.
     pub(crate) complete: bool,
-}
-
-fn nanos_since(now: Nanos, then: Nanos) -> u64 {
-    u64::try_from(now.saturating_sub(then)).unwrap_or(u64::MAX)
 }
 
 /// Warns of tasks that hold the worker, at most once in a second.

@@ -19,7 +19,7 @@ use crate::entry::{AnyEntry, Entry};
 use crate::entry_wheel::{EntryWheel, WheelKind};
 use crate::error::RejectReason;
 use crate::job::{Closure, MissedRuns};
-use crate::shard::{Shard, Submitted};
+use crate::shard::{Collected, Shard, Submitted};
 use crate::sync::Arc;
 use crate::tally::Bound;
 use crate::time::{Resolution, Stamp};
@@ -27,7 +27,6 @@ use crate::timeout::Timeout;
 use crate::turn::Turner;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use timer_executor::ImmediateExecutor;
 
 /// Runs `model` in every interleaving within the bound that the environment sets.
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -68,7 +67,15 @@ fn engine(bound: Option<usize>) -> Arc<Engine> {
 
 fn engine_driven(bound: Option<usize>, driven: Driven) -> Arc<Engine> {
     let (wheel, tick) = (WheelKind::Hierarchical, Duration::from_nanos(1));
-    Arc::new(Engine::new(context(bound), wheel, tick, Box::new(ImmediateExecutor), driven, 1))
+    Arc::new(Engine::new(context(bound), wheel, tick, None, driven, 1))
+}
+
+/// What the turn takes out of a bare shard; nothing if the latch is taken.
+fn collect(shard: &Shard, tick: u64) -> Vec<Arc<dyn AnyEntry>> {
+    let mut due = Vec::new();
+    let collected = shard.collect(tick, false, &mut due);
+    assert!(collected == Collected::All || due.is_empty());
+    due.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// Runs what is due at `nanos`; how many timeouts were handed over.

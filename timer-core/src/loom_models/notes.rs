@@ -1,6 +1,6 @@
 //! Cancel and reset of a timeout that has not reached the wheel, or is just being carried to a finer level.
 
-use super::{check, schedule, shard};
+use super::{check, collect, schedule, shard};
 use crate::sync::Arc;
 use loom::thread;
 
@@ -18,8 +18,7 @@ fn loom_notes_cancel_before_the_entry_is_linked() {
         assert_eq!((fate.ran(), fate.dropped()), (0, 1), "dropped before `cancel` has returned");
         let kept = other.join().unwrap();
         assert_eq!(shard.earliest(), Some(9), "only the live one is linked");
-        let mut due = Vec::new();
-        shard.collect(10, &mut due);
+        let due = collect(&shard, 10);
         assert!(due.len() == 1 && Arc::ptr_eq(&due[0], kept.entry()));
     });
 }
@@ -37,9 +36,7 @@ fn loom_notes_reset_to_an_earlier_deadline_while_others_are_at_work() {
         assert!(timeout.reset(std::time::Duration::from_nanos(5)));
         other.join().unwrap();
         assert_eq!(shard.next(), 5);
-        let mut due = Vec::new();
-        shard.collect(5, &mut due);
-        assert_eq!(due.len(), 1);
+        assert_eq!(collect(&shard, 5).len(), 1);
     });
 }
 
@@ -50,14 +47,11 @@ fn loom_notes_cancel_while_the_entry_is_cascaded() {
         let shard = shard();
         let (timeout, fate) = schedule(&shard, 70);
         let other = thread::spawn(move || timeout.cancel());
-        let mut due = Vec::new();
-        shard.collect(64, &mut due);
-        assert!(due.is_empty());
+        assert!(collect(&shard, 64).is_empty());
         assert!(other.join().unwrap());
         assert_eq!((fate.ran(), fate.dropped()), (0, 1));
         assert_eq!(shard.earliest(), None);
-        shard.collect(100, &mut due);
-        assert!(due.is_empty(), "a cancelled entry is gone from every level");
+        assert!(collect(&shard, 100).is_empty(), "a cancelled entry is gone from every level");
     });
 }
 

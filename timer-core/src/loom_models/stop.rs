@@ -30,6 +30,23 @@ fn loom_stop_and_new_timeout() {
     });
 }
 
+/// Three may meet at the latch: `stop`, a caller whose note it must not miss, and one that reads the note in its stead.
+#[test]
+fn loom_stop_and_two_new_timeouts() {
+    check(|| {
+        let engine = engine(None);
+        let caller = || {
+            let engine = engine.clone();
+            thread::spawn(move || new_timeout(&engine, 5).0.is_ok())
+        };
+        let callers = [caller(), caller()];
+        let handed_back = engine.stop().len();
+        let accepted = callers.map(|caller| caller.join().unwrap()).into_iter().filter(|accepted| *accepted).count();
+        assert_eq!(handed_back, accepted, "accepted, so it comes back");
+        assert_eq!((engine.stats().scheduled, engine.pending()), (accepted as u64, 0));
+    });
+}
+
 #[test]
 fn loom_stop_and_cancel() {
     check(|| {

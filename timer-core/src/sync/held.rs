@@ -66,8 +66,9 @@ impl HeldWord {
     }
 }
 
-/// A value and the word that says who may touch it.
+/// A value and the word that says who may touch it, in this order.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Held<T> {
     word: HeldWord,
     value: UnsafeCell<T>,

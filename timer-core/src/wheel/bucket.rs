@@ -1,50 +1,85 @@
 //! One slot's values: an array of (deadline, value) that is read in sequence.
 //!
 //! An array and not a list, because expiring and cascading read all of a bucket: neighbours share cache lines and the
-//! hardware reads ahead. A removal fills its gap with the last entry, so the order within a bucket is that of
-//! insertion only as long as nothing is removed.
+//! hardware reads ahead. A removal leaves a gap, and the next insertion fills the latest one: nobody else is moved, so a
+//! removal touches its own place and no other, and the place that is filled is one that is still in the cache. The order
+//! within a bucket is that of insertion only as long as nothing is removed.
 //!
 //! A bucket caches the earliest of its deadlines. An insertion keeps it exact; a removal from a long bucket leaves it
 //! as it is, a lower bound, since finding the new one means reading the bucket. Emptiness is the array's, never a
 //! special deadline: all of `u64` may be scheduled.
 //!
-//! Memory follows the entries: capacity stays within about four times their number, plus [`KEPT`].
+//! Memory follows the values: capacity stays within about four times their number, plus [`KEPT`].
 
 use super::spot::{Places, Spot};
 
 /// The number of the bucket of what is due already; both wheels have one.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
 
-/// An empty bucket keeps room for this many entries, so that a lone timeout does not allocate each time.
+/// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each time.
 const KEPT: usize = 4;
 
-/// A bucket of at most this many entries is read again after a removal, so its earliest deadline is exact.
+/// A bucket of at most this many values is read again after a removal, so its earliest deadline is exact.
 const REREAD: usize = 8;
 
-/// An array of so many entries no longer doubles when it is full.
+/// An array of so many places no longer doubles when it is full.
 const LONG: usize = 1 << 9;
 
+/// The end of the chain of gaps.
+const END: u32 = u32::MAX;
+
 /// A value and the tick at which it is due.
-pub(super) type Entry<V> = (u64, V);
+pub(crate) type Entry<V> = (u64, V);
+
+/// One place of the array: a value and its tick, or a gap and the position of the next one.
+pub(super) type Place<V> = (u64, Option<V>);
+
+/// Appends to an array. That there is room is plain to the compiler where it pushes, so it writes the pair from registers; on
+/// the stack, where it would be kept for the case that growing panics, it would wait for the stores before it.
+#[inline]
+pub(super) fn append<V>(array: &mut Vec<(u64, V)>, deadline: u64, value: V) {
+    if array.len() < array.capacity() {
+        array.push((deadline, value));
+    } else {
+        append_to_more_room(array, deadline, value);
+    }
+}
+
+/// A long array grows by a quarter at a time. The allocator moves it by its pages, so that costs no more than doubling
+/// does, and far less memory lies idle.
+#[cold]
+#[inline(never)]
+fn append_to_more_room<V>(array: &mut Vec<(u64, V)>, deadline: u64, value: V) {
+    let len = array.len();
+    if len >= LONG {
+        array.reserve_exact(len / 4);
+    }
+    array.push((deadline, value));
+}
 
 /// The values of one slot.
 pub(super) struct Bucket<V> {
-    entries: Vec<Entry<V>>,
+    places: Vec<Place<V>>,
     /// `u64::MAX` when empty, so that a minimum needs no branch.
     earliest: u64,
+    /// How many places are gaps.
+    gaps: u32,
+    /// The latest gap, or [`END`].
+    gap: u32,
 }
 
 impl<V> Bucket<V> {
     pub(super) const fn new() -> Self {
-        Bucket { entries: Vec::new(), earliest: u64::MAX }
+        Bucket { places: Vec::new(), earliest: u64::MAX, gaps: 0, gap: END }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.places.len() - self.gaps as usize
     }
 
+    /// The array of an empty bucket has no gaps.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.places.is_empty()
     }
 
     /// Not later than any deadline in here; `u64::MAX` when empty, but that does not mean empty.
@@ -52,135 +87,154 @@ impl<V> Bucket<V> {
         self.earliest
     }
 
-    pub(super) fn deadline(&self, position: u32) -> Option<u64> {
-        self.entries.get(position as usize).map(|entry| entry.0)
+    pub(super) fn get(&self, position: u32) -> Option<(u64, &V)> {
+        let (deadline, value) = self.places.get(position as usize)?;
+        value.as_ref().map(|value| (*deadline, value))
     }
 
-    /// Appends; `id` is this bucket's number, for the report.
+    /// Puts a value in; `id` is this bucket's number, for the report.
     pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, places: &mut impl Places<V>) {
-        places.put(&value, Spot::new(id, self.entries.len() as u32));
         self.earliest = self.earliest.min(deadline);
-        if self.entries.len() == self.entries.capacity() {
-            self.grow();
+        let position = match self.places.get(self.gap as usize) {
+            Some(place) => {
+                self.gaps -= 1;
+                let position = self.gap;
+                self.gap = place.0 as u32;
+                self.places[position as usize] = (deadline, Some(value));
+                position
+            }
+            None => {
+                append(&mut self.places, deadline, Some(value));
+                self.places.len() as u32 - 1
+            }
+        };
+        if let Some((_, Some(value))) = self.places.get(position as usize) {
+            places.put(value, Spot::new(id, position));
         }
-        self.entries.push((deadline, value));
     }
 
-    /// A long array grows by a quarter at a time. The allocator moves it by its pages, so that costs no more than doubling
-    /// does, and far less memory lies idle.
-    #[cold]
-    fn grow(&mut self) {
-        let len = self.entries.len();
-        if len >= LONG {
-            self.entries.reserve_exact(len / 4);
+    /// Takes out the value at `position`, if there is one and it is `wanted`.
+    pub(super) fn remove(
+        &mut self,
+        id: u32,
+        position: u32,
+        wanted: impl FnOnce(&V) -> bool,
+        places: &mut impl Places<V>,
+    ) -> Option<V> {
+        let is_last = position as usize + 1 == self.places.len();
+        let place = self.places.get_mut(position as usize)?;
+        let value = place.1.take_if(|value| wanted(value))?;
+        if is_last {
+            self.places.pop();
+        } else {
+            place.0 = u64::from(self.gap);
+            self.gap = position;
+            self.gaps += 1;
         }
-    }
-
-    /// Takes out the entry at `position`; the last one moves there.
-    pub(super) fn remove(&mut self, id: u32, position: u32, places: &mut impl Places<V>) -> Option<V> {
-        let at = position as usize;
-        if at >= self.entries.len() {
-            return None;
-        }
-        let (_, value) = self.swap_out(id, at, places);
-        self.trim();
-        if self.entries.len() <= REREAD {
-            self.earliest = self.entries.iter().fold(u64::MAX, |min, entry| min.min(entry.0));
+        self.settle(id, places);
+        if self.len() <= REREAD {
+            let values = self.places.iter().filter(|place| place.1.is_some());
+            self.earliest = values.fold(u64::MAX, |min, place| min.min(place.0));
         }
         Some(value)
     }
 
-    /// Takes everything out, the last entry at the end.
-    pub(super) fn take(&mut self) -> Vec<Entry<V>> {
-        self.earliest = u64::MAX;
-        std::mem::take(&mut self.entries)
+    /// Moves everything to the end of `out`.
+    pub(super) fn take(&mut self, out: &mut Vec<Entry<V>>) {
+        out.reserve(self.len());
+        let mut places = self.take_places();
+        for (deadline, value) in places.drain(..) {
+            if let Some(value) = value {
+                append(out, deadline, value);
+            }
+        }
+        self.reuse(places);
     }
 
-    /// Moves what is due by `now` to the end of `due`, the last entry first. One walk, after which `earliest` is exact.
+    /// Takes the array.
+    pub(super) fn take_places(&mut self) -> Vec<Place<V>> {
+        std::mem::replace(self, Bucket::new()).places
+    }
+
+    /// Gives an emptied array back to the empty bucket from which it came, if it is small enough to be kept.
+    pub(super) fn reuse(&mut self, emptied: Vec<Place<V>>) {
+        if emptied.capacity() <= KEPT {
+            self.places = emptied;
+        }
+    }
+
+    /// Moves what is due by `now` to the end of `due`. One walk, after which `earliest` is exact.
     pub(super) fn take_due(&mut self, id: u32, now: u64, due: &mut Vec<Entry<V>>, places: &mut impl Places<V>) {
         let mut earliest = u64::MAX;
-        // Backwards, so that the entry which fills a gap is one that was seen already and stays.
-        for at in (0..self.entries.len()).rev() {
-            let deadline = self.entries[at].0;
-            if deadline <= now {
-                due.push(self.swap_out(id, at, places));
-            } else {
-                earliest = earliest.min(deadline);
+        for (at, place) in self.places.iter_mut().enumerate() {
+            let deadline = place.0;
+            match &place.1 {
+                None => {}
+                Some(_) if deadline > now => earliest = earliest.min(deadline),
+                Some(_) => {
+                    if let Some(value) = place.1.take() {
+                        append(due, deadline, value);
+                    }
+                    place.0 = u64::from(self.gap);
+                    self.gap = at as u32;
+                    self.gaps += 1;
+                }
             }
         }
         self.earliest = earliest;
-        self.trim();
+        self.settle(id, places);
     }
 
-    /// Gives an emptied array back to an empty bucket, if it is small enough to be kept.
-    pub(super) fn reuse(&mut self, emptied: Vec<Entry<V>>) {
-        if self.entries.capacity() == 0 && emptied.is_empty() && emptied.capacity() <= KEPT {
-            self.entries = emptied;
+    /// After something has left: an array without values is empty, and once three quarters of it are idle, the values
+    /// close up and it shrinks to twice their number. The removals in between pay for that.
+    fn settle(&mut self, id: u32, places: &mut impl Places<V>) {
+        let (len, capacity) = (self.len(), self.places.capacity());
+        if len == 0 {
+            self.places.clear();
+            (self.gaps, self.gap) = (0, END);
         }
-    }
-
-    fn swap_out(&mut self, id: u32, at: usize, places: &mut impl Places<V>) -> Entry<V> {
-        let entry = self.entries.swap_remove(at);
-        if let Some((_, moved)) = self.entries.get(at) {
-            places.put(moved, Spot::new(id, at as u32));
-        }
-        entry
-    }
-
-    /// To twice the length once three quarters are empty: the removals in between pay for the copying.
-    fn trim(&mut self) {
-        let (len, capacity) = (self.entries.len(), self.entries.capacity());
         if capacity > KEPT && len < capacity / 4 {
-            self.entries.shrink_to(2 * len);
+            self.close_up(id, places);
+            self.places.shrink_to(2 * len);
         }
     }
-}
 
-/// Entries on their way out, the last one first. If the receiver panics, the rest goes to the bucket of the overdue.
-pub(super) struct Leaving<'a, V, P: Places<V>> {
-    pub(super) entries: Vec<Entry<V>>,
-    pub(super) overdue: &'a mut Bucket<V>,
-    /// The wheel's count, lowered as each entry leaves.
-    pub(super) len: &'a mut usize,
-    pub(super) places: &'a mut P,
-}
-
-impl<V, P: Places<V>> Leaving<'_, V, P> {
-    /// Hands out everything and returns the emptied array.
-    pub(super) fn hand_out(mut self, expired: &mut impl FnMut(V)) -> Vec<Entry<V>> {
-        while let Some((_, value)) = self.entries.pop() {
-            *self.len -= 1;
-            self.places.gone(&value);
-            expired(value);
+    #[cold]
+    fn close_up(&mut self, id: u32, places: &mut impl Places<V>) {
+        let first = self.places.iter().position(|place| place.1.is_none()).unwrap_or(self.places.len());
+        self.places.retain(|place| place.1.is_some());
+        for (at, (_, value)) in self.places.iter().enumerate().skip(first) {
+            value.iter().for_each(|value| places.put(value, Spot::new(id, at as u32)));
         }
-        std::mem::take(&mut self.entries)
-    }
-}
-
-impl<V, P: Places<V>> Drop for Leaving<'_, V, P> {
-    fn drop(&mut self) {
-        while let Some((deadline, value)) = self.entries.pop() {
-            self.overdue.push(OVERDUE, deadline, value, self.places);
-        }
+        (self.gaps, self.gap) = (0, END);
     }
 }
 
 #[cfg(test)]
 impl<V> Bucket<V> {
-    pub(super) fn entries(&self) -> &[Entry<V>] {
-        &self.entries
+    /// The positions, deadlines and values of all places that are no gaps.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
+        (0..).zip(&self.places).filter_map(|(position, place)| place.1.as_ref().map(|value| (position, place.0, value)))
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.entries.capacity()
+        self.places.capacity()
     }
 
     /// What holds at any time, whatever is in here.
     pub(super) fn check(&self) {
-        match self.entries.iter().map(|entry| entry.0).min() {
+        match self.entries().map(|(_, deadline, _)| deadline).min() {
             Some(min) => assert!(self.earliest <= min),
-            None => assert_eq!(self.earliest, u64::MAX),
+            None => assert_eq!((self.earliest, self.places.len()), (u64::MAX, 0)),
         }
+        let mut gaps = std::collections::BTreeSet::new();
+        let mut gap = self.gap;
+        while let Some(place) = self.places.get(gap as usize) {
+            assert!(place.1.is_none() && gaps.insert(gap), "the chain leads to values, or in a circle");
+            gap = place.0 as u32;
+        }
+        assert_eq!((gap, gaps.len()), (END, self.places.len() - self.entries().count()), "every gap is in the chain");
+        assert_eq!(self.gaps as usize, gaps.len());
         // A growing array doubles, a shrinking one waits for a quarter.
         assert!(self.capacity() <= 4 * self.len() + 2 * KEPT, "{} for {}", self.capacity(), self.len());
     }
@@ -200,23 +254,56 @@ mod tests {
         (bucket, places)
     }
 
+    fn remove(bucket: &mut Bucket<u32>, position: u32, places: &mut Tracked) -> Option<u32> {
+        let removed = bucket.remove(3, position, |_| true, places);
+        bucket.check();
+        removed
+    }
+
     #[test]
-    fn the_neighbour_that_fills_a_gap_is_reported() {
+    fn a_gap_moves_nobody_and_the_latest_one_is_filled_first() {
+        let (mut bucket, mut places) = filled([10, 20, 30, 40]);
+        assert_eq!(remove(&mut bucket, 0, &mut places), Some(0));
+        assert_eq!(remove(&mut bucket, 2, &mut places), Some(2));
+        assert_eq!((places.spot(1), places.spot(3)), (Spot::new(3, 1), Spot::new(3, 3)));
+        assert_eq!((bucket.len(), bucket.get(2)), (2, None));
+        for (value, position) in [(4, 2), (5, 0), (6, 4)] {
+            bucket.push(3, 50, value, &mut places);
+            bucket.check();
+            assert_eq!(places.spot(value), Spot::new(3, position));
+        }
+    }
+
+    #[test]
+    fn only_the_value_that_is_wanted_is_removed() {
         let (mut bucket, mut places) = filled([10, 20, 30]);
-        assert_eq!(bucket.remove(3, 0, &mut places), Some(0));
-        assert_eq!(places.spot(2), Spot::new(3, 0));
-        assert_eq!(places.spot(1), Spot::new(3, 1));
-        assert_eq!(bucket.remove(3, 2, &mut places), None, "a position beyond the end is nothing");
+        assert_eq!(bucket.remove(3, 1, |value| *value == 2, &mut places), None);
+        assert_eq!(bucket.remove(3, 1, |value| *value == 1, &mut places), Some(1));
+        assert_eq!(bucket.remove(3, 1, |_| true, &mut places), None, "a gap");
+        assert_eq!(bucket.remove(3, 3, |_| true, &mut places), None, "a position beyond the end is nothing");
+        bucket.check();
+    }
+
+    #[test]
+    fn a_bucket_that_is_sparse_closes_up_and_says_who_has_moved() {
+        let (mut bucket, mut places) = filled(0..64);
+        for position in (0..64).filter(|position| position % 5 != 0) {
+            remove(&mut bucket, places.spot(position).position(), &mut places);
+        }
+        assert!(bucket.capacity() < 64);
+        for (position, deadline, value) in bucket.entries() {
+            assert_eq!((deadline, places.spot(*value)), (u64::from(*value), Spot::new(3, position)));
+        }
     }
 
     #[test]
     fn the_earliest_deadline_is_exact_in_a_short_bucket_and_a_bound_in_a_long_one() {
         let (mut bucket, mut places) = filled(100..100 + REREAD as u64 + 3);
-        bucket.remove(3, 0, &mut places);
+        remove(&mut bucket, 0, &mut places);
         assert_eq!(bucket.earliest(), 100, "not read again");
         while bucket.len() > REREAD {
-            let last = bucket.len() as u32 - 1;
-            bucket.remove(3, last, &mut places);
+            let last = bucket.len() as u32;
+            remove(&mut bucket, last, &mut places);
         }
         assert_eq!(bucket.earliest(), 101);
     }
@@ -226,8 +313,8 @@ mod tests {
     fn the_last_tick_is_a_deadline_like_any_other() {
         let (mut bucket, mut places) = filled([u64::MAX]);
         assert_eq!((bucket.is_empty(), bucket.earliest()), (false, u64::MAX));
-        assert_eq!(bucket.deadline(0), Some(u64::MAX));
-        assert_eq!(bucket.remove(3, 0, &mut places), Some(0));
+        assert_eq!(bucket.get(0), Some((u64::MAX, &0)));
+        assert_eq!(remove(&mut bucket, 0, &mut places), Some(0));
         assert!(bucket.is_empty());
     }
 
@@ -242,24 +329,27 @@ mod tests {
             let mut taken = Vec::new();
             bucket.take_due(3, 50, &mut taken, &mut places);
             bucket.check();
-            let expected: Vec<u32> = (0..7).rev().filter(|value| due >> value & 1 == 1).collect();
-            assert_eq!(taken.iter().map(|entry| entry.1).collect::<Vec<_>>(), expected, "the last one first");
-            for (position, (deadline, value)) in bucket.entries().iter().enumerate() {
-                assert!(*deadline > 50);
-                assert_eq!(places.spot(*value), Spot::new(3, position as u32));
+            let expected: Vec<u32> = (0..7).filter(|value| due >> value & 1 == 1).collect();
+            assert_eq!(taken.iter().map(|entry| entry.1).collect::<Vec<_>>(), expected, "as they came");
+            for (position, deadline, value) in bucket.entries() {
+                assert!(deadline > 50);
+                assert_eq!(places.spot(*value), Spot::new(3, position));
             }
-            let earliest = bucket.entries().iter().map(|entry| entry.0).min();
+            let earliest = bucket.entries().map(|(_, deadline, _)| deadline).min();
             assert_eq!(bucket.earliest(), earliest.unwrap_or(u64::MAX), "exact after a walk");
         }
     }
 
     #[test]
-    fn memory_is_given_back_as_the_entries_leave() {
-        let (mut bucket, mut places) = filled(0..10_000);
-        for position in (0..10_000).rev() {
-            bucket.remove(3, position, &mut places);
-            bucket.check();
+    fn memory_is_given_back_as_the_values_leave() {
+        for from_the_end in [false, true] {
+            let (mut bucket, mut places) = filled(0..10_000);
+            for nth in 0..10_000u32 {
+                let value = if from_the_end { 9_999 - nth } else { nth };
+                let spot = places.spot(value);
+                assert_eq!(remove(&mut bucket, spot.position(), &mut places), Some(value));
+            }
+            assert!(bucket.capacity() <= KEPT);
         }
-        assert!(bucket.capacity() <= KEPT);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Absent here: clocks, keys, locks, and any work per tick.
 
-use super::bucket::{Bucket, Entry, Leaving, OVERDUE};
+use super::bucket::{Bucket, Entry, OVERDUE};
 use super::pages::Pages;
 use super::raw::RawWheel;
 use super::spot::{Places, Spot};
@@ -25,7 +25,7 @@ pub(crate) struct Ring<V, P> {
     /// A power of two less one.
     mask: u32,
     pages: Pages<V>,
-    /// What was due when it came in, or was not taken by an `expired` that panicked.
+    /// What was due when it came in.
     overdue: Bucket<V>,
     places: P,
 }
@@ -39,11 +39,6 @@ impl<V, P: Places<V>> Ring<V, P> {
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {
         self.mask as usize + 1
-    }
-
-    /// Hands out entries that are all due, the last one first.
-    fn expire(&mut self, entries: Vec<Entry<V>>, expired: &mut impl FnMut(V)) -> Vec<Entry<V>> {
-        Leaving { entries, overdue: &mut self.overdue, len: &mut self.len, places: &mut self.places }.hand_out(expired)
     }
 }
 
@@ -59,34 +54,43 @@ impl<V, P: Places<V>> RawWheel<V> for Ring<V, P> {
         self.len += 1;
     }
 
-    fn remove(&mut self, spot: Spot) -> Option<V> {
+    fn remove(&mut self, spot: Spot, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let value = match spot.bucket() {
-            OVERDUE => self.overdue.remove(OVERDUE, spot.position(), &mut self.places),
-            slot if slot <= self.mask => self.pages.remove(slot, spot.position(), &mut self.places),
+            OVERDUE => self.overdue.remove(OVERDUE, spot.position(), wanted, &mut self.places),
+            slot if slot <= self.mask => self.pages.remove(slot, spot.position(), wanted, &mut self.places),
             _ => None,
         }?;
         self.len -= 1;
         Some(value)
     }
 
-    fn deadline(&self, spot: Spot) -> Option<u64> {
+    fn get(&self, spot: Spot) -> Option<(u64, &V)> {
         match spot.bucket() {
-            OVERDUE => self.overdue.deadline(spot.position()),
-            slot if slot <= self.mask => self.pages.bucket(slot)?.deadline(spot.position()),
+            OVERDUE => self.overdue.get(spot.position()),
+            slot if slot <= self.mask => self.pages.bucket(slot)?.get(spot.position()),
             _ => None,
         }
     }
 
-    fn advance(&mut self, now: u64, mut expired: impl FnMut(V)) {
-        self.now = self.now.max(now);
-        let mut entries = self.overdue.take();
-        entries.reverse();
-        entries = self.expire(entries, &mut expired);
-        while self.pages.earliest().is_some_and(|earliest| earliest <= self.now) {
-            self.pages.take_earliest(self.now, &mut entries, &mut self.places);
-            entries = self.expire(entries, &mut expired);
+    fn take_overdue(&mut self, due: &mut Vec<Entry<V>>) {
+        if !self.overdue.is_empty() {
+            self.len -= self.overdue.len();
+            self.overdue.take(due);
         }
-        self.overdue.reuse(entries);
+    }
+
+    fn take_due(&mut self, now: u64, due: &mut Vec<Entry<V>>) -> bool {
+        // At once, so that each bucket is read once, however many of its rounds are due.
+        self.now = self.now.max(now);
+        let before = due.len();
+        while due.len() == before {
+            if self.pages.earliest().is_none_or(|earliest| earliest > self.now) {
+                return false;
+            }
+            self.pages.take_earliest(self.now, due, &mut self.places);
+        }
+        self.len -= due.len() - before;
+        true
     }
 
     fn next_expiry(&self) -> Option<u64> {
@@ -109,20 +113,15 @@ impl<V, P: Places<V>> RawWheel<V> for Ring<V, P> {
         self.len
     }
 
-    fn drain(&mut self, mut taken: impl FnMut(V)) {
-        // One by one through `remove`: nothing is out of order should `taken` panic.
-        while self.len > 0 {
-            let (id, len) = match self.overdue.len() {
-                0 => (self.pages.any(), self.pages.bucket(self.pages.any()).map_or(0, Bucket::len)),
-                len => (OVERDUE, len),
-            };
-            if let Some(value) = self.remove(Spot::new(id, (len as u32).wrapping_sub(1))) {
-                self.places.gone(&value);
-                taken(value);
-            }
+    fn drain(&mut self, out: &mut Vec<Entry<V>>) {
+        out.reserve(self.len);
+        self.take_overdue(out);
+        while self.pages.earliest().is_some() {
+            self.pages.take_any(out);
         }
         self.pages.clear();
         self.overdue = Bucket::new();
+        self.len = 0;
     }
 
     fn cascaded(&self) -> u64 {

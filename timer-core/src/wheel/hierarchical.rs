@@ -14,7 +14,7 @@
 //!
 //! Absent here: clocks, keys, locks, and any work per tick.
 
-use super::bucket::{Bucket, Entry, Leaving, OVERDUE};
+use super::bucket::{Bucket, Entry, OVERDUE, append};
 use super::raw::RawWheel;
 use super::spot::{Places, Spot};
 
@@ -32,7 +32,7 @@ pub(crate) struct Levels<V, P> {
     occupied: u32,
     /// Each is allocated when it is first needed.
     levels: [Option<Box<Level<V>>>; LEVELS],
-    /// What was due when it came in, or was not taken by an `expired` that panicked: all deadlines are <= now.
+    /// What was due when it came in: all deadlines are <= now.
     overdue: Bucket<V>,
     places: P,
 }
@@ -121,23 +121,31 @@ impl<V, P: Places<V>> Levels<V, P> {
         }
     }
 
-    /// Takes a whole bucket out of its level.
-    fn take(&mut self, at: usize, slot: usize) -> Vec<Entry<V>> {
+    /// Moves a whole bucket to the end of `out`.
+    fn take(&mut self, at: usize, slot: usize, out: &mut Vec<Entry<V>>) {
+        if let Some(level) = &mut self.levels[at] {
+            level.buckets[slot].take(out);
+        }
         self.unmark(at, slot);
-        self.levels[at].as_mut().map_or_else(Vec::new, |level| level.buckets[slot].take())
     }
 
-    /// Hands out entries that are all due by `now`, in the order of the array.
-    fn expire(&mut self, mut entries: Vec<Entry<V>>, expired: &mut impl FnMut(V)) -> Vec<Entry<V>> {
-        entries.reverse();
-        Leaving { entries, overdue: &mut self.overdue, len: &mut self.len, places: &mut self.places }.hand_out(expired)
-    }
-
-    fn expire_overdue(&mut self, expired: &mut impl FnMut(V)) {
-        if !self.overdue.is_empty() {
-            let entries = self.overdue.take();
-            let emptied = self.expire(entries, expired);
-            self.overdue.reuse(emptied);
+    /// Carries down the values of the slot that `now` has entered; those that are due go to the end of `due`.
+    fn cascade(&mut self, at: usize, slot: usize, due: &mut Vec<Entry<V>>) {
+        self.unmark(at, slot);
+        let Some(level) = &mut self.levels[at] else { return };
+        let mut places = level.buckets[slot].take_places();
+        for (deadline, value) in places.drain(..) {
+            let Some(value) = value else { continue };
+            if deadline <= self.now {
+                self.len -= 1;
+                append(due, deadline, value);
+            } else {
+                self.cascaded += 1;
+                self.link(deadline, value);
+            }
+        }
+        if let Some(level) = &mut self.levels[at] {
+            level.buckets[slot].reuse(places);
         }
     }
 }
@@ -150,16 +158,16 @@ impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
         self.len += 1;
     }
 
-    fn remove(&mut self, spot: Spot) -> Option<V> {
+    fn remove(&mut self, spot: Spot, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let id = spot.bucket();
         if id == OVERDUE {
-            let value = self.overdue.remove(id, spot.position(), &mut self.places)?;
+            let value = self.overdue.remove(id, spot.position(), wanted, &mut self.places)?;
             self.len -= 1;
             return Some(value);
         }
         let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
         let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[slot];
-        let value = bucket.remove(id, spot.position(), &mut self.places)?;
+        let value = bucket.remove(id, spot.position(), wanted, &mut self.places)?;
         if bucket.is_empty() {
             self.unmark(at, slot);
         }
@@ -167,36 +175,41 @@ impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
         Some(value)
     }
 
-    fn deadline(&self, spot: Spot) -> Option<u64> {
-        self.bucket(spot.bucket())?.deadline(spot.position())
+    fn get(&self, spot: Spot) -> Option<(u64, &V)> {
+        self.bucket(spot.bucket())?.get(spot.position())
     }
 
-    fn advance(&mut self, now: u64, mut expired: impl FnMut(V)) {
+    fn take_overdue(&mut self, due: &mut Vec<Entry<V>>) {
+        if !self.overdue.is_empty() {
+            self.len -= self.overdue.len();
+            self.overdue.take(due);
+        }
+    }
+
+    fn take_due(&mut self, now: u64, due: &mut Vec<Entry<V>>) -> bool {
         let to = self.now.max(now);
-        self.expire_overdue(&mut expired);
-        while let Some((at, slot, _)) = self.first() {
+        let before = due.len();
+        while let Some((at, slot, bucket)) = self.first() {
             let (start, end) = span(self.now, at, slot);
             if start > to {
                 break;
             }
-            let mut entries = self.take(at, slot);
             if end <= to {
-                // All of it is due. The clock goes with it, so that what a panic leaves behind is overdue.
+                // All of it is due. The clock goes with it, so that whatever is put back is overdue.
+                let len = bucket.len();
                 self.now = end;
-                entries = self.expire(entries, &mut expired);
+                self.len -= len;
+                self.take(at, slot, due);
             } else {
                 self.now = to;
-                for (deadline, value) in entries.drain(..) {
-                    self.cascaded += u64::from(deadline > to);
-                    self.link(deadline, value);
-                }
-                self.expire_overdue(&mut expired);
+                self.cascade(at, slot, due);
             }
-            if let Some(level) = &mut self.levels[at] {
-                level.buckets[slot].reuse(entries);
+            if due.len() > before {
+                return true;
             }
         }
         self.now = to;
+        false
     }
 
     fn next_expiry(&self) -> Option<u64> {
@@ -218,21 +231,15 @@ impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
         self.len
     }
 
-    fn drain(&mut self, mut taken: impl FnMut(V)) {
-        // One by one through `remove`: nothing is out of order should `taken` panic.
-        loop {
-            let (id, len) = match self.first() {
-                Some((at, slot, bucket)) => ((at * SLOTS + slot) as u32, bucket.len()),
-                None if !self.overdue.is_empty() => (OVERDUE, self.overdue.len()),
-                None => break,
-            };
-            if let Some(value) = self.remove(Spot::new(id, len as u32 - 1)) {
-                self.places.gone(&value);
-                taken(value);
-            }
+    fn drain(&mut self, out: &mut Vec<Entry<V>>) {
+        out.reserve(self.len);
+        self.take_overdue(out);
+        while let Some((at, slot, _)) = self.first() {
+            self.take(at, slot, out);
         }
         self.levels = [const { None }; LEVELS];
         self.overdue = Bucket::new();
+        self.len = 0;
     }
 
     fn cascaded(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! of each move. This file joins the two and adds nothing but names and documentation.
 
 use super::TimingWheel;
+use super::bucket::Entry;
 use super::hashed::Ring;
 use super::hierarchical::Levels;
 use super::raw::RawWheel;
@@ -35,7 +36,11 @@ use std::fmt;
 /// assert_eq!(wheel.next_expiry(), Some(542));
 /// ```
 #[doc(alias = "HashedWheelTimer")]
-pub struct HashedWheel<T>(Ring<Item<T>, Slab>);
+pub struct HashedWheel<T> {
+    raw: Ring<Item<T>, Slab>,
+    /// Empty but while something is handed out.
+    due: Vec<Entry<Item<T>>>,
+}
 
 /// Wheels of 64 slots, each turning 64 times as slowly as the one before it.
 ///
@@ -63,7 +68,11 @@ pub struct HashedWheel<T>(Ring<Item<T>, Slab>);
 /// ```
 #[doc(alias = "SystemTimer")]
 #[doc(alias = "DelayQueue")]
-pub struct HierarchicalWheel<T>(Levels<Item<T>, Slab>);
+pub struct HierarchicalWheel<T> {
+    raw: Levels<Item<T>, Slab>,
+    /// Empty but while something is handed out.
+    due: Vec<Entry<Item<T>>>,
+}
 
 impl<T> HashedWheel<T> {
     /// A wheel at tick 0 of `ticks_per_wheel` slots, brought into 1..=2^30 and rounded up to a power of two.
@@ -78,7 +87,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(usize::MAX).ticks_per_wheel(), 1 << 30);
     /// ```
     pub fn new(ticks_per_wheel: usize) -> Self {
-        HashedWheel(Ring::new(ticks_per_wheel, Slab::new()))
+        HashedWheel { raw: Ring::new(ticks_per_wheel, Slab::new()), due: Vec::new() }
     }
 
     /// How many slots the wheel has, which is the number of ticks in one round.
@@ -89,7 +98,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(512).ticks_per_wheel(), 512);
     /// ```
     pub fn ticks_per_wheel(&self) -> usize {
-        self.0.ticks_per_wheel()
+        self.raw.ticks_per_wheel()
     }
 }
 
@@ -103,7 +112,7 @@ impl<T> HierarchicalWheel<T> {
     /// assert!(wheel.is_empty());
     /// ```
     pub fn new() -> Self {
-        HierarchicalWheel(Levels::new(Slab::new()))
+        HierarchicalWheel { raw: Levels::new(Slab::new()), due: Vec::new() }
     }
 }
 
@@ -113,26 +122,66 @@ impl<T> Default for HierarchicalWheel<T> {
     }
 }
 
+/// Room for so many due values is kept between two calls.
+const KEPT: usize = 256;
+
 fn insert<T, R: RawWheel<Item<T>, Places = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
     let key = raw.places_mut().reserve();
-    raw.insert(deadline, Item { index: key.index(), value });
+    raw.insert(deadline, key.item(value));
     key
 }
 
 fn remove<T, R: RawWheel<Item<T>, Places = Slab>>(raw: &mut R, key: Key) -> Option<T> {
     let spot = raw.places().find(key)?;
-    let item = raw.remove(spot)?;
-    raw.places_mut().release(item.index);
+    // A key that is good knows where its value is.
+    let item = raw.remove(spot, |_| true)?;
+    raw.places_mut().release(item.index());
     if raw.len() == 0 {
         raw.places_mut().reset();
     }
     Some(item.value)
 }
 
-fn advance<T, R: RawWheel<Item<T>, Places = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
-    raw.advance(now, |item| expired(item.value));
+fn advance<T, R: RawWheel<Item<T>, Places = Slab>>(
+    raw: &mut R,
+    due: &mut Vec<Entry<Item<T>>>,
+    now: u64,
+    mut expired: impl FnMut(T),
+) {
+    raw.take_overdue(due);
+    while !due.is_empty() || raw.take_due(now, due) {
+        Leaving { raw, due }.hand_out(&mut expired);
+    }
+    if due.capacity() > KEPT {
+        *due = Vec::new();
+    }
     if raw.len() == 0 {
         raw.places_mut().reset();
+    }
+}
+
+/// Values on their way out. If the receiver panics, the rest goes back into the wheel.
+struct Leaving<'a, T, R: RawWheel<Item<T>, Places = Slab>> {
+    raw: &'a mut R,
+    due: &'a mut Vec<Entry<Item<T>>>,
+}
+
+impl<T, R: RawWheel<Item<T>, Places = Slab>> Leaving<'_, T, R> {
+    fn hand_out(self, expired: &mut impl FnMut(T)) {
+        // To be taken from the end, the first one first.
+        self.due.reverse();
+        while let Some((_, item)) = self.due.pop() {
+            self.raw.places_mut().release(item.index());
+            expired(item.value);
+        }
+    }
+}
+
+impl<T, R: RawWheel<Item<T>, Places = Slab>> Drop for Leaving<'_, T, R> {
+    fn drop(&mut self) {
+        while let Some((deadline, item)) = self.due.pop() {
+            self.raw.insert(deadline, item);
+        }
     }
 }
 
@@ -140,27 +189,27 @@ macro_rules! by_key {
     ($wheel:ident) => {
         impl<T> TimingWheel<T> for $wheel<T> {
             fn insert(&mut self, deadline: u64, value: T) -> Key {
-                insert(&mut self.0, deadline, value)
+                insert(&mut self.raw, deadline, value)
             }
 
             fn remove(&mut self, key: Key) -> Option<T> {
-                remove(&mut self.0, key)
+                remove(&mut self.raw, key)
             }
 
             fn advance(&mut self, now: u64, expired: impl FnMut(T)) {
-                advance(&mut self.0, now, expired);
+                advance(&mut self.raw, &mut self.due, now, expired);
             }
 
             fn next_expiry(&self) -> Option<u64> {
-                self.0.next_expiry()
+                self.raw.next_expiry()
             }
 
             fn now(&self) -> u64 {
-                self.0.now()
+                self.raw.now()
             }
 
             fn len(&self) -> usize {
-                self.0.len()
+                self.raw.len()
             }
         }
 
@@ -194,12 +243,12 @@ mod tests {
             for n in 0..1000 {
                 expired.insert(n, n);
             }
-            assert!(room(&removed.0) >= 1000 && room(&expired.0) >= 1000);
+            assert!(room(&removed.raw) >= 1000 && room(&expired.raw) >= 1000);
             for key in keys {
                 removed.remove(key);
             }
             expired.advance(1000, |_| ());
-            assert_eq!((room(&removed.0), room(&expired.0)), (0, 0));
+            assert_eq!((room(&removed.raw), room(&expired.raw)), (0, 0));
         }
     }
 }

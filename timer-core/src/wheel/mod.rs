@@ -43,6 +43,7 @@ mod raw;
 mod slab;
 mod spot;
 
+pub(crate) use bucket::Entry;
 pub(crate) use hashed::Ring;
 pub(crate) use hierarchical::Levels;
 pub use keyed::{HashedWheel, HierarchicalWheel};

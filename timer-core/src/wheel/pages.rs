@@ -171,18 +171,24 @@ impl<V> Pages<V> {
     }
 
     /// Takes a value out of the bucket of `slot`.
-    pub(super) fn remove(&mut self, slot: u32, position: u32, places: &mut impl Places<V>) -> Option<V> {
+    pub(super) fn remove(
+        &mut self,
+        slot: u32,
+        position: u32,
+        wanted: impl FnOnce(&V) -> bool,
+        places: &mut impl Places<V>,
+    ) -> Option<V> {
         let bucket = self.bucket_mut(slot)?;
         let known = bucket.earliest();
-        let value = bucket.remove(slot, position, places)?;
+        let value = bucket.remove(slot, position, wanted, places)?;
         if bucket.is_empty() || bucket.earliest() != known {
             self.refresh(slot);
         }
         Some(value)
     }
 
-    /// Moves what is due by `now` in the bucket with the earliest bound to `due`, the last one first. Every call makes
-    /// the bound of one bucket exact.
+    /// Moves what is due by `now` in the bucket with the earliest bound to the end of `due`. Every call makes the bound of
+    /// one bucket exact.
     pub(super) fn take_earliest(&mut self, now: u64, due: &mut Vec<Entry<V>>, places: &mut impl Places<V>) {
         let slot = self.descend(|page, earliest| page.find(earliest));
         if let Some(bucket) = self.bucket_mut(slot) {
@@ -191,9 +197,13 @@ impl<V> Pages<V> {
         }
     }
 
-    /// A slot that is not empty, provided that one is.
-    pub(super) fn any(&self) -> u32 {
-        self.descend(|page, _| page.occupied.trailing_zeros() as usize % FAN)
+    /// Moves all of one bucket to the end of `out`.
+    pub(super) fn take_any(&mut self, out: &mut Vec<Entry<V>>) {
+        let slot = self.descend(|page, _| page.occupied.trailing_zeros() as usize % FAN);
+        if let Some(bucket) = self.bucket_mut(slot) {
+            bucket.take(out);
+            self.refresh(slot);
+        }
     }
 
     /// From the root to a bucket, the child on each page chosen by `choose` from the page and its bound.

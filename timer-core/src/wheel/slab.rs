@@ -8,6 +8,7 @@
 //! generations have come: one number for [`CHUNK`] slots is kept, the highest of theirs.
 
 use super::spot::{Places, Spot};
+use std::num::NonZeroU32;
 
 /// Slots that share one floor. A table of no more than these is kept when it becomes empty.
 const CHUNK: usize = 256;
@@ -48,17 +49,25 @@ pub struct Key {
 }
 
 impl Key {
-    /// The slot of the value.
+    /// What the wheel is to store for `value`.
     #[inline]
-    pub(super) fn index(self) -> u32 {
-        self.index
+    pub(super) fn item<T>(self, value: T) -> Item<T> {
+        Item { above: NonZeroU32::MIN.saturating_add(self.index), value }
     }
 }
 
 /// What a keyed wheel stores: the value, and the slot that tracks it.
 pub(super) struct Item<T> {
-    pub(super) index: u32,
+    /// The slot's index and one: never zero, so that a gap in a bucket needs no mark of its own.
+    above: NonZeroU32,
     pub(super) value: T,
+}
+
+impl<T> Item<T> {
+    #[inline]
+    pub(super) fn index(&self) -> usize {
+        self.above.get() as usize - 1
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -103,13 +112,13 @@ impl Slab {
 
     /// The value of this slot is gone: its keys find nothing from now on.
     #[inline]
-    pub(super) fn release(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
+    pub(super) fn release(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
         slot.generation += 1;
         slot.spot = Spot::NONE;
         if slot.generation != RETIRED {
             slot.spot = Spot::new(VACANT, self.vacant);
-            self.vacant = index;
+            self.vacant = index as u32;
         }
     }
 
@@ -143,12 +152,9 @@ impl Slab {
 }
 
 impl<T> Places<Item<T>> for Slab {
+    #[inline]
     fn put(&mut self, item: &Item<T>, spot: Spot) {
-        self.slots[item.index as usize].spot = spot;
-    }
-
-    fn gone(&mut self, item: &Item<T>) {
-        self.release(item.index);
+        self.slots[item.index()].spot = spot;
     }
 }
 
@@ -164,7 +170,7 @@ mod tests {
     use super::*;
 
     fn put(slab: &mut Slab, key: Key, position: u32) {
-        slab.put(&Item { index: key.index, value: () }, Spot::new(1, position));
+        slab.put(&key.item(()), Spot::new(1, position));
     }
 
     fn put_new(slab: &mut Slab) -> Key {
@@ -200,7 +206,7 @@ mod tests {
             let keys: Vec<Key> = (0..3 * CHUNK).map(|_| put_new(&mut slab)).collect();
             for key in &keys {
                 assert!(slab.find(*key).is_some());
-                slab.release(key.index);
+                slab.release(key.index as usize);
             }
             old.extend(keys);
             slab.reset();
@@ -218,13 +224,13 @@ mod tests {
             put_new(&mut slab);
         }
         slab.slots[7].generation = RETIRED - 1;
-        for index in 0..=CHUNK as u32 {
+        for index in 0..=CHUNK {
             slab.release(index);
         }
         slab.reset();
         let key = put_new(&mut slab);
         assert_eq!(key, Key { index: CHUNK as u32, generation: 1 });
-        slab.release(key.index);
+        slab.release(key.index as usize);
         assert_eq!(put_new(&mut slab), Key { index: CHUNK as u32, generation: 2 });
     }
 
@@ -233,7 +239,7 @@ mod tests {
     fn a_foreign_key_finds_no_vacant_slot() {
         let mut slab = Slab::new();
         let a = put_new(&mut slab);
-        slab.release(a.index);
+        slab.release(a.index as usize);
         assert_eq!(slab.find(Key { index: 0, generation: 1 }), None);
         assert_eq!(slab.find(Key { index: 9, generation: 0 }), None);
     }

@@ -1,10 +1,11 @@
 //! Where a value sits inside a wheel, and who is told when that changes.
 //!
-//! A wheel moves its values: a removal closes its gap with the last value of the bucket, a cascade carries values to a
-//! finer level. Whoever wants to take a value out again has to know its present place, so the wheel reports each
-//! change to its [`Places`]: the keyed wheels write it into their table of slots, others may store it in the value.
+//! A wheel moves its values: a cascade carries them to a finer level, and a bucket that has become sparse closes up. Whoever
+//! wants to take a value out again has to know its present place, so the wheel reports each change to its [`Places`]: the
+//! keyed wheels write it into their table of slots, others may store it in the value.
 //!
-//! Absent here: any check that a spot is current. A spot is only as good as the last report for its value.
+//! Absent here: any report that a value has left. To write it down would cost a cache miss for each that comes due; instead,
+//! a value that is in the wheel is always at its spot, so whoever does not find it there knows that it has left.
 
 /// A place in a wheel: which bucket, and which position in it. Packs into 64 bits, so that it fits one atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +45,6 @@ impl Spot {
 pub(crate) trait Places<V> {
     /// `value` now sits at `spot`: it came in, or it was moved.
     fn put(&mut self, value: &V, spot: Spot);
-
-    /// `value` is leaving the wheel and is about to be handed to the caller. By default nothing happens.
-    fn gone(&mut self, value: &V) {
-        let _ = value;
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::{Levels, Places, RawWheel, Ring, Spot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Places that remember everything.
 #[derive(Default)]
@@ -19,17 +18,13 @@ impl Tracked {
     }
 
     pub(super) fn forget(&mut self, value: u32) {
-        self.0.remove(&value);
+        assert!(self.0.remove(&value).is_some(), "a value left that was not in");
     }
 }
 
 impl Places<u32> for Tracked {
     fn put(&mut self, value: &u32, spot: Spot) {
         self.0.insert(*value, spot);
-    }
-
-    fn gone(&mut self, value: &u32) {
-        assert!(self.0.remove(value).is_some(), "a value left that was not in");
     }
 }
 
@@ -42,6 +37,25 @@ pub(super) trait Check: RawWheel<u32, Places = Tracked> {
     fn room(&self) -> (usize, usize);
 }
 
+/// Moves the clock and takes out all that is due.
+pub(super) fn take_all_due(wheel: &mut impl Check, now: u64) -> Vec<u32> {
+    let mut due = Vec::new();
+    wheel.take_overdue(&mut due);
+    while wheel.take_due(now, &mut due) {}
+    gone(wheel, due)
+}
+
+/// Takes out everything.
+pub(super) fn drain(wheel: &mut impl Check) -> Vec<u32> {
+    let mut out = Vec::new();
+    wheel.drain(&mut out);
+    gone(wheel, out)
+}
+
+fn gone(wheel: &mut impl Check, out: Vec<(u64, u32)>) -> Vec<u32> {
+    out.into_iter().inspect(|(_, value)| wheel.places_mut().forget(*value)).map(|(_, value)| value).collect()
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     /// So many values, from this delay on, so many ticks apart.
@@ -49,9 +63,9 @@ enum Op {
     Remove(usize),
     Advance(u64),
     AdvanceToNext,
-    /// `expired` panics after so many values.
-    AdvancePanicking(u64, usize),
-    Drain(bool),
+    /// Towards a tick, so many buckets, and of what is due all but the first so many are put back.
+    AdvanceHalf(u64, usize, usize),
+    Drain,
 }
 
 fn delay() -> impl Strategy<Value = u64> {
@@ -70,15 +84,15 @@ fn op() -> impl Strategy<Value = Op> {
         10 => (0u64..5000).prop_map(Op::Advance),
         2 => (0u32..50).prop_map(|k| Op::Advance(1 << k)),
         10 => Just(Op::AdvanceToNext),
-        6 => (delay(), 0usize..20).prop_map(|(by, after)| Op::AdvancePanicking(by, after)),
-        1 => any::<bool>().prop_map(Op::Drain),
+        6 => (delay(), 1usize..5, 0usize..20).prop_map(|(by, steps, kept)| Op::AdvanceHalf(by, steps, kept)),
+        1 => Just(Op::Drain),
     ]
 }
 
 fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
     let mut live: BTreeMap<u32, u64> = BTreeMap::new();
     let mut serial = 0;
-    wheel.advance(uptime, |_| ());
+    take_all_due(&mut wheel, uptime);
     for op in ops {
         match *op {
             Op::Insert(count, delay, apart) => {
@@ -93,40 +107,49 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             Op::Remove(any) => {
                 if let Some(value) = live.keys().nth(any % live.len().max(1)).copied() {
                     let spot = wheel.places().spot(value);
-                    assert_eq!(wheel.deadline(spot), live.remove(&value));
-                    assert_eq!(wheel.remove(spot), Some(value));
+                    assert_eq!(wheel.get(spot), live.remove(&value).map(|deadline| (deadline, &value)));
+                    assert_eq!(wheel.remove(spot, |_| false), None);
+                    assert_eq!(wheel.remove(spot, |at| *at == value), Some(value));
                     wheel.places_mut().forget(value);
                 }
             }
-            Op::Advance(by) => advance(&mut wheel, &mut live, by, usize::MAX),
-            Op::AdvancePanicking(by, after) => advance(&mut wheel, &mut live, by, after),
+            Op::Advance(by) => advance(&mut wheel, &mut live, by),
             Op::AdvanceToNext => {
                 if let Some(next) = wheel.next_expiry() {
                     let by = next - wheel.now();
-                    advance(&mut wheel, &mut live, by, usize::MAX);
+                    advance(&mut wheel, &mut live, by);
                 }
             }
-            Op::Drain(panicking) => {
-                let mut taken = 0;
-                let _ = catch_unwind(AssertUnwindSafe(|| {
-                    wheel.drain(|value| {
-                        assert!(live.remove(&value).is_some());
-                        taken += 1;
-                        if panicking && taken == 3 {
-                            resume_unwind(Box::new("drain"));
-                        }
-                    });
-                }));
-                assert!(panicking || live.is_empty());
-                if !panicking {
-                    assert_eq!(wheel.room(), (0, 0));
+            Op::AdvanceHalf(by, steps, kept) => {
+                let (from, to) = (wheel.now(), wheel.now().saturating_add(by));
+                let mut due = Vec::new();
+                for _ in 0..steps {
+                    let before = due.len();
+                    assert_eq!(wheel.take_due(to, &mut due), due.len() > before);
+                    assert!((from..=to).contains(&wheel.now()));
                 }
+                for (nth, (deadline, value)) in due.into_iter().enumerate() {
+                    assert!(deadline <= to && live.get(&value) == Some(&deadline), "early, or twice");
+                    wheel.places_mut().forget(value);
+                    if nth < kept {
+                        live.remove(&value);
+                    } else {
+                        wheel.insert(deadline, value);
+                    }
+                }
+            }
+            Op::Drain => {
+                let mut all = drain(&mut wheel);
+                all.sort_unstable();
+                assert!(all.iter().eq(live.keys()), "all of it");
+                live.clear();
+                assert_eq!(wheel.room(), (0, 0));
             }
         }
         wheel.check();
         assert_eq!(wheel.len(), live.len());
         for (value, deadline) in &live {
-            assert_eq!(wheel.deadline(wheel.places().spot(*value)), Some(*deadline));
+            assert_eq!(wheel.get(wheel.places().spot(*value)), Some((*deadline, value)));
         }
         let earliest = live.values().min().copied();
         assert_eq!(wheel.next_expiry().is_none(), earliest.is_none());
@@ -138,26 +161,14 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
     }
 }
 
-/// Advances; what came out must have been due, what is left must not be, unless the closure has panicked.
-fn advance<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64, panic_after: usize) {
-    let (from, to) = (wheel.now(), wheel.now().saturating_add(by));
-    let mut taken = 0;
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        wheel.advance(to, |value| {
-            assert!(live.remove(&value).is_some_and(|deadline| deadline <= to), "early, or twice");
-            taken += 1;
-            if taken > panic_after {
-                resume_unwind(Box::new("expired"));
-            }
-        });
-    }));
-    if outcome.is_ok() {
-        assert_eq!(wheel.now(), to);
-        assert!(live.values().all(|deadline| *deadline > to));
-    } else {
-        assert!(taken > panic_after, "an assertion failed inside");
-        assert!((from..=to).contains(&wheel.now()));
+/// Advances; what came out must have been due, what is left must not be.
+fn advance<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64) {
+    let to = wheel.now().saturating_add(by);
+    for value in take_all_due(wheel, to) {
+        assert!(live.remove(&value).is_some_and(|deadline| deadline <= to), "early, or twice");
     }
+    assert_eq!(wheel.now(), to);
+    assert!(live.values().all(|deadline| *deadline > to));
 }
 
 proptest! {
@@ -200,12 +211,13 @@ fn churn<W: Check>(mut wheel: W, standing: u32, passing: bool) -> (usize, usize)
             && let Some(value) = waiting.pop_front()
         {
             let spot = wheel.places().spot(value);
-            if wheel.remove(spot) == Some(value) {
+            if wheel.remove(spot, |at| *at == value).is_some() {
                 wheel.places_mut().forget(value);
             }
         }
         if passing {
-            wheel.advance(wheel.now() + random() % 50, |_| ());
+            let now = wheel.now() + random() % 50;
+            take_all_due(&mut wheel, now);
         }
     }
     wheel.check();
@@ -234,8 +246,8 @@ fn a_spot_in_no_wheel_names_nothing() {
         wheel.insert(5, 1);
         let beyond = [Spot::NONE, Spot::new(u32::MAX - 1, 0), Spot::new(u32::MAX - 2, 0), Spot::new(5, 1)];
         for spot in beyond.into_iter().chain((6..2000).map(|bucket| Spot::new(bucket, 0))) {
-            assert_eq!(wheel.deadline(spot), None);
-            assert_eq!(wheel.remove(spot), None);
+            assert_eq!(wheel.get(spot), None);
+            assert_eq!(wheel.remove(spot, |_| true), None);
         }
         assert_eq!(wheel.len(), 1);
     }
@@ -246,13 +258,11 @@ fn a_spot_in_no_wheel_names_nothing() {
 #[test]
 fn what_is_overdue_is_handed_out_as_it_came() {
     fn in_order<W: Check>(mut wheel: W) {
-        wheel.advance(1000, |_| ());
+        take_all_due(&mut wheel, 1000);
         for value in 0..100 {
             wheel.insert(1000 - u64::from(value), value);
         }
-        let mut due = Vec::new();
-        wheel.advance(1000, |value| due.push(value));
-        assert_eq!(due, (0..100).collect::<Vec<u32>>());
+        assert_eq!(take_all_due(&mut wheel, 1000), (0..100).collect::<Vec<u32>>());
     }
     in_order(Levels::new(Tracked::default()));
     in_order(Ring::new(512, Tracked::default()));

@@ -1,4 +1,4 @@
-use super::super::tests::{Check, Tracked};
+use super::super::tests::{Check, Tracked, drain, take_all_due};
 use super::*;
 
 impl Check for Ring<u32, Tracked> {
@@ -7,16 +7,16 @@ impl Check for Ring<u32, Tracked> {
         for (slot, bucket) in self.pages.check().0 {
             bucket.check();
             assert!(slot <= self.mask || bucket.is_empty());
-            for (position, (deadline, value)) in bucket.entries().iter().enumerate() {
-                assert_eq!(*deadline as u32 & self.mask, slot);
-                assert_eq!(self.places.spot(*value), Spot::new(slot, position as u32));
+            for (position, deadline, value) in bucket.entries() {
+                assert_eq!(deadline as u32 & self.mask, slot);
+                assert_eq!(self.places.spot(*value), Spot::new(slot, position));
             }
             len += bucket.len();
         }
         self.overdue.check();
-        for (position, (deadline, value)) in self.overdue.entries().iter().enumerate() {
-            assert!(*deadline <= self.now);
-            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position as u32));
+        for (position, deadline, value) in self.overdue.entries() {
+            assert!(deadline <= self.now);
+            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position));
         }
         assert_eq!(self.len, len);
         assert_eq!(self.places.len(), len);
@@ -34,8 +34,7 @@ fn ring(slots: usize) -> Ring<u32, Tracked> {
 }
 
 fn advance(wheel: &mut Ring<u32, Tracked>, now: u64) -> Vec<u32> {
-    let mut due = Vec::new();
-    wheel.advance(now, |value| due.push(value));
+    let due = take_all_due(wheel, now);
     wheel.check();
     due
 }
@@ -127,7 +126,7 @@ fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
         wheel.insert(100 + u64::from(value), value);
     }
     let first = wheel.places.spot(0);
-    assert_eq!(wheel.remove(first), Some(0));
+    assert_eq!(wheel.remove(first, |_| true), Some(0));
     wheel.places.forget(0);
     assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
     assert!(advance(&mut wheel, 100).is_empty());
@@ -156,8 +155,7 @@ fn a_drain_takes_everything_and_the_clock_stays() {
     for value in 0..100 {
         wheel.insert(990 + (1 << (value % 64)), value);
     }
-    let mut taken = Vec::new();
-    wheel.drain(|value| taken.push(value));
+    let mut taken = drain(&mut wheel);
     taken.sort_unstable();
     assert_eq!(taken, (0..100).collect::<Vec<u32>>());
     assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));

@@ -1,4 +1,4 @@
-use super::super::tests::{Check, Tracked};
+use super::super::tests::{Check, Tracked, drain, take_all_due};
 use super::*;
 
 impl Check for Levels<u32, Tracked> {
@@ -12,18 +12,18 @@ impl Check for Levels<u32, Tracked> {
                 assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
                 bucket.check();
                 let (start, end) = span(self.now, at, slot);
-                for (position, (deadline, value)) in bucket.entries().iter().enumerate() {
-                    assert_eq!(place(self.now, *deadline), (at, slot));
-                    assert!(self.now < start && start <= *deadline && *deadline <= end);
-                    assert_eq!(self.places.spot(*value), Spot::new((at * SLOTS + slot) as u32, position as u32));
+                for (position, deadline, value) in bucket.entries() {
+                    assert_eq!(place(self.now, deadline), (at, slot));
+                    assert!(self.now < start && start <= deadline && deadline <= end);
+                    assert_eq!(self.places.spot(*value), Spot::new((at * SLOTS + slot) as u32, position));
                 }
                 len += bucket.len();
             }
         }
         self.overdue.check();
-        for (position, (deadline, value)) in self.overdue.entries().iter().enumerate() {
-            assert!(*deadline <= self.now);
-            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position as u32));
+        for (position, deadline, value) in self.overdue.entries() {
+            assert!(deadline <= self.now);
+            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position));
         }
         assert_eq!(self.len, len);
         assert_eq!(self.places.len(), len);
@@ -38,13 +38,12 @@ impl Check for Levels<u32, Tracked> {
 
 fn at(now: u64) -> Levels<u32, Tracked> {
     let mut wheel = Levels::new(Tracked::default());
-    wheel.advance(now, |_| unreachable!());
+    assert!(!wheel.take_due(now, &mut Vec::new()));
     wheel
 }
 
 fn advance(wheel: &mut Levels<u32, Tracked>, now: u64) -> Vec<u32> {
-    let mut due = Vec::new();
-    wheel.advance(now, |value| due.push(value));
+    let due = take_all_due(wheel, now);
     wheel.check();
     due
 }
@@ -83,7 +82,7 @@ fn a_finer_level_is_always_earlier_than_a_coarser_one() {
         let mut last = now;
         for level in wheel.levels.iter().flatten() {
             for bucket in &level.buckets {
-                let deadlines = bucket.entries().iter().map(|entry| entry.0);
+                let deadlines = bucket.entries().map(|(_, deadline, _)| deadline);
                 assert!(deadlines.clone().all(|deadline| deadline >= last));
                 last = deadlines.max().unwrap_or(last);
             }
@@ -163,8 +162,7 @@ fn a_drain_takes_everything_and_the_clock_stays() {
     for value in 0..100 {
         wheel.insert(990 + (1 << (value % 64)), value);
     }
-    let mut taken = Vec::new();
-    wheel.drain(|value| taken.push(value));
+    let mut taken = drain(&mut wheel);
     taken.sort_unstable();
     assert_eq!(taken, (0..100).collect::<Vec<u32>>());
     assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));
