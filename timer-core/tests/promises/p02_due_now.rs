@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use timer_core::Timer;
+use timer_core::{Timeout, Timer};
 
 /// With this tick the next one never comes.
 const TICK: Duration = YEAR;
@@ -87,5 +87,27 @@ fn virtual_time_needs_no_step_for_what_is_due_already() {
         assert_eq!(driver.next_expiry(), Some(Duration::ZERO));
         assert_eq!(driver.advance(Duration::ZERO), 3);
         assert_eq!(driver.elapsed(), HOUR);
+    }
+}
+
+// B63: an endless turn. So many are due that the turn hands them over in several lots.
+#[test]
+fn a_turn_ends_though_every_task_of_thousands_schedules_another_that_is_due_at_once() {
+    fn again(timer: &Timer) -> impl FnOnce(&Timeout) + Send + 'static {
+        let timer = timer.clone();
+        move |_| drop(accepted(timer.new_timeout(Duration::ZERO, |_| {})))
+    }
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
+        let (now, soon) = (5_000, 4_000);
+        (0..now).for_each(|_| drop(accepted(timer.new_timeout(Duration::ZERO, again(&timer)))));
+        (0..soon).for_each(|id| drop(accepted(timer.new_timeout(id % 8 * MILLI, again(&timer)))));
+        let due = Instant::now() + 8 * MILLI;
+        while Instant::now() < due + MILLI {
+            std::hint::spin_loop();
+        }
+        assert_eq!(driver.turn().expired, (now + soon) as usize, "{wheel:?}");
+        assert_eq!(driver.turn().expired, (now + soon) as usize, "what they have scheduled");
+        assert_eq!((driver.turn().expired, timer.pending_timeouts()), (0, 0));
     }
 }
