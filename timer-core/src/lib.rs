@@ -46,6 +46,7 @@ mod lag;
 mod loom_models;
 mod manual;
 mod shard;
+mod slow;
 mod state;
 mod stats;
 mod sync;

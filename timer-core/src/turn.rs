@@ -17,10 +17,10 @@ use crate::engine::Engine;
 use crate::entry::AnyEntry;
 use crate::entry_wheel::Due;
 use crate::shard::{Collected, Submitted};
+use crate::slow::SlowTasks;
 use crate::state::Expiry;
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos, Stamp, nanos_since};
-use std::time::Duration;
 use std::vec::Drain;
 use timer_executor::{Runnable, Task, TaskExecutor, panics};
 
@@ -57,7 +57,6 @@ impl Turner {
         if let Some(first) = due.min() {
             context.counters.tick_lag.record(nanos_since(now, context.resolution.start_of(first)));
         }
-        context.run_orphans();
         let mut turned = Turned { expired: 0, complete: true };
         for shard in engine.shards.iter().filter(|shard| shard.next() <= tick) {
             let mut again = false;
@@ -73,6 +72,8 @@ impl Turner {
                 again = true;
             }
         }
+        // After the shards were visited: what these tasks make due is left to the next turn as well.
+        context.run_orphans();
         turned.expired += self.dispatch(now);
         self.give_back_room();
         turned
@@ -267,44 +268,4 @@ pub(crate) struct Turned {
     pub(crate) expired: usize,
     /// Whether no due shard's latch was taken.
     pub(crate) complete: bool,
-}
-
-/// Warns of tasks that hold the worker, at most once in a second.
-#[derive(Default)]
-struct SlowTasks {
-    warned: Option<Nanos>,
-    unsaid: u64,
-}
-
-impl SlowTasks {
-    const PAUSE: Nanos = 1_000_000_000;
-
-    #[inline]
-    fn took(&mut self, engine: &Engine, nanos: Nanos) {
-        engine.context.counters.task_took(u64::try_from(nanos).unwrap_or(u64::MAX));
-        if nanos > engine.tick_nanos {
-            self.warn(engine, nanos);
-        }
-    }
-
-    #[cold]
-    fn warn(&mut self, engine: &Engine, nanos: Nanos) {
-        let context = &*engine.context;
-        let now = context.clock.now();
-        if self.warned.is_some_and(|warned| now.saturating_sub(warned) < Self::PAUSE) {
-            self.unsaid += 1;
-            return;
-        }
-        let took = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        let unsaid = std::mem::take(&mut self.unsaid);
-        self.warned = Some(now);
-        context.tell(|| {
-            tracing::warn!(
-                timer = %context.name,
-                ?took,
-                others_since_last_warning = unsaid,
-                "a task held the worker for longer than a tick and delayed others: give it to an executor with threads"
-            );
-        });
-    }
 }

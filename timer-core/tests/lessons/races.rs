@@ -267,6 +267,28 @@ fn what_schedules_itself_into_the_slot_that_is_walked_is_walked_once() {
     }
 }
 
+// B58, B70: who was taken out already is cancelled while somebody else has its place in the wheel.
+#[test]
+fn a_task_that_cancels_its_siblings_takes_nobody_out_who_has_come_into_their_places() {
+    for (wheel, round) in
+        WHEELS.into_iter().flat_map(|wheel| [(wheel, Duration::ZERO), (wheel, 64 * NANO), (wheel, HOUR)])
+    {
+        let (timer, mut driver) = manual(wheel);
+        let siblings = Arc::new(Mutex::new(Vec::new()));
+        let (inner, all) = (timer.clone(), siblings.clone());
+        let first = move |_: &Timeout| {
+            (0..8).for_each(|_| drop(accepted(inner.new_timeout(round, |_| {}))));
+            assert!(all.lock().unwrap().iter().skip(1).all(Timeout::cancel));
+        };
+        siblings.lock().unwrap().push(accepted(timer.new_timeout(round, first)));
+        for _ in 0..7 {
+            siblings.lock().unwrap().push(accepted(timer.new_timeout(round, |_| {})));
+        }
+        assert_eq!(driver.advance(round) + driver.advance(round), 1 + 8, "{wheel:?}, {round:?}");
+        assert_eq!((timer.stats().cancelled, timer.pending_timeouts()), (7, 0));
+    }
+}
+
 // B65: timers that were armed again after they had been deleted.
 #[test]
 fn a_timeout_that_has_ended_cannot_be_armed_again_nor_one_of_a_stopped_timer() {
