@@ -95,7 +95,8 @@ impl Engine {
         }
     }
 
-    /// Among how many shards callers are best spread: enough that two busy threads seldom share one.
+    /// Among how many shards callers are best spread: enough that two busy threads seldom share one. Not more than 64: a turn
+    /// keeps a bit for each.
     pub(crate) fn default_shards() -> usize {
         (4 * parallelism()).clamp(4, 64)
     }

@@ -58,23 +58,25 @@ impl Turner {
             context.counters.tick_lag.record(nanos_since(now, context.resolution.start_of(first)));
         }
         let mut turned = Turned { expired: 0, complete: true };
-        for shard in engine.shards.iter().filter(|shard| shard.next() <= tick) {
-            let mut again = false;
-            loop {
-                match shard.collect(tick, again, &mut self.due) {
-                    Collected::All => break,
-                    Collected::Some => turned.expired += self.dispatch(now),
-                    Collected::None => {
-                        turned.complete = false;
-                        break;
-                    }
-                }
-                again = true;
+        // Bit n: shard n has more. What has become overdue is taken out of all shards before any task runs.
+        let mut more = 0_u64;
+        for (at, shard) in engine.shards.iter().enumerate().filter(|(_, shard)| shard.next() <= tick) {
+            match shard.collect(tick, false, &mut self.due) {
+                Collected::All => {}
+                Collected::Some => more |= 1 << at,
+                Collected::None => turned.complete = false,
             }
         }
-        // After the shards were visited: what these tasks make due is left to the next turn as well.
         context.run_orphans();
         turned.expired += self.dispatch(now);
+        while let Some(shard) = engine.shards.get(more.trailing_zeros() as usize) {
+            let collected = shard.collect(tick, true, &mut self.due);
+            turned.expired += self.dispatch(now);
+            turned.complete &= collected != Collected::None;
+            if collected != Collected::Some {
+                more &= more - 1;
+            }
+        }
         self.give_back_room();
         turned
     }

@@ -99,15 +99,19 @@ fn a_turn_ends_though_every_task_of_thousands_schedules_another_that_is_due_at_o
     }
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
-        let (now, soon) = (5_000, 4_000);
-        (0..now).for_each(|_| drop(accepted(timer.new_timeout(Duration::ZERO, again(&timer)))));
-        (0..soon).for_each(|id| drop(accepted(timer.new_timeout(id % 8 * MILLI, again(&timer)))));
+        // From many threads, so that many shards are due, among them the one into which the tasks will schedule.
+        let scheduler = || {
+            (0..3_000).for_each(|id| drop(accepted(timer.new_timeout(id % 8 * MILLI, again(&timer)))));
+            (0..1_000).for_each(|_| drop(accepted(timer.new_timeout(Duration::ZERO, again(&timer)))));
+        };
+        std::thread::scope(|scope| (0..5).for_each(|_| drop(scope.spawn(scheduler))));
+        scheduler();
         let due = Instant::now() + 8 * MILLI;
         while Instant::now() < due + MILLI {
             std::hint::spin_loop();
         }
-        assert_eq!(driver.turn().expired, (now + soon) as usize, "{wheel:?}");
-        assert_eq!(driver.turn().expired, (now + soon) as usize, "what they have scheduled");
+        assert_eq!(driver.turn().expired, 6 * 4_000, "{wheel:?}");
+        assert_eq!(driver.turn().expired, 6 * 4_000, "what they have scheduled");
         assert_eq!((driver.turn().expired, timer.pending_timeouts()), (0, 0));
     }
 }
