@@ -1,7 +1,8 @@
 //! The hashed wheel: scheme 6 of Varghese & Lauck (1987), as in Netty.
 //!
 //! One ring of buckets; a deadline belongs to the slot of its low bits, whatever its round. Entries of later rounds
-//! stay where they are until their round comes, so nothing cascades and a value moves only when a neighbour leaves.
+//! stay where they are until their round comes, so nothing cascades and a value moves only when its bucket, having become sparse,
+//! closes up.
 //!
 //! A bucket is visited only when the earliest deadline in it is due, then it is walked once. What the original pays
 //! for, a visit to every slot on every tick and a look at all who wait there, is absent: the pages of buckets know
