@@ -40,7 +40,7 @@
 //! let runner = thread::spawn(move || receiver.into_iter().for_each(Task::run));
 //!
 //! let executor = move |task| {
-//!     // The error of a closed channel holds the task; dropping it tells the work that it was abandoned.
+//!     // The error of a closed channel holds the task; dropping it drops what the task captured.
 //!     let _ = sender.send(task);
 //! };
 //! executor.execute(Task::new(|| println!("on the other thread"))).unwrap();
@@ -53,14 +53,14 @@
 //! [`Task::run`] catches a panic of the task and reports it as a `tracing` error, so that a task never kills a thread of
 //! the pool it runs on. Panics that abort (`panic = "abort"`, or a panic while another one unwinds) cannot be caught; see
 //! [`panics`]. A task that is dropped without having been run, because an executor panicked or was shut down with work in
-//! its queue, tells its work so if that implements [`Runnable`].
+//! its queue, drops its closure or its waker: see [`Task::from_waker`].
 //!
 //! # For those who come from Netty or the JDK
 //!
 //! | there | here |
 //! |---|---|
 //! | `java.util.concurrent.Executor` | [`TaskExecutor`] |
-//! | `Runnable` | [`Task`], owned and run once; [`Runnable`] for work that already lives in an `Arc` |
+//! | `Runnable` | [`Task`], owned and run once; [`Task::from_waker`] for work that already lives in an `Arc` |
 //! | `RejectedExecutionException` | [`Rejected`]: a value with the task in it; nothing is thrown, nothing is lost |
 //! | `RejectedExecutionHandler`, `CallerRunsPolicy` | the caller has the task back and decides; the timer runs it on its worker |
 //! | Netty's `ImmediateExecutor.INSTANCE` | [`ImmediateExecutor`] |
@@ -79,6 +79,7 @@ mod immediate;
 pub mod panics;
 #[cfg(feature = "rayon")]
 mod rayon;
+mod runnable;
 mod task;
 #[cfg(feature = "threadpool")]
 mod threadpool;
@@ -88,6 +89,7 @@ pub use immediate::ImmediateExecutor;
 pub use panics::PanicMessage;
 #[cfg(feature = "rayon")]
 pub use rayon::RayonExecutor;
-pub use task::{Runnable, Task};
+pub use runnable::Runnable;
+pub use task::Task;
 #[cfg(feature = "threadpool")]
 pub use threadpool::ThreadPoolExecutor;

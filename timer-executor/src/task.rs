@@ -1,60 +1,43 @@
 //! One due piece of work, on its way from a timer to a thread that runs it.
 //!
 //! Promises: a task ends once. It is run, and then a panic in it is caught and reported; or it is dropped without having
-//! been run, and then work in a shared allocation is told so by [`Runnable::abandoned`]. Neither way lets a panic out.
-//! Absent: cancellation, results, priorities. Whoever hands out tasks knows about those.
+//! been run, and then work behind a [`Waker`] learns so by the drop of its waker. Neither way lets a panic out.
+//! Absent: cancellation, results, priorities. The timer that hands out tasks knows about those.
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 
-use crate::panics;
+use crate::{Runnable, panics};
 
-/// Work that lives in a shared allocation and becomes a [`Task`] without another one: see [`Task::from_shared`].
-///
-/// Exactly one of the two methods is called for each `Task` that was made, once.
-///
-/// # Examples
-///
-/// ```
-/// use std::sync::{Arc, Mutex};
-/// use timer_executor::{Runnable, Task};
-///
-/// struct Ping(Mutex<Vec<&'static str>>);
-///
-/// impl Runnable for Ping {
-///     fn run(self: Arc<Self>) {
-///         self.0.lock().unwrap().push("ran");
-///     }
-///     fn abandoned(self: Arc<Self>) {
-///         self.0.lock().unwrap().push("abandoned");
-///     }
-/// }
-///
-/// let ping = Arc::new(Ping(Mutex::default()));
-/// Task::from_shared(ping.clone()).run();
-/// drop(Task::from_shared(ping.clone()));
-/// assert_eq!(*ping.0.lock().unwrap(), ["ran", "abandoned"]);
-/// ```
-#[doc(alias = "java.lang.Runnable")]
-pub trait Runnable: Send + Sync + 'static {
-    /// The task's turn has come. A panic is caught by [`Task::run`], and `abandoned` is not called after it.
-    fn run(self: Arc<Self>);
-
-    /// The task was dropped without having been run: its executor panicked, was shut down, or threw it away.
-    ///
-    /// Called on the thread that dropped the task. A panic in here is caught and reported.
-    fn abandoned(self: Arc<Self>);
-}
-
-enum Work {
+pub(crate) enum Work {
     Boxed(Box<dyn FnOnce() + Send>),
+    Waker(Waker),
     Shared(Arc<dyn Runnable>),
 }
 
-/// One due piece of work. Whoever receives it runs it with [`run`](Task::run), once, on whatever thread it likes.
+impl Work {
+    fn run(self) {
+        match self {
+            Self::Boxed(work) => work(),
+            Self::Waker(waker) => waker.wake(),
+            Self::Shared(work) => work.run(),
+        }
+    }
+
+    fn abandon(self) {
+        match self {
+            Self::Boxed(work) => drop(work),
+            Self::Waker(waker) => drop(waker),
+            Self::Shared(work) => work.abandoned(),
+        }
+    }
+}
+
+/// One due piece of work. The thread that has it runs it with [`run`](Task::run), once.
 ///
-/// Dropping a task means that it will never run; work made by [`from_shared`](Task::from_shared) is told so, a closure is
-/// simply dropped. A task takes no more than 24 bytes.
+/// Dropping a task means that it will never run: its closure is dropped, and so is its waker, if it was made by
+/// [`from_waker`](Task::from_waker). A task takes no more than 24 bytes.
 ///
 /// # Examples
 ///
@@ -67,7 +50,7 @@ enum Work {
 #[must_use = "a task that is dropped never runs"]
 #[doc(alias = "Runnable")]
 pub struct Task {
-    // None once the work was taken out; nobody outside this crate can hold such a task.
+    // None once the work was taken out; such a task never leaves this crate.
     work: Option<Work>,
 }
 
@@ -77,6 +60,10 @@ const _: () = assert!(size_of::<Task>() <= 24);
 impl Task {
     /// Stands in a batch for a task that was taken out.
     pub(crate) const SPENT: Task = Task { work: None };
+
+    pub(crate) fn of(work: Work) -> Self {
+        Self { work: Some(work) }
+    }
 
     /// A task that calls `work` once. Costs one allocation, none if the closure captures nothing.
     ///
@@ -91,32 +78,45 @@ impl Task {
     /// assert_eq!(receiver.recv().unwrap(), "done");
     /// ```
     pub fn new(work: impl FnOnce() + Send + 'static) -> Self {
-        Self { work: Some(Work::Boxed(Box::new(work))) }
+        Self::of(Work::Boxed(Box::new(work)))
     }
 
-    /// A task out of work that already lives in a shared allocation: costs no further allocation.
+    /// A task whose work lives behind a waker: [`run`](Task::run) wakes it, by value, once. Costs no allocation.
+    ///
+    /// A task that is dropped without having been run drops the waker and does not wake it: work that has to tell the
+    /// two apart sees exactly one of `wake` and `drop`. The waker is neither cloned nor woken by reference. A panic in
+    /// either is caught and reported, and after a panic in `wake` there is no drop.
     ///
     /// # Examples
     ///
+    /// Work in an allocation of its own becomes a task, time and again, without another allocation:
+    ///
     /// ```
     /// use std::sync::Arc;
-    /// use timer_executor::{Runnable, Task};
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::task::{Wake, Waker};
+    /// use timer_executor::Task;
     ///
-    /// struct Reminder(String);
+    /// struct Heartbeat {
+    ///     sent: AtomicUsize,
+    /// }
     ///
-    /// impl Runnable for Reminder {
-    ///     fn run(self: Arc<Self>) {
-    ///         println!("{}", self.0);
-    ///     }
-    ///     fn abandoned(self: Arc<Self>) {
-    ///         println!("nobody will ever remind you: {}", self.0);
+    /// impl Wake for Heartbeat {
+    ///     fn wake(self: Arc<Self>) {
+    ///         // ORDERING: Relaxed, a plain count.
+    ///         self.sent.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// }
     ///
-    /// Task::from_shared(Arc::new(Reminder("tea".into()))).run();
+    /// let heartbeat = Arc::new(Heartbeat { sent: AtomicUsize::new(0) });
+    /// Task::from_waker(Waker::from(heartbeat.clone())).run();
+    /// drop(Task::from_waker(Waker::from(heartbeat.clone()))); // wakes nothing
+    /// // ORDERING: as above.
+    /// assert_eq!(heartbeat.sent.load(Ordering::Relaxed), 1);
+    /// assert_eq!(Arc::strong_count(&heartbeat), 1);
     /// ```
-    pub fn from_shared(work: Arc<dyn Runnable>) -> Self {
-        Self { work: Some(Work::Shared(work)) }
+    pub fn from_waker(waker: Waker) -> Self {
+        Self::of(Work::Waker(waker))
     }
 
     /// Runs the task on this thread and returns when it has finished.
@@ -134,10 +134,7 @@ impl Task {
     /// ```
     pub fn run(mut self) {
         if let Some(work) = self.work.take() {
-            panics::contain("a task panicked", || match work {
-                Work::Boxed(work) => work(),
-                Work::Shared(work) => work.run(),
-            });
+            panics::contain("a task panicked", || work.run());
         }
     }
 
@@ -150,10 +147,7 @@ impl Drop for Task {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             // Caught because a task is often dropped by a thread that unwinds, where a second panic would abort.
-            panics::contain("a task that was never run panicked while it was dropped", || match work {
-                Work::Boxed(work) => drop(work),
-                Work::Shared(work) => work.abandoned(),
-            });
+            panics::contain("a task that was never run panicked while it was dropped", || work.abandon());
         }
     }
 }
@@ -162,6 +156,7 @@ impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.work {
             Some(Work::Boxed(_)) => "Task(boxed)",
+            Some(Work::Waker(_)) => "Task(waker)",
             Some(Work::Shared(_)) => "Task(shared)",
             None => "Task(spent)",
         })

@@ -43,7 +43,7 @@ impl TaskExecutor for Planned {
 fn a_rejecting_executor_gives_back_the_very_same_task() {
     let witness = Arc::new(Witness::default());
     let executor = Planned::new(&[Step::Reject]);
-    let rejected = executor.execute(Task::from_shared(witness.clone())).unwrap_err();
+    let rejected = executor.execute(witness.task()).unwrap_err();
     assert_eq!(witness.calls(), [""; 0]);
     rejected.0.run();
     assert_eq!(witness.calls(), ["run"]);
@@ -63,7 +63,7 @@ fn an_executor_that_panics_within_a_batch_loses_only_the_task_in_its_hands() {
     use Step::{Panic, Reject, Run};
     let (mut tasks, ran) = numbered(6);
     let held = Arc::new(Witness::default());
-    tasks[3] = Task::from_shared(held.clone());
+    tasks[3] = held.task();
     let executor = Planned::new(&[Run, Reject, Run, Panic]);
     assert!(catch_unwind(AssertUnwindSafe(|| executor.execute_batch(&mut tasks))).is_err());
 
@@ -77,7 +77,7 @@ fn an_executor_that_panics_within_a_batch_loses_only_the_task_in_its_hands() {
 fn a_closure_that_panics_abandons_its_task() {
     let witness = Arc::new(Witness::default());
     let executor = |_task: Task| panic!("no room in here");
-    let task = Task::from_shared(witness.clone());
+    let task = witness.task();
     assert!(catch_unwind(AssertUnwindSafe(|| TaskExecutor::execute(&executor, task))).is_err());
     assert_eq!(witness.calls(), ["abandoned"]);
 }

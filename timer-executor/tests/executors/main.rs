@@ -8,6 +8,7 @@ mod bound;
 mod exactly_once;
 mod panics;
 mod pools;
+mod shared;
 #[cfg_attr(not(any(feature = "rayon", feature = "threadpool")), allow(dead_code))]
 mod support;
 mod task;

@@ -2,10 +2,11 @@
 //! assertion: a task tells what it saw, the test judges.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use timer_executor::{ImmediateExecutor, Runnable, Task, TaskExecutor};
+use timer_executor::{ImmediateExecutor, Task, TaskExecutor};
 
 /// Reached only by a test that fails.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
@@ -88,7 +89,7 @@ pub(crate) fn blocker() -> (Task, Receiver<()>, Sender<()>) {
     (task, is_running, open)
 }
 
-/// Shared work that writes down which of its methods were called.
+/// Work behind a waker, that writes down what became of its tasks: "run" or "abandoned".
 #[derive(Default)]
 pub(crate) struct Witness {
     pub(crate) calls: Mutex<Vec<&'static str>>,
@@ -96,24 +97,40 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    pub(crate) fn calls(&self) -> Vec<&'static str> {
-        self.calls.lock().unwrap().clone()
+    pub(crate) fn task(self: &Arc<Self>) -> Task {
+        let watched = Watched { witness: Arc::clone(self), woken: Mutex::default() };
+        Task::from_waker(Waker::from(Arc::new(watched)))
     }
 
-    fn note(&self, call: &'static str) {
-        self.calls.lock().unwrap().push(call);
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn record(&self, call: &'static str) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         if self.panics {
             panic!("{call} panics");
         }
     }
 }
 
-impl Runnable for Witness {
-    fn run(self: Arc<Self>) {
-        self.note("run");
-    }
+/// The only reference is the task's: its drop is the end of the task.
+struct Watched {
+    witness: Arc<Witness>,
+    woken: Mutex<bool>,
+}
 
-    fn abandoned(self: Arc<Self>) {
-        self.note("abandoned");
+impl Wake for Watched {
+    fn wake(self: Arc<Self>) {
+        *self.woken.lock().unwrap() = true;
+        self.witness.record("run");
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !*self.woken.get_mut().unwrap() {
+            self.witness.record("abandoned");
+        }
     }
 }

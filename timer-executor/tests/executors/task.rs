@@ -1,43 +1,94 @@
 //! A task ends once: run, or dropped and then told so.
 
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
 
 use timer_executor::Task;
 
 use crate::support::Witness;
 
-#[test]
-fn shared_work_that_ran_is_never_abandoned() {
-    let witness = Arc::new(Witness::default());
-    Task::from_shared(witness.clone()).run();
-    assert_eq!(witness.calls(), ["run"]);
-    assert_eq!(Arc::strong_count(&witness), 1);
+/// Writes down how it was woken, and panics then if told so.
+#[derive(Default)]
+struct Bell {
+    wakes: Mutex<Vec<&'static str>>,
+    panics: bool,
+}
+
+impl Bell {
+    fn ring(&self, how: &'static str) {
+        self.wakes.lock().unwrap().push(how);
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring("by value");
+        assert!(!self.panics, "as asked");
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring("by reference");
+    }
 }
 
 #[test]
-fn shared_work_that_panicked_is_not_abandoned() {
-    let witness = Arc::new(Witness { panics: true, ..Witness::default() });
-    Task::from_shared(witness.clone()).run();
-    assert_eq!(witness.calls.lock().unwrap_or_else(|e| e.into_inner())[..], ["run"]);
-    assert_eq!(Arc::strong_count(&witness), 1);
+fn running_wakes_the_waker_once_and_by_value() {
+    let bell = Arc::new(Bell::default());
+    Task::from_waker(Waker::from(bell.clone())).run();
+    assert_eq!(*bell.wakes.lock().unwrap(), ["by value"]);
+    assert_eq!(Arc::strong_count(&bell), 1);
 }
 
 #[test]
-fn shared_work_that_is_dropped_is_abandoned_once() {
-    let witness = Arc::new(Witness::default());
-    drop(Task::from_shared(witness.clone()));
-    assert_eq!(witness.calls(), ["abandoned"]);
-    assert_eq!(Arc::strong_count(&witness), 1);
+fn dropping_drops_the_waker_and_wakes_nothing() {
+    let bell = Arc::new(Bell::default());
+    let task = Task::from_waker(Waker::from(bell.clone()));
+    assert_eq!(Arc::strong_count(&bell), 2);
+    drop(task);
+    assert_eq!(*bell.wakes.lock().unwrap(), [""; 0]);
+    assert_eq!(Arc::strong_count(&bell), 1);
 }
 
 #[test]
-fn one_piece_of_shared_work_may_be_many_tasks() {
-    let witness = Arc::new(Witness::default());
-    let [first, second] = [(); 2].map(|()| Task::from_shared(witness.clone()));
+fn a_wake_that_panics_is_over_with_that() {
+    let bell = Arc::new(Bell { panics: true, ..Bell::default() });
+    Task::from_waker(Waker::from(bell.clone())).run();
+    assert_eq!(*bell.wakes.lock().unwrap(), ["by value"]);
+    assert_eq!(Arc::strong_count(&bell), 1);
+}
+
+#[test]
+fn a_task_that_ran_is_never_abandoned() {
+    for panics in [false, true] {
+        let witness = Arc::new(Witness { panics, ..Witness::default() });
+        witness.task().run();
+        assert_eq!(witness.calls(), ["run"]);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}
+
+#[test]
+fn a_task_that_is_dropped_is_abandoned_once() {
+    for panics in [false, true] {
+        let witness = Arc::new(Witness { panics, ..Witness::default() });
+        drop(witness.task());
+        assert_eq!(witness.calls(), ["abandoned"]);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}
+
+#[test]
+fn one_waker_may_be_many_tasks() {
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    let [first, second, third] = [(); 3].map(|()| Task::from_waker(waker.clone()));
+    drop(waker);
     first.run();
     drop(second);
-    assert_eq!(witness.calls(), ["run", "abandoned"]);
+    third.run();
+    assert_eq!(*bell.wakes.lock().unwrap(), ["by value", "by value"]);
+    assert_eq!(Arc::strong_count(&bell), 1);
 }
 
 #[test]
@@ -68,5 +119,5 @@ fn a_task_is_small_and_says_what_it_is() {
     assert!(size_of::<Task>() <= 24);
     assert_eq!(size_of::<Option<Task>>(), size_of::<Task>());
     assert_eq!(format!("{:?}", Task::new(|| ())), "Task(boxed)");
-    assert_eq!(format!("{:?}", Task::from_shared(Arc::new(Witness::default()))), "Task(shared)");
+    assert_eq!(format!("{:?}", Task::from_waker(Waker::noop().clone())), "Task(waker)");
 }
