@@ -1,4 +1,4 @@
-//! What an executor is: the trait, the rejection, and the two things that are executors without saying so.
+//! What an executor is: the trait, the rejection, and what is an executor without saying so: `Arc`, `Box`, a closure.
 //!
 //! Promises: a task that an executor does not take comes back, in [`Rejected`] or by staying in the batch, in order; the
 //! batch given here keeps what was not yet handed over even if the executor panics. Absent: any executor with threads.
@@ -162,7 +162,42 @@ impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
     }
 }
 
-/// A closure takes every task, and does with it what it likes. Taken to run inline, as nobody can know.
+/// An executor of a type that is chosen while the program runs.
+///
+/// A box of a closure is an executor as well, being a closure itself.
+///
+/// # Examples
+///
+/// ```
+/// use timer_executor::{ImmediateExecutor, Task, TaskExecutor};
+///
+/// fn chosen(own_thread: bool) -> Box<dyn TaskExecutor> {
+///     if !own_thread {
+///         return Box::new(ImmediateExecutor);
+///     }
+///     Box::new(|task: Task| {
+///         std::thread::spawn(move || task.run());
+///     })
+/// }
+///
+/// chosen(false).execute(Task::new(|| println!("here"))).unwrap();
+/// ```
+// Not for every `Box<E>`: a box of a closure is one of the closures below.
+impl TaskExecutor for Box<dyn TaskExecutor> {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        (**self).execute(task)
+    }
+
+    fn execute_batch(&self, tasks: &mut Vec<Task>) {
+        (**self).execute_batch(tasks);
+    }
+
+    fn runs_inline(&self) -> bool {
+        (**self).runs_inline()
+    }
+}
+
+/// A closure takes every task, and does with it what it likes. It counts as running inline: it may do so.
 ///
 /// # Examples
 ///

@@ -25,7 +25,7 @@
 //!
 //! [^up]: unless rayon cannot start its global pool.
 //!
-//! Any of them may be shared by several timers as an `Arc`. By default no feature is on, and only `tracing` is needed.
+//! Any of them may be shared by several timers as an `Arc`, or be a `Box<dyn TaskExecutor>`. By default no feature is on, and only `tracing` is needed.
 //!
 //! # Writing one
 //!

@@ -82,29 +82,46 @@ fn a_closure_that_panics_abandons_its_task() {
     assert_eq!(witness.calls(), ["abandoned"]);
 }
 
-#[test]
-fn an_arc_delegates_every_method() {
-    struct Recorder(Mutex<Vec<&'static str>>);
-    impl TaskExecutor for Recorder {
-        fn execute(&self, task: Task) -> Result<(), Rejected> {
-            self.0.lock().unwrap().push("execute");
-            Err(Rejected(task))
-        }
-        fn execute_batch(&self, _: &mut Vec<Task>) {
-            self.0.lock().unwrap().push("execute_batch");
-        }
-        fn runs_inline(&self) -> bool {
-            self.0.lock().unwrap().push("runs_inline");
-            true
-        }
+#[derive(Default)]
+struct Recorder(Mutex<Vec<&'static str>>);
+
+impl TaskExecutor for Recorder {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.0.lock().unwrap().push("execute");
+        Err(Rejected(task))
     }
-    let recorder = Arc::new(Recorder(Mutex::default()));
-    let executor: Shared = Arc::new(recorder.clone());
+
+    fn execute_batch(&self, _: &mut Vec<Task>) {
+        self.0.lock().unwrap().push("execute_batch");
+    }
+
+    fn runs_inline(&self) -> bool {
+        self.0.lock().unwrap().push("runs_inline");
+        true
+    }
+}
+
+fn delegates_every_method(executor: impl TaskExecutor, recorder: &Recorder) {
     let (mut tasks, _ran) = numbered(2);
     executor.execute_batch(&mut tasks);
+    assert_eq!(tasks.len(), 2);
     assert!(executor.runs_inline());
     assert!(executor.execute(tasks.remove(0)).is_err());
     assert_eq!(*recorder.0.lock().unwrap(), ["execute_batch", "runs_inline", "execute"]);
+}
+
+#[test]
+fn an_arc_delegates_every_method() {
+    let recorder = Arc::new(Recorder::default());
+    let executor: Shared = recorder.clone();
+    delegates_every_method(executor, &recorder);
+}
+
+#[test]
+fn a_box_delegates_every_method() {
+    let recorder = Arc::new(Recorder::default());
+    let executor: Box<dyn TaskExecutor> = Box::new(recorder.clone());
+    delegates_every_method(executor, &recorder);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) fn executors() -> Vec<(&'static str, Shared)> {
     all.push(("immediate", Arc::new(ImmediateExecutor)));
     all.push(("closure", Arc::new(Task::run)));
     all.push(("arc", Arc::new(Arc::new(ImmediateExecutor))));
+    all.push(("box", Arc::new(Box::new(ImmediateExecutor) as Box<dyn TaskExecutor>)));
     #[cfg(feature = "rayon")]
     all.push(("rayon global", Arc::new(timer_executor::RayonExecutor::global())));
     #[cfg(feature = "threadpool")]
