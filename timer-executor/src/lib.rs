@@ -68,6 +68,7 @@
 //! | `ForkJoinPool.commonPool()` | `RayonExecutor::global()` |
 //! | `Executors.newFixedThreadPool(n)` | `ThreadPoolExecutor::new(n)` |
 //! | `new ThreadPoolExecutor(n, n, ..., new ArrayBlockingQueue<>(q))` | `ThreadPoolExecutor::bounded(n, q)` |
+//! | `ForkJoinPool.awaitQuiescence(...)` | `ThreadPoolExecutor::wait_idle()`, without a limit |
 //! | `UncaughtExceptionHandler` | a `tracing` subscriber |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -80,6 +81,8 @@ pub mod panics;
 #[cfg(feature = "rayon")]
 mod rayon;
 mod runnable;
+#[cfg(feature = "threadpool")]
+mod slots;
 mod task;
 #[cfg(feature = "threadpool")]
 mod threadpool;

@@ -1,14 +1,15 @@
 //! Runs tasks on a pool of plain threads, with or without a bound on what waits.
 //!
 //! Promises: accepted tasks that have not finished never exceed threads + queue; no task waits behind a slow one while a
-//! thread of the pool is idle; a panicking task costs no thread. Absent: growing and shrinking, keep-alive times.
+//! thread of the pool is idle; a panicking task costs no thread; one can wait until no task is left. Absent: growing and
+//! shrinking, keep-alive times.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::threadpool::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
+use crate::slots::Slots;
 use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
@@ -18,7 +19,7 @@ use crate::{Rejected, Task, TaskExecutor};
 /// side by side.
 ///
 /// Dropping the executor does not wait: what was accepted still runs, then the threads end. They do not keep the process
-/// alive: what has not run when `main` returns is lost.
+/// alive: what has not run when `main` returns is lost. [`wait_idle`](Self::wait_idle) waits for it.
 ///
 /// # Examples
 ///
@@ -65,7 +66,7 @@ impl ThreadPoolExecutor {
     /// ```
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self { jobs: Jobs { pool: start(threads.max(1)), slots: None } }
+        Self::start(threads.max(1), usize::MAX)
     }
 
     /// A pool of so many threads (0 is taken as 1) that holds at most `threads + queue` tasks that have not finished.
@@ -94,13 +95,52 @@ impl ThreadPoolExecutor {
     #[doc(alias = "ArrayBlockingQueue")]
     pub fn bounded(threads: usize, queue: usize) -> Self {
         let threads = threads.max(1);
-        let slots = Slots { taken: AtomicUsize::new(0), max: threads.saturating_add(queue) };
-        Self { jobs: Jobs { pool: start(threads), slots: Some(Arc::new(slots)) } }
+        Self::start(threads, threads.saturating_add(queue))
     }
-}
 
-fn start(threads: usize) -> ThreadPool {
-    ThreadPool::with_name("timer-pool".into(), threads)
+    fn start(threads: usize, max: usize) -> Self {
+        let pool = ThreadPool::with_name("timer-pool".into(), threads);
+        Self { jobs: Jobs { pool, slots: Arc::new(Slots::new(max)) } }
+    }
+
+    /// Waits until the pool has no task, queued or running, from any of those who hand tasks to it.
+    ///
+    /// When it returns, what those tasks did has happened, and what they captured is dropped. Tasks that come while it waits
+    /// are waited for as well, also those that a task hands to its own pool; it returns at the first moment without any,
+    /// and others may come right after that. There is no limit to the time that it takes: first stop what hands over, such
+    /// as a timer. Any number of threads may wait. It costs one uncontended lock if the pool is idle.
+    ///
+    /// *Called from a task of this very pool* it would wait for itself. It returns at once then, whatever is left in the
+    /// pool, and reports a `tracing` error. Other circular waits are not detected: two tasks of different pools that wait
+    /// for each other's pool never end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
+    ///
+    /// let executor = ThreadPoolExecutor::new(2);
+    /// let done = Arc::new(AtomicUsize::new(0));
+    /// for _ in 0..100 {
+    ///     let done = done.clone();
+    ///     // ORDERING: Relaxed, `wait_idle` orders what the tasks did before what follows it.
+    ///     let task = Task::new(move || drop(done.fetch_add(1, Ordering::Relaxed)));
+    ///     executor.execute(task).unwrap();
+    /// }
+    /// executor.wait_idle();
+    /// // ORDERING: as above.
+    /// assert_eq!(done.load(Ordering::Relaxed), 100);
+    /// ```
+    #[doc(alias = "join")]
+    #[doc(alias = "awaitTermination")]
+    #[doc(alias = "awaitQuiescence")]
+    pub fn wait_idle(&self) {
+        if !self.jobs.slots.wait_idle() {
+            tracing::error!("a task waits for its own pool to be idle: not waited");
+        }
+    }
 }
 
 impl TaskExecutor for ThreadPoolExecutor {
@@ -123,46 +163,46 @@ impl TaskExecutor for ThreadPoolExecutor {
     }
 }
 
-/// A handle to the pool and its bound. The pool's threads end when the last one is gone, and the queue is empty.
+/// A handle to the pool and the places in it. The pool's threads end when the last one is gone, and the queue is empty.
 #[derive(Clone, Debug)]
 struct Jobs {
     pool: ThreadPool,
-    slots: Option<Arc<Slots>>,
+    slots: Arc<Slots>,
 }
 
 impl Jobs {
     fn reserve(&self, wanted: usize) -> usize {
-        self.slots.as_ref().map_or(wanted, |slots| slots.reserve(wanted))
+        self.slots.reserve(wanted)
     }
 
     /// For a task whose place is reserved.
     fn push_one(&self, task: Task) {
-        let job = Job { task, _slot: self.slots.clone().map(Slot) };
+        let job = Job { task, slot: Slot(Arc::clone(&self.slots)) };
         self.pool.execute(move || job.run());
     }
 }
 
 impl RunnerQueue for Jobs {
     fn push(&self, runner: Runner<Self>) {
-        self.pool.execute(move || runner.run());
+        let slots = Arc::clone(&self.slots);
+        self.pool.execute(move || slots.run_job(|| runner.run()));
     }
 
     fn finished(&self) {
-        if let Some(slots) = &self.slots {
-            slots.release();
-        }
+        self.slots.release();
     }
 }
 
 /// A single task with its place. Fields are dropped in order: a task that is lost has ended when its place is free.
 struct Job {
     task: Task,
-    _slot: Option<Slot>,
+    slot: Slot,
 }
 
 impl Job {
     fn run(self) {
-        self.task.run();
+        let Self { task, slot } = self;
+        slot.0.run_job(|| task.run());
     }
 }
 
@@ -171,65 +211,5 @@ struct Slot(Arc<Slots>);
 impl Drop for Slot {
     fn drop(&mut self) {
         self.0.release();
-    }
-}
-
-/// How many accepted tasks have not finished; never more than `max`.
-#[derive(Debug)]
-struct Slots {
-    taken: AtomicUsize,
-    max: usize,
-}
-
-impl Slots {
-    /// Takes as many places as are free, up to `wanted`; says how many.
-    fn reserve(&self, wanted: usize) -> usize {
-        let mut granted = 0;
-        // ORDERING: Acquire pairs with the Release in `release`: what a finished task did has happened before the task that
-        // gets its place is accepted. Relaxed on failure, nothing is taken then.
-        let _ = self.taken.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
-            granted = wanted.min(self.max - taken);
-            (granted > 0).then_some(taken + granted)
-        });
-        granted
-    }
-
-    fn release(&self) {
-        // ORDERING: Release pairs with the Acquire in `reserve`.
-        self.taken.fetch_sub(1, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn places_taken_at_the_same_time_never_exceed_the_bound() {
-        let slots = Slots { taken: AtomicUsize::new(0), max: 5 };
-        let in_use = AtomicUsize::new(0);
-        let together = Barrier::new(4);
-        thread::scope(|scope| {
-            for wanted in [1, 2, 3, 4] {
-                let (slots, in_use, together) = (&slots, &in_use, &together);
-                scope.spawn(move || {
-                    together.wait();
-                    for _ in 0..200_000 {
-                        let granted = slots.reserve(wanted);
-                        // ORDERING: Relaxed, `slots` orders both against those who hold the places before and after.
-                        let others = in_use.fetch_add(granted, Ordering::Relaxed);
-                        assert!(granted <= wanted && others + granted <= 5, "{others} + {granted}");
-                        // ORDERING: as above.
-                        in_use.fetch_sub(granted, Ordering::Relaxed);
-                        (0..granted).for_each(|_| slots.release());
-                    }
-                });
-            }
-        });
-        assert_eq!(slots.reserve(9), 5);
-        assert_eq!(slots.reserve(1), 0);
     }
 }

@@ -6,6 +6,8 @@ mod batch;
 #[cfg(feature = "threadpool")]
 mod bound;
 mod exactly_once;
+#[cfg(feature = "threadpool")]
+mod idle;
 mod panics;
 mod pools;
 mod shared;

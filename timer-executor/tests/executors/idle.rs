@@ -1,0 +1,204 @@
+//! `ThreadPoolExecutor::wait_idle` returns when no task is left, and not before.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Instant;
+
+use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
+
+use crate::support::{NEVER, blocker};
+
+fn both(threads: usize) -> [(&'static str, Arc<ThreadPoolExecutor>); 2] {
+    let bounded = ThreadPoolExecutor::bounded(threads, 1000);
+    [("unbounded", Arc::new(ThreadPoolExecutor::new(threads))), ("bounded", Arc::new(bounded))]
+}
+
+/// Tasks that are counted, some of them also as panics.
+#[derive(Clone, Default)]
+struct Ran(Arc<AtomicUsize>);
+
+impl Ran {
+    fn tasks(&self, n: usize) -> Vec<Task> {
+        let task = |i: usize| {
+            let ran = self.clone();
+            Task::new(move || {
+                // ORDERING: Relaxed, a plain count; `wait_idle` is what orders it.
+                ran.0.fetch_add(1, Ordering::Relaxed);
+                if i % 16 == 15 {
+                    std::panic::resume_unwind(Box::new("as asked, without a hook"));
+                }
+            })
+        };
+        (0..n).map(task).collect()
+    }
+
+    fn count(&self) -> usize {
+        // ORDERING: as above.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// How many tasks exist that were not dropped yet, run or not.
+    fn alive(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
+}
+
+#[test]
+fn an_idle_pool_is_not_waited_for() {
+    for (_, executor) in both(2) {
+        executor.wait_idle();
+        executor.execute_batch(&mut Vec::new());
+        executor.wait_idle();
+    }
+}
+
+#[test]
+fn singles_and_batches_have_ended_after_the_wait() {
+    for threads in [1, 3] {
+        for (name, executor) in both(threads) {
+            let ran = Ran::default();
+            let mut given = 0;
+            for round in 0..300 {
+                for size in [round % 40, 1, 2] {
+                    let mut batch = ran.tasks(size);
+                    executor.execute_batch(&mut batch);
+                    assert!(batch.is_empty());
+                    given += size;
+                }
+                for task in ran.tasks(round % 5) {
+                    executor.execute(task).unwrap();
+                    given += 1;
+                }
+                executor.wait_idle();
+                assert_eq!((ran.count(), ran.alive()), (given, 0), "{name}, round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wait_lasts_as_long_as_one_task_runs() {
+    for (name, executor) in both(2) {
+        let (task, is_running, open) = blocker();
+        let ran = Ran::default();
+        let mut batch = ran.tasks(20);
+        batch.insert(7, task);
+        executor.execute_batch(&mut batch);
+        is_running.recv_timeout(NEVER).unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| executor.wait_idle());
+            // The others come to their end while it waits, the blocked one does not.
+            let begun = Instant::now();
+            while ran.alive() > 0 {
+                assert!(begun.elapsed() < NEVER, "{name}");
+                thread::yield_now();
+            }
+            assert!(!waiter.is_finished(), "{name}");
+            open.send(()).unwrap();
+            waiter.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_task_that_hands_on_to_its_pool_leaves_no_gap() {
+    struct Chain {
+        pool: Arc<ThreadPoolExecutor>,
+        ran: Ran,
+    }
+
+    impl Chain {
+        fn link(self: Arc<Self>, left: usize) -> Task {
+            Task::new(move || {
+                // ORDERING: Relaxed, a plain count.
+                self.ran.0.fetch_add(1, Ordering::Relaxed);
+                if left > 0 {
+                    self.pool.execute(Arc::clone(&self).link(left - 1)).unwrap();
+                }
+            })
+        }
+    }
+
+    for (name, pool) in both(2) {
+        for round in 1..=200 {
+            let chain = Arc::new(Chain { pool: pool.clone(), ran: Ran::default() });
+            pool.execute(chain.clone().link(50)).unwrap();
+            pool.wait_idle();
+            assert_eq!(chain.ran.count(), 51, "{name}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn many_threads_may_wait() {
+    for (name, executor) in both(2) {
+        let together = Barrier::new(8);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for round in 0..100 {
+                        let ran = Ran::default();
+                        together.wait();
+                        executor.execute_batch(&mut ran.tasks(5));
+                        executor.wait_idle();
+                        assert_eq!(ran.count(), 5, "{name}, round {round}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn all_places_are_free_after_the_wait() {
+    let executor = ThreadPoolExecutor::bounded(2, 3);
+    for round in 0..300 {
+        let ran = Ran::default();
+        let mut batch = ran.tasks(9);
+        executor.execute_batch(&mut batch);
+        assert_eq!(batch.len(), 4, "round {round}");
+        drop(batch);
+        executor.wait_idle();
+        assert_eq!(ran.count(), 5);
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_its_own_pool_does_not_hang() {
+    for (name, executor) in both(1) {
+        for by_batch in [false, true] {
+            let (report, returned) = channel();
+            let (pool, again) = (executor.clone(), report.clone());
+            let task = Task::new(move || {
+                pool.wait_idle();
+                report.send(()).unwrap();
+            });
+            if by_batch {
+                executor.execute_batch(&mut vec![task, Task::new(move || again.send(()).unwrap())]);
+            } else {
+                drop(again);
+                executor.execute(task).unwrap();
+            }
+            for _ in 0..=usize::from(by_batch) {
+                assert!(returned.recv_timeout(NEVER).is_ok(), "{name}, by batch: {by_batch}");
+            }
+            executor.wait_idle();
+        }
+    }
+}
+
+#[test]
+fn a_task_may_wait_for_another_pool() {
+    let [(_, one), (_, other)] = both(1);
+    let ran = Ran::default();
+    other.execute_batch(&mut ran.tasks(100));
+    let (report, counted) = channel();
+    one.execute(Task::new(move || {
+        other.wait_idle();
+        report.send(ran.count()).unwrap();
+    }))
+    .unwrap();
+    assert_eq!(counted.recv_timeout(NEVER), Ok(100));
+}
