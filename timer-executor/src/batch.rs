@@ -1,7 +1,7 @@
 //! A batch of tasks that the threads of a pool share: no box per task, no task waits behind a slow one.
 //!
 //! Promises: each task is run once. As long as tasks are left in the list, a runner of this batch waits in the pool's
-//! queue, or is just being put there: whichever thread of the pool falls idle finds it. So tasks that block hold up
+//! queue, or is just being put there: the next thread of the pool that falls idle finds it. So tasks that block hold up
 //! nothing else while one thread is free, even if two runners sit on one thread's stack (rayon's work stealing does
 //! that). The tasks of a batch start in its order; batches overtake each other. Nothing of a task runs while the list is locked.
 //! Absent: knowledge of any pool; that is behind [`RunnerQueue`].
@@ -135,8 +135,8 @@ mod tests {
     fn one_runner_waits_whenever_tasks_are_left() {
         let pool = Pool::default();
         let waiting = Arc::new(Mutex::new(Vec::new()));
-        let note = Arc::clone(&waiting);
-        let tasks = pool.tasks(4, move |pool, _| note.lock().unwrap().push(pool.state().queue.len()));
+        let seen = Arc::clone(&waiting);
+        let tasks = pool.tasks(4, move |pool, _| seen.lock().unwrap().push(pool.state().queue.len()));
         share(tasks, pool.clone()).run();
         // While the last runs no task is left, but the runner queued before is still there.
         assert_eq!(*waiting.lock().unwrap(), [1, 1, 1, 1]);
@@ -153,10 +153,10 @@ mod tests {
     fn a_runner_waits_even_if_all_others_sit_on_one_stack() {
         let pool = Pool::default();
         let nested = Arc::new(Mutex::new(Vec::new()));
-        let note = Arc::clone(&nested);
+        let seen = Arc::clone(&nested);
         let tasks = pool.tasks(5, move |pool, i| {
             let found = pool.run_one();
-            note.lock().unwrap().push((i, found));
+            seen.lock().unwrap().push((i, found));
         });
         share(tasks, pool.clone()).run();
         let innermost_first = [(4, false), (3, true), (2, true), (1, true), (0, true)];

@@ -78,11 +78,11 @@ mod batch;
 mod executor;
 mod immediate;
 pub mod panics;
+#[cfg(feature = "threadpool")]
+mod permits;
 #[cfg(feature = "rayon")]
 mod rayon;
 mod runnable;
-#[cfg(feature = "threadpool")]
-mod slots;
 mod task;
 #[cfg(feature = "threadpool")]
 mod threadpool;

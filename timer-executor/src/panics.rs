@@ -1,8 +1,8 @@
 //! The one place where a panic of user code is caught.
 //!
 //! Promises: whatever `f` does by way of unwinding, [`catch`] returns; the payload is taken apart and dropped here, so a
-//! payload that panics in its own `Drop` does no harm either. Whoever runs user code (tasks, hooks, the `Drop` of
-//! captures) does it through this file. Absent: aborting panics. Those end the process and no library can catch them.
+//! payload that panics in its own `Drop` does no harm either. All user code (tasks, hooks, the `Drop` of captures) is
+//! run through this file. Absent: aborting panics. Those end the process and no library can catch them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Runs `f`; a panic that unwinds out of it comes back as an error that bears its text.
 ///
 /// The panic hook has run by then: with the standard hook the panic stands on stderr as usual. Whatever `f` was changing
-/// when it panicked stays half changed, so use this around code whose state nobody looks at afterwards.
+/// when it panicked stays half changed, so use this around code whose state is not looked at afterwards.
 ///
 /// *Not caught*: panics in a program that is built with `panic = "abort"`, and those that abort in any build, such as a
 /// panic that leaves a `Drop` while another panic is unwinding.
@@ -39,7 +39,7 @@ pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
 /// [`catch`] for work without a result: a panic is reported as a `tracing` error, `what` says what happened.
 pub(crate) fn contain(what: &'static str, f: impl FnOnce()) {
     if let Err(message) = catch(f) {
-        // A subscriber is foreign code too; if it panics there is nobody left to tell.
+        // A subscriber is foreign code too; if it panics no place is left to report it to.
         let _ = catch(|| tracing::error!(panic = %message, "{what}"));
     }
 }

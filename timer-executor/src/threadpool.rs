@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ::threadpool::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
-use crate::slots::Slots;
+use crate::permits::Permits;
 use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
@@ -100,13 +100,13 @@ impl ThreadPoolExecutor {
 
     fn start(threads: usize, max: usize) -> Self {
         let pool = ThreadPool::with_name("timer-pool".into(), threads);
-        Self { jobs: Jobs { pool, slots: Arc::new(Slots::new(max)) } }
+        Self { jobs: Jobs { pool, permits: Arc::new(Permits::new(max)) } }
     }
 
-    /// Waits until the pool has no task, queued or running, from any of those who hand tasks to it.
+    /// Waits until the pool has no task, queued or running, from whatever thread or timer.
     ///
     /// When it returns, what those tasks did has happened, and what they captured is dropped. Tasks that come while it waits
-    /// are waited for as well, also those that a task hands to its own pool; it returns at the first moment without any,
+    /// are waited for as well, also those that a task hands to its own pool; it returns at a moment without any,
     /// and others may come right after that. There is no limit to the time that it takes: first stop what hands over, such
     /// as a timer. Any number of threads may wait. It costs one uncontended lock if the pool is idle.
     ///
@@ -137,7 +137,7 @@ impl ThreadPoolExecutor {
     #[doc(alias = "awaitTermination")]
     #[doc(alias = "awaitQuiescence")]
     pub fn wait_idle(&self) {
-        if !self.jobs.slots.wait_idle() {
+        if !self.jobs.permits.wait_idle() {
             tracing::error!("a task waits for its own pool to be idle: not waited");
         }
     }
@@ -145,7 +145,7 @@ impl ThreadPoolExecutor {
 
 impl TaskExecutor for ThreadPoolExecutor {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
-        if self.jobs.reserve(1) == 0 {
+        if self.jobs.try_acquire(1) == 0 {
             return Err(Rejected(task));
         }
         self.jobs.push_one(task);
@@ -153,7 +153,7 @@ impl TaskExecutor for ThreadPoolExecutor {
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
-        let accepted = self.jobs.reserve(tasks.len());
+        let accepted = self.jobs.try_acquire(tasks.len());
         if accepted > 1 {
             // Not taken whole: the caller keeps its buffer for the next batch.
             self.jobs.push(batch::share(tasks.drain(..accepted).collect(), self.jobs.clone()));
@@ -163,52 +163,52 @@ impl TaskExecutor for ThreadPoolExecutor {
     }
 }
 
-/// A handle to the pool and the places in it. The pool's threads end when the last one is gone, and the queue is empty.
+/// A handle to the pool and its permits. The pool's threads end when the last one is gone, and the queue is empty.
 #[derive(Clone, Debug)]
 struct Jobs {
     pool: ThreadPool,
-    slots: Arc<Slots>,
+    permits: Arc<Permits>,
 }
 
 impl Jobs {
-    fn reserve(&self, wanted: usize) -> usize {
-        self.slots.reserve(wanted)
+    fn try_acquire(&self, wanted: usize) -> usize {
+        self.permits.try_acquire(wanted)
     }
 
-    /// For a task whose place is reserved.
+    /// For a task whose permit is acquired.
     fn push_one(&self, task: Task) {
-        let job = Job { task, slot: Slot(Arc::clone(&self.slots)) };
+        let job = Job { task, permit: Permit(Arc::clone(&self.permits)) };
         self.pool.execute(move || job.run());
     }
 }
 
 impl RunnerQueue for Jobs {
     fn push(&self, runner: Runner<Self>) {
-        let slots = Arc::clone(&self.slots);
-        self.pool.execute(move || slots.run_job(|| runner.run()));
+        let permits = Arc::clone(&self.permits);
+        self.pool.execute(move || permits.run_job(|| runner.run()));
     }
 
     fn finished(&self) {
-        self.slots.release();
+        self.permits.release();
     }
 }
 
-/// A single task with its place. Fields are dropped in order: a task that is lost has ended when its place is free.
+/// A single task with its permit. Fields are dropped in order: a task that is lost has ended when its permit is free.
 struct Job {
     task: Task,
-    slot: Slot,
+    permit: Permit,
 }
 
 impl Job {
     fn run(self) {
-        let Self { task, slot } = self;
-        slot.0.run_job(|| task.run());
+        let Self { task, permit } = self;
+        permit.0.run_job(|| task.run());
     }
 }
 
-struct Slot(Arc<Slots>);
+struct Permit(Arc<Permits>);
 
-impl Drop for Slot {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -50,7 +50,7 @@ fn a_rejecting_executor_gives_back_the_very_same_task() {
 }
 
 #[test]
-fn what_a_batch_leaves_behind_was_rejected_and_is_in_order() {
+fn what_a_batch_leaves_was_rejected_and_is_in_order() {
     use Step::{Reject, Run};
     let (mut tasks, ran) = numbered(7);
     Planned::new(&[Reject, Run, Run, Reject, Reject, Run, Reject]).execute_batch(&mut tasks);
@@ -59,7 +59,7 @@ fn what_a_batch_leaves_behind_was_rejected_and_is_in_order() {
 }
 
 #[test]
-fn an_executor_that_panics_within_a_batch_loses_only_the_task_in_its_hands() {
+fn a_panic_within_a_batch_loses_one_task_only() {
     use Step::{Panic, Reject, Run};
     let (mut tasks, ran) = numbered(6);
     let held = Arc::new(Witness::default());

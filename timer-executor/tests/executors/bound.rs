@@ -47,7 +47,7 @@ fn never_more_than_threads_and_queue_by_execute() {
 }
 
 #[test]
-fn a_batch_is_taken_up_to_the_bound_and_the_rest_stays_in_order() {
+fn a_batch_is_taken_up_to_the_bound_in_order() {
     let executor = ThreadPoolExecutor::bounded(2, 3);
     let (mut batch, ran) = numbered(10);
     let mut held = Held { gates: Vec::new() };
@@ -89,7 +89,7 @@ fn the_bound_is_exact_when_many_threads_hand_over() {
 }
 
 #[test]
-fn each_ended_task_gives_back_one_place_also_when_it_panics() {
+fn each_ended_task_gives_back_one_permit() {
     let executor = ThreadPoolExecutor::bounded(1, 4);
     for round in 0..200 {
         let mut held = Held { gates: Vec::new() };

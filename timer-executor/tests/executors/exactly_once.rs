@@ -62,7 +62,7 @@ fn each_task_runs_once_when_many_threads_hand_over() {
 }
 
 #[test]
-fn a_waker_is_woken_once_and_not_dropped_on_any_executor() {
+fn every_executor_wakes_a_waker_once() {
     for (name, executor) in executors() {
         let all: Vec<Arc<Witness>> = (0..100).map(|_| Arc::default()).collect();
         let (mut tasks, ran) = numbered(1);

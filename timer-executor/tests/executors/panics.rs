@@ -62,7 +62,7 @@ fn a_drop_that_panics_while_unwinding_does_not_escape() {
 }
 
 #[test]
-fn panicking_tasks_harm_neither_their_batch_nor_later_ones() {
+fn panicking_tasks_harm_no_other_tasks() {
     for (name, executor) in pools(2) {
         for round in 0..50 {
             let (mut tasks, ran) = numbered(20);

@@ -8,7 +8,7 @@ use timer_executor::{Task, TaskExecutor};
 use crate::support::{NEVER, blocker, in_order, numbered, pools, tasks};
 
 #[test]
-fn a_blocked_task_holds_up_nothing_in_its_batch_while_a_thread_is_free() {
+fn a_blocked_task_delays_nothing_in_its_batch() {
     for (name, executor) in pools(2) {
         for at in [0, 1, 2, 50, 99] {
             let (others, one_ran) = channel();
@@ -29,7 +29,7 @@ fn a_blocked_task_holds_up_nothing_in_its_batch_while_a_thread_is_free() {
 }
 
 #[test]
-fn a_blocked_task_holds_up_no_later_batch_and_no_later_task() {
+fn a_blocked_task_delays_nothing_that_comes_later() {
     for (name, executor) in pools(2) {
         let (task, is_running, open) = blocker();
         let (mut first, first_ran) = numbered(50);
@@ -117,7 +117,7 @@ fn the_tasks_of_a_batch_start_in_order() {
 }
 
 #[test]
-fn what_was_accepted_still_runs_when_the_executor_is_dropped() {
+fn what_was_accepted_runs_after_the_executors_drop() {
     for (name, executor) in pools(1) {
         let (task, is_running, open) = blocker();
         executor.execute(task).unwrap();

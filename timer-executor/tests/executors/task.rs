@@ -92,7 +92,7 @@ fn one_waker_may_be_many_tasks() {
 }
 
 #[test]
-fn a_boxed_task_frees_its_captures_when_run_and_when_dropped() {
+fn a_boxed_task_that_ended_has_freed_its_captures() {
     for run in [true, false] {
         let captured = Arc::new(());
         let inside = captured.clone();

@@ -1,8 +1,8 @@
 //! How many tasks a pool has accepted that have not finished: its bound, and the wait until there are none.
 //!
-//! Promises: never more than the bound; a wait ends at a moment, after it began, at which there was no task, and does not
-//! miss one; what finished tasks did has happened before such a wait returns. A wait by a thread that runs a job of the
-//! pool would wait for itself: it is refused. Absent: the tasks, and the pool; they only take places and release them.
+//! Promises: never more than the bound; a wait ends at a moment, after it began, at which there was no task, and surely
+//! when there stay none; what finished tasks did has happened before such a wait returns. A wait by a thread that runs a job of the
+//! pool would wait for itself: it is refused. Absent: the tasks, and the pool; those acquire permits and release them.
 //! (The pool's own wait reads two counters in turn: it may miss a task that its predecessor handed over.)
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How many accepted tasks have not finished; never more than `max`.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct Permits {
     taken: AtomicUsize,
     max: usize,
     idle: Mutex<Idle>,
@@ -26,20 +26,20 @@ struct Idle {
 }
 
 thread_local! {
-    /// The slots of the pool that this thread belongs to, as an address; 0 on all other threads.
+    /// The address of the `Permits` of the pool whose job this thread runs; 0 if it runs none.
     static MINE: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Slots {
+impl Permits {
     pub(crate) fn new(max: usize) -> Self {
         Self { taken: AtomicUsize::new(0), max, idle: Mutex::default(), was_idle: Condvar::new() }
     }
 
-    /// Takes as many places as are free, up to `wanted`; says how many.
-    pub(crate) fn reserve(&self, wanted: usize) -> usize {
+    /// Takes as many permits as are free, up to `wanted`; says how many.
+    pub(crate) fn try_acquire(&self, wanted: usize) -> usize {
         let mut granted = 0;
         // ORDERING: Acquire pairs with the Release in `release`: what a finished task did has happened before the task that
-        // gets its place is accepted. Relaxed on failure, nothing is taken then.
+        // gets its permit is accepted. Relaxed on failure, nothing is taken then.
         let _ = self.taken.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
             granted = wanted.min(self.max - taken);
             (granted > 0).then_some(taken + granted)
@@ -48,7 +48,7 @@ impl Slots {
     }
 
     pub(crate) fn release(&self) {
-        // ORDERING: Release pairs with the Acquire in `reserve` and in `is_idle`.
+        // ORDERING: Release pairs with the Acquire in `try_acquire` and in `is_idle`.
         if self.taken.fetch_sub(1, Ordering::Release) == 1 {
             self.tell_waiters();
         }
@@ -113,40 +113,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_taken_at_the_same_time_never_exceed_the_bound() {
-        let slots = Slots::new(5);
+    fn permits_in_use_never_exceed_the_bound() {
+        let permits = Permits::new(5);
         let in_use = AtomicUsize::new(0);
         let together = Barrier::new(4);
         thread::scope(|scope| {
             for wanted in [1, 2, 3, 4] {
-                let (slots, in_use, together) = (&slots, &in_use, &together);
+                let (permits, in_use, together) = (&permits, &in_use, &together);
                 scope.spawn(move || {
                     together.wait();
                     for _ in 0..200_000 {
-                        let granted = slots.reserve(wanted);
-                        // ORDERING: Relaxed, `slots` orders both against those who hold the places before and after.
+                        let granted = permits.try_acquire(wanted);
+                        // ORDERING: Relaxed, `permits` orders both against the threads before and after with the same permits.
                         let others = in_use.fetch_add(granted, Ordering::Relaxed);
                         assert!(granted <= wanted && others + granted <= 5, "{others} + {granted}");
                         // ORDERING: as above.
                         in_use.fetch_sub(granted, Ordering::Relaxed);
-                        (0..granted).for_each(|_| slots.release());
+                        (0..granted).for_each(|_| permits.release());
                     }
                 });
             }
         });
-        assert_eq!(slots.reserve(9), 5);
-        assert_eq!(slots.reserve(1), 0);
+        assert_eq!(permits.try_acquire(9), 5);
+        assert_eq!(permits.try_acquire(1), 0);
     }
 
     #[test]
-    fn a_wait_misses_no_idle_moment() {
-        let slots = Slots::new(usize::MAX);
+    fn a_wait_ends_when_all_permits_are_back() {
+        let permits = Permits::new(usize::MAX);
         thread::scope(|scope| {
             for _ in 0..20_000 {
-                assert_eq!(slots.reserve(2), 2);
-                let other = scope.spawn(|| (0..2).for_each(|_| slots.release()));
-                assert!(slots.wait_idle());
-                assert!(slots.is_idle());
+                assert_eq!(permits.try_acquire(2), 2);
+                let other = scope.spawn(|| (0..2).for_each(|_| permits.release()));
+                assert!(permits.wait_idle());
+                assert!(permits.is_idle());
                 other.join().unwrap();
             }
         });
@@ -154,24 +154,24 @@ mod tests {
 
     #[test]
     fn an_idle_moment_that_is_over_wakes_no_waiter() {
-        let slots = Slots::new(1);
-        slots.reserve(1);
-        slots.lock().waiters += 1;
-        slots.tell_waiters(); // late: the task that it is about has a successor
-        assert_eq!(slots.lock().moments, 0);
-        slots.release();
-        assert_eq!(slots.lock().moments, 1);
+        let permits = Permits::new(1);
+        permits.try_acquire(1);
+        permits.lock().waiters += 1;
+        permits.tell_waiters(); // late: the task that it is about has a successor
+        assert_eq!(permits.lock().moments, 0);
+        permits.release();
+        assert_eq!(permits.lock().moments, 1);
     }
 
     #[test]
     fn a_job_cannot_wait_for_itself() {
-        let [slots, others] = [(); 2].map(|()| Slots::new(1));
-        slots.reserve(1);
-        slots.run_job(|| {
-            assert!(!slots.wait_idle());
+        let [permits, others] = [(); 2].map(|()| Permits::new(1));
+        permits.try_acquire(1);
+        permits.run_job(|| {
+            assert!(!permits.wait_idle());
             assert!(others.wait_idle());
         });
-        slots.release();
-        assert!(slots.wait_idle());
+        permits.release();
+        assert!(permits.wait_idle());
     }
 }
