@@ -5,12 +5,17 @@
 //! | `quickstart` | schedule, move and cancel a timeout |
 //! | `rpc_deadline` | a deadline for each request, cancelled by its reply |
 //! | `event_loop` | the timer driven by a loop of one's own, without a thread |
+//! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
+//! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |
 //! | `metrics_export` | an executor chosen, and the timer's metrics exported |
 //! | `sessions` | a web log replayed as connections with an idle timeout |
 //!
-//! The programs are in `src/bin`. What is here is what `sessions` is made of, so that it can be
-//! tested part by part. It is not a library for others: nothing in it is promised to stay.
+//! The programs are in `src/bin`. What is here is what they share ([`cli`], [`ledger`]) and what
+//! `sessions` is made of, so that it can be tested part by part. It is not a library for others:
+//! nothing in it is promised to stay.
 
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod ledger;
 pub mod sessions;

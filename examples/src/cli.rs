@@ -1,0 +1,264 @@
+//! The command line, the checks and the exit code of the small programs.
+//!
+//! Promises: a command line is understood whole or not at all, and a refusal says what was given and
+//! what is allowed. The exit code is 0; 1 if a check does not hold or something fails; 2 for what
+//! the user can put right. The options that exist are those that the usage text lists, so help and
+//! refusals cannot differ. Absent: short options but `-h`, operands, flags without a value.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lexopt::Arg;
+
+/// Runs a program: reads its arguments with `parse`, prints `usage` if that is asked for, and turns
+/// what `run` finds into the exit code. An error that is a [`Refused`] gives code 2, any other 1.
+///
+/// ```no_run
+/// use examples::cli::{self, Checks};
+///
+/// const USAGE: &str = "Counts.\n\n  --to N   1..=100 [default: 10]\n  -h, --help   print this\n";
+///
+/// fn main() -> std::process::ExitCode {
+///     let parse = |args: &mut cli::Args| {
+///         let mut to = 10;
+///         while let Some(option) = args.option()? {
+///             match option {
+///                 "--to" => to = args.number(1..=100)?,
+///                 _ => return Err(args.unknown(option)),
+///             }
+///         }
+///         Ok(to)
+///     };
+///     let run = |to| {
+///         let mut checks = Checks::default();
+///         checks.that((1..=to).count() as u64 == to, "every number was counted once");
+///         Ok(checks)
+///     };
+///     cli::main("count", USAGE, parse, run)
+/// }
+/// ```
+pub fn main<O>(
+    program: &str,
+    usage: &'static str,
+    parse: impl FnOnce(&mut Args) -> Result<O, Stop>,
+    run: impl FnOnce(O) -> Result<Checks, Box<dyn Error>>,
+) -> ExitCode {
+    let mut args = Args::new(usage, std::env::args_os().skip(1));
+    let options = match parse(&mut args) {
+        Ok(options) => options,
+        Err(Stop::Help) => {
+            print!("{usage}");
+            return ExitCode::SUCCESS;
+        }
+        Err(Stop::Refused(refused)) => {
+            eprintln!("{program}: {refused}; see {program} --help");
+            return ExitCode::from(2);
+        }
+    };
+    match run(options) {
+        Ok(checks) if checks.failed == 0 => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            if error.is::<Refused>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+/// What was given, and what is allowed instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Refused {}
+
+/// Why a program does not start.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// `--help` was given.
+    Help,
+    /// The command line is wrong.
+    Refused(Refused),
+}
+
+/// What a program finds out about its own result.
+#[derive(Debug, Default)]
+pub struct Checks {
+    failed: usize,
+}
+
+impl Checks {
+    /// Prints what should hold, and whether it does.
+    pub fn that(&mut self, holds: bool, what: impl fmt::Display) {
+        println!("{} {what}", if holds { "    ok " } else { "FAILED " });
+        self.failed += usize::from(!holds);
+    }
+}
+
+/// The arguments, one option after the other.
+#[derive(Debug)]
+pub struct Args {
+    parser: lexopt::Parser,
+    allowed: Vec<&'static str>,
+    seen: Vec<&'static str>,
+}
+
+impl Args {
+    /// Reads `args` as options of a program with this usage text.
+    pub fn new(usage: &'static str, args: impl IntoIterator<Item = OsString>) -> Self {
+        // A line of the text that begins with an option lists it.
+        let names = usage.lines().filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("-h, ").unwrap_or(line).split_whitespace().next()
+        });
+        let allowed = names.filter(|name| name.starts_with("--")).collect();
+        Self { parser: lexopt::Parser::from_args(args), allowed, seen: Vec::new() }
+    }
+
+    /// The next option, as the usage text spells it; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// `--help`; an option that is not listed or was there before; a value without an option.
+    pub fn option(&mut self) -> Result<Option<&'static str>, Stop> {
+        let allowed = self.allowed.join(", ");
+        let given = match self.parser.next() {
+            Ok(None) => return Ok(None),
+            Ok(Some(Arg::Long("help") | Arg::Short('h'))) => return Err(Stop::Help),
+            Ok(Some(Arg::Long(name))) => format!("--{name}"),
+            Ok(Some(Arg::Short(name))) => format!("-{name}"),
+            Ok(Some(Arg::Value(value))) => return Err(refused("operand", Some(&value), &allowed)),
+            Err(error) => return Err(Stop::Refused(Refused(format!("{error}; allowed: {allowed}")))),
+        };
+        let Some(option) = self.allowed.iter().copied().find(|option| *option == given) else {
+            return Err(self.unknown(&given));
+        };
+        if self.seen.contains(&option) {
+            return Err(Stop::Refused(Refused(format!("{option} given twice; allowed: once"))));
+        }
+        self.seen.push(option);
+        Ok(Some(option))
+    }
+
+    /// The answer to an option that the program does not know.
+    pub fn unknown(&self, option: &str) -> Stop {
+        Stop::Refused(Refused(format!("unknown option '{option}'; allowed: {}", self.allowed.join(", "))))
+    }
+
+    /// The value of the option that was just read, a whole number.
+    ///
+    /// # Errors
+    ///
+    /// No value, or one that is not allowed.
+    pub fn number(&mut self, allowed: RangeInclusive<u64>) -> Result<u64, Stop> {
+        let text = format!("a whole number in {}..={}", allowed.start(), allowed.end());
+        self.value(&text, |given| {
+            // `parse` alone would take a leading plus sign, too.
+            let digits = given.bytes().all(|byte| byte.is_ascii_digit());
+            given.parse().ok().filter(|number| digits && allowed.contains(number))
+        })
+    }
+
+    /// The same for a count.
+    ///
+    /// # Errors
+    ///
+    /// As [`number`](Self::number).
+    pub fn count(&mut self, allowed: RangeInclusive<u32>) -> Result<usize, Stop> {
+        let number = self.number(u64::from(*allowed.start())..=u64::from(*allowed.end()))?;
+        Ok(usize::try_from(number).unwrap_or(usize::MAX))
+    }
+
+    /// The same for milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`number`](Self::number).
+    pub fn millis(&mut self, allowed: RangeInclusive<u64>) -> Result<Duration, Stop> {
+        self.number(allowed).map(Duration::from_millis)
+    }
+
+    /// The value of the option that was just read, one of several words.
+    ///
+    /// # Errors
+    ///
+    /// No value, or another word.
+    pub fn choice<T: Copy>(&mut self, all: &[(&str, T)]) -> Result<T, Stop> {
+        let words: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
+        self.value(&words.join(", "), |given| all.iter().find(|(word, _)| *word == given).map(|(_, value)| *value))
+    }
+
+    /// The value of the option that was just read; `allowed` says what `read` takes.
+    ///
+    /// # Errors
+    ///
+    /// No value, or one that `read` does not take.
+    pub fn value<T>(&mut self, allowed: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Stop> {
+        let option = self.seen.last().copied().unwrap_or_default();
+        let given = self.parser.value().map_err(|_| refused(option, None, allowed))?;
+        given.to_str().and_then(read).ok_or_else(|| refused(option, Some(&given), allowed))
+    }
+}
+
+fn refused(what: &str, given: Option<&OsString>, allowed: &str) -> Stop {
+    Stop::Refused(Refused(match given {
+        Some(given) => format!("{what}: '{}' given; allowed: {allowed}", given.display()),
+        None => format!("{what} needs a value; allowed: {allowed}"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, Refused, Stop};
+    use std::time::Duration;
+
+    const USAGE: &str = "Does it.\n\nUsage: it [OPTIONS]\n\n  --size N       how many --really\n  --wait MILLIS  so long\n  --how KIND  a | b\n  -h, --help  print this\n";
+
+    fn parse(args: &[&str]) -> Result<(u64, Duration, char), Stop> {
+        let mut args = Args::new(USAGE, args.iter().map(Into::into));
+        let mut found = (1, Duration::ZERO, 'a');
+        while let Some(option) = args.option()? {
+            match option {
+                "--size" => found.0 = args.number(1..=9)?,
+                "--wait" => found.1 = args.millis(0..=99)?,
+                "--how" => found.2 = args.choice(&[("a", 'a'), ("b", 'b')])?,
+                _ => return Err(args.unknown(option)),
+            }
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn options_are_read_in_either_form_and_any_order() {
+        assert_eq!(parse(&[]), Ok((1, Duration::ZERO, 'a')));
+        assert_eq!(parse(&["--how=b", "--size", "9", "--wait=5"]), Ok((9, Duration::from_millis(5), 'b')));
+        assert_eq!(parse(&["--size", "2", "--help"]), Err(Stop::Help));
+        assert_eq!(parse(&["-h"]), Err(Stop::Help));
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_given_and_what_is_allowed() {
+        for (args, text) in [
+            (&["--size", "0"][..], "--size: '0' given; allowed: a whole number in 1..=9"),
+            (&["--size", "+1"], "--size: '+1' given; allowed: a whole number in 1..=9"),
+            (&["--size"], "--size needs a value; allowed: a whole number in 1..=9"),
+            (&["--wait", "soon"], "--wait: 'soon' given; allowed: a whole number in 0..=99"),
+            (&["--how", "c"], "--how: 'c' given; allowed: a, b"),
+            (&["--size", "1", "--size=1"], "--size given twice; allowed: once"),
+            (&["--really", "1"], "unknown option '--really'; allowed: --size, --wait, --how, --help"),
+            (&["-s"], "unknown option '-s'; allowed: --size, --wait, --how, --help"),
+            (&["it"], "operand: 'it' given; allowed: --size, --wait, --how, --help"),
+        ] {
+            assert_eq!(parse(args), Err(Stop::Refused(Refused(text.to_owned()))));
+        }
+    }
+}

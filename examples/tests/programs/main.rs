@@ -1,0 +1,41 @@
+//! The small programs as their users meet them: each with small sizes, and with wrong arguments.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod migrating_from_netty;
+mod order_close;
+
+use std::process::Command;
+
+/// What a program that succeeds prints on standard output.
+fn success(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{program} {args:?}\n{out}{error}");
+    assert!(out.contains("    ok  ") && !out.contains("FAILED"), "{out}");
+    out.into_owned()
+}
+
+/// The program helps when asked to, and refuses each of these with what is allowed.
+fn command_line(program: &str, refusals: &[(&[&str], &str)]) {
+    let name = program.rsplit(['/', '\\']).next().unwrap();
+    for flag in ["--help", "-h"] {
+        let output = Command::new(program).arg(flag).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("Usage: {name}")), "{name} {flag}");
+    }
+    let unknown: (&[&str], &str) = (&["--fast"], "unknown option '--fast'; allowed: --");
+    for (args, part) in refusals.iter().chain([&unknown]) {
+        let output = Command::new(program).args(*args).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {error}");
+        assert!(output.stdout.is_empty(), "{name} {args:?}: nothing half done");
+        assert!(error.starts_with(&format!("{name}: ")) && error.contains(part), "{args:?}: {error}");
+        assert!(error.contains("allowed: ") && error.contains("--help"), "{error}");
+    }
+}
+
+/// The number that a line of the output begins with, if its words contain `what`.
+fn number(output: &str, what: &str) -> u64 {
+    let line = output.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("no '{what}' in {output}"));
+    line.split_whitespace().next().unwrap().parse().unwrap_or_else(|_| panic!("no number in '{line}'"))
+}
