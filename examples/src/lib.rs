@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `quickstart` | schedule, move and cancel a timeout |
 //! | `rpc_deadline` | a deadline for each request, cancelled by its reply |
-//! | `event_loop` | the timer driven by a loop of one's own, without a thread |
+//! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
 //! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |
 //! | `metrics_export` | an executor chosen, and the timer's metrics exported |

@@ -1,66 +1,295 @@
-//! The timer inside an event loop of one's own: no worker thread, the loop turns it.
+//! An echo server in an `mio` loop, whose idle timeouts are the loop's own: the timer has no thread.
 //!
-//! The loop waits for a message, but no longer than until the next timeout; then it lets the timer
-//! run what is due, on the loop's own thread. What the loop schedules itself needs no wake-up, since
-//! it turns before it waits again. When another thread schedules something that is due earlier than
-//! the loop would wake up, the waker sends it a message.
+//! The poll waits for sockets, but no longer than until the next timeout; then the loop takes a turn
+//! of the timer, which runs what is due on the loop's thread. What the loop itself schedules needs no
+//! wake-up, since it takes a turn before it waits again. When another thread schedules a timeout
+//! that is due before the poll would return, `set_waker` wakes the poll.
+//!
+//! Every line that comes in pushes its connection's timeout back. A client that hangs up has it
+//! cancelled, one that falls silent is closed by it.
 #![forbid(unsafe_code)]
 
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread;
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use timer_core::{Timeout, Timer};
+use examples::cli::{self, Args, Checks, Stop};
+use examples::ledger::Ledger;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use timer_core::{Driver, Timeout, Timer};
 
-enum Message {
-    Remind { after: Duration, of: &'static str },
-    Reminder(&'static str),
-    Wake,
+const USAGE: &str = "\
+An echo server in an mio loop that closes silent connections. Half of its clients hang up, half fall silent; another
+thread schedules alarms on the server's timer meanwhile.
+
+Usage: event_loop [OPTIONS]
+
+  --clients N           how many, 1..=400 [default: 100]
+  --idle MILLIS         silence that closes a connection, 100..=60000 [default: 500]
+  --alarms N            timeouts from the other thread, 1..=10000 [default: 40]
+  -h, --help            print this
+";
+
+/// So many lines each client sends, five in the time that would close it.
+const LINES: usize = 4;
+const LINE: &[u8] = b"are you there?\n";
+const ALARM: Duration = Duration::from_millis(5);
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+const FIRST_CLIENT: usize = 2;
+
+#[derive(Clone, Copy)]
+struct Options {
+    clients: usize,
+    idle: Duration,
+    alarms: usize,
 }
 
-fn reminder(of: &'static str, to: &Sender<Message>) -> impl FnOnce(&Timeout) + Send + use<> {
-    let to = to.clone();
-    // A loop that has ended needs no reminders: here and below.
-    move |_| _ = to.send(Message::Reminder(of))
+fn main() -> ExitCode {
+    cli::main("event_loop", USAGE, parse, run)
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (timer, mut driver) = Timer::builder().name("event-loop").build_driven()?;
-    let (sender, inbox) = mpsc::channel();
-    let wake = sender.clone();
-    driver.set_waker(move || _ = wake.send(Message::Wake));
-
-    let (remote, orders) = (timer.clone(), sender.clone());
-    let customer = thread::spawn(move || {
-        for (millis, of) in [(40, "bread"), (10, "milk")] {
-            _ = orders.send(Message::Remind { after: Duration::from_millis(millis), of });
-        }
-        for (millis, of) in [(20, "eggs"), (0, "keys")] {
-            _ = remote.new_timeout(Duration::from_millis(millis), reminder(of, &orders));
-        }
-    });
-
-    let start = Instant::now();
-    let (mut missing, mut turns, mut expired) = (4, 0, 0);
-    while missing > 0 {
-        let turn = driver.turn();
-        turns += 1;
-        expired += turn.expired;
-        let message = match turn.next {
-            Some(next) => inbox.recv_timeout(next.saturating_duration_since(Instant::now())),
-            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match message {
-            Ok(Message::Remind { after, of }) => drop(timer.new_timeout(after, reminder(of, &sender))?),
-            Ok(Message::Reminder(of)) => {
-                println!("{:3} ms  do not forget the {of}", start.elapsed().as_millis());
-                missing -= 1;
-            }
-            Ok(Message::Wake) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+fn parse(args: &mut Args) -> Result<Options, Stop> {
+    let mut options = Options { clients: 100, idle: Duration::from_millis(500), alarms: 40 };
+    while let Some(option) = args.option()? {
+        match option {
+            "--clients" => options.clients = args.count(1..=400)?,
+            "--idle" => options.idle = args.millis(100..=60_000)?,
+            "--alarms" => options.alarms = args.count(1..=10_000)?,
+            _ => return Err(args.unknown(option)),
         }
     }
-    _ = customer.join();
-    println!("{expired} timeouts ran in {turns} turns of the loop, pending: {}", timer.pending_timeouts());
-    Ok(())
+    Ok(options)
+}
+
+fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
+    let (timer, mut driver) = Timer::builder().name("event-loop").build_driven()?;
+    let mut server = Server::bind(timer.clone(), options)?;
+    let waker = Waker::new(server.poll.registry(), WAKER)?;
+    // A poll that cannot be woken still ends with its time-out: the alarm is late then, not lost.
+    driver.set_waker(move || _ = waker.wake());
+
+    let clients = clients(server.listener.local_addr()?, options);
+    let alarms = alarms(timer.clone(), server.due.clone(), options.alarms);
+    server.serve(&mut driver)?;
+    let early = clients.join().map_err(|_| "the clients' thread panicked")??;
+    alarms.join().map_err(|_| "the alarms' thread panicked")?;
+
+    let Options { clients, idle, alarms } = options;
+    let Server { hung_up, silent, echoed, turns, woken, alarms_ran, latest, elsewhere, ledger, .. } = server;
+    println!("{clients} connections: {hung_up} hung up, {silent} closed after {idle:?} of silence");
+    println!("{echoed} lines echoed, each of which pushed a timeout back");
+    println!("{alarms_ran} alarms from another thread, the latest {latest:.1?} late; the poll was woken {woken} times");
+    println!("{turns} turns of the loop");
+    let mut checks = Checks::default();
+    checks.that(ledger.holds(), "every connection ended exactly once");
+    checks.that(early == 0, "none was closed before its time");
+    checks.that(echoed == clients * LINES, "every line was echoed");
+    checks.that(alarms_ran == alarms && elsewhere == 0, "every alarm ran, on the loop's thread");
+    checks.that(woken > 0, "an alarm wakes the poll");
+    checks.that(timer.pending_timeouts() == 0, "pending: 0");
+    Ok(checks)
+}
+
+/// What a timeout tells the loop: it runs on the loop's thread, but must not own what the loop owns.
+enum Due {
+    Idle(Token),
+    Alarm { late: Duration, on: thread::ThreadId },
+}
+
+struct Server {
+    options: Options,
+    timer: Timer,
+    poll: Poll,
+    listener: TcpListener,
+    connections: HashMap<Token, Connection>,
+    accepted: usize,
+    due: Sender<Due>,
+    inbox: Receiver<Due>,
+    ledger: Ledger,
+    hung_up: usize,
+    silent: usize,
+    echoed: usize,
+    turns: usize,
+    woken: usize,
+    alarms_ran: usize,
+    latest: Duration,
+    elsewhere: usize,
+}
+
+struct Connection {
+    stream: TcpStream,
+    idle: Timeout,
+}
+
+impl Server {
+    fn bind(timer: Timer, options: Options) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let (due, inbox) = mpsc::channel();
+        Ok(Self {
+            options,
+            timer,
+            poll,
+            listener,
+            connections: HashMap::new(),
+            accepted: 0,
+            due,
+            inbox,
+            ledger: Ledger::new(options.clients),
+            hung_up: 0,
+            silent: 0,
+            echoed: 0,
+            turns: 0,
+            woken: 0,
+            alarms_ran: 0,
+            latest: Duration::ZERO,
+            elsewhere: 0,
+        })
+    }
+
+    /// The loop: take a turn, do what became due, wait for sockets or the next timeout.
+    fn serve(&mut self, driver: &mut Driver) -> Result<(), Box<dyn Error>> {
+        let mut events = Events::with_capacity(256);
+        loop {
+            let turn = driver.turn();
+            self.turns += 1;
+            self.became_due();
+            if self.hung_up + self.silent == self.options.clients && self.alarms_ran == self.options.alarms {
+                return Ok(());
+            }
+            // mio rounds the time-out up to what the system can wait for: the loop does not spin.
+            let wait = turn.next.map(|next| next.saturating_duration_since(Instant::now()));
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                match event.token() {
+                    WAKER => self.woken += 1,
+                    LISTENER => self.accept()?,
+                    client => self.read(client),
+                }
+            }
+        }
+    }
+
+    fn became_due(&mut self) {
+        for due in self.inbox.try_iter() {
+            match due {
+                Due::Idle(client) => {
+                    self.connections.remove(&client);
+                    self.ledger.end(client.0 - FIRST_CLIENT);
+                    self.silent += 1;
+                }
+                Due::Alarm { late, on } => {
+                    self.alarms_ran += 1;
+                    self.latest = self.latest.max(late);
+                    self.elsewhere += usize::from(on != thread::current().id());
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<(), Box<dyn Error>> {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let client = Token(FIRST_CLIENT + self.accepted);
+            self.accepted += 1;
+            self.poll.registry().register(&mut stream, client, Interest::READABLE)?;
+            let due = self.due.clone();
+            // The inbox lives as long as the server.
+            let idle = self.timer.new_timeout(self.options.idle, move |_| _ = due.send(Due::Idle(client)))?;
+            self.connections.insert(client, Connection { stream, idle });
+        }
+    }
+
+    fn read(&mut self, client: Token) {
+        // Closed by its timeout in this very turn.
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        let (bytes, open) = connection.echo();
+        self.echoed += bytes / LINE.len();
+        if open {
+            connection.idle.reset(self.options.idle);
+        } else if connection.idle.cancel() {
+            self.connections.remove(&client);
+            self.ledger.end(client.0 - FIRST_CLIENT);
+            self.hung_up += 1;
+        }
+    }
+}
+
+impl Connection {
+    /// Reads all there is and sends it back: how many bytes, and whether there may be more. The few bytes of this example
+    /// fit the socket's buffer; a real server keeps what does not.
+    fn echo(&mut self) -> (usize, bool) {
+        let (mut buffer, mut bytes) = ([0; 1024], 0);
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(read) if read > 0 && self.stream.write_all(&buffer[..read]).is_ok() => bytes += read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return (bytes, true),
+                Ok(_) | Err(_) => return (bytes, false),
+            }
+        }
+    }
+}
+
+/// A thread with all clients, which talk in time; then every second one hangs up, and the others wait to be closed. The
+/// result is how many were closed too early.
+fn clients(server: SocketAddr, options: Options) -> JoinHandle<io::Result<usize>> {
+    thread::spawn(move || {
+        let connect = |_| Ok((std::net::TcpStream::connect(server)?, Instant::now()));
+        let mut clients = (0..options.clients).map(connect).collect::<io::Result<Vec<_>>>()?;
+        for _ in 0..LINES {
+            thread::sleep(options.idle / 5);
+            for (stream, spoke) in &mut clients {
+                *spoke = Instant::now();
+                stream.write_all(LINE)?;
+                stream.read_exact(&mut [0; LINE.len()])?;
+            }
+        }
+        let mut early = 0;
+        for (number, (stream, _)) in clients.iter().enumerate() {
+            if number % 2 == 0 {
+                stream.shutdown(Shutdown::Both)?;
+            }
+        }
+        for (stream, spoke) in clients.iter_mut().skip(1).step_by(2) {
+            let end = stream.read(&mut [0; 1])?;
+            early += usize::from(end != 0 || spoke.elapsed() < options.idle);
+        }
+        Ok(early)
+    })
+}
+
+/// A thread that schedules one alarm after the other on the loop's timer, mostly while the loop waits.
+fn alarms(timer: Timer, due: Sender<Due>, alarms: usize) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let (ran, wait) = mpsc::channel();
+        for _ in 0..alarms {
+            thread::sleep(ALARM);
+            let (due, ran) = (due.clone(), ran.clone());
+            let alarm = move |alarm: &Timeout| {
+                let late = alarm.deadline().elapsed();
+                _ = due.send(Due::Alarm { late, on: thread::current().id() });
+                _ = ran.send(());
+            };
+            // Refused only when the loop has ended.
+            if timer.new_timeout(ALARM, alarm).is_err() || wait.recv().is_err() {
+                return;
+            }
+        }
+    })
 }

@@ -1,14 +1,34 @@
 //! The small programs as their users meet them: each with small sizes, and with wrong arguments.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod event_loop;
 mod migrating_from_netty;
 mod order_close;
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// By then a program of small sizes has ended on the busiest machine, if it ends.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs a program, and kills it if it does not end. Its output must fit a pipe.
+fn run(program: &str, args: &[&str]) -> Output {
+    let (out, error) = (Stdio::piped(), Stdio::piped());
+    let mut child = Command::new(program).args(args).stdin(Stdio::null()).stdout(out).stderr(error).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > LIMIT {
+            child.kill().unwrap();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
 
 /// What a program that succeeds prints on standard output.
 fn success(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output().unwrap();
+    let output = run(program, args);
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{program} {args:?}\n{out}{error}");
     assert!(out.contains("    ok  ") && !out.contains("FAILED"), "{out}");
@@ -19,13 +39,13 @@ fn success(program: &str, args: &[&str]) -> String {
 fn command_line(program: &str, refusals: &[(&[&str], &str)]) {
     let name = program.rsplit(['/', '\\']).next().unwrap();
     for flag in ["--help", "-h"] {
-        let output = Command::new(program).arg(flag).output().unwrap();
+        let output = run(program, &[flag]);
         assert_eq!(output.status.code(), Some(0));
         assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("Usage: {name}")), "{name} {flag}");
     }
     let unknown: (&[&str], &str) = (&["--fast"], "unknown option '--fast'; allowed: --");
     for (args, part) in refusals.iter().chain([&unknown]) {
-        let output = Command::new(program).args(*args).output().unwrap();
+        let output = run(program, args);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {error}");
         assert!(output.stdout.is_empty(), "{name} {args:?}: nothing half done");
