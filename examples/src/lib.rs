@@ -3,7 +3,7 @@
 //! | program | shows |
 //! |---|---|
 //! | `quickstart` | schedule, move and cancel a timeout |
-//! | `rpc_deadline` | a deadline for each request, cancelled by its reply |
+//! | `rpc_timeouts` | requests on tokio, a hundred thousand in flight, each with a deadline |
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
 //! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |

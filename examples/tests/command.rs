@@ -141,13 +141,8 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_replayed() {
 }
 
 #[test]
-fn the_small_programs_end_by_themselves_and_leave_nothing_pending() {
-    for (program, part) in [
-        (env!("CARGO_BIN_EXE_quickstart"), "pending: 0"),
-        (env!("CARGO_BIN_EXE_rpc_deadline"), "0 ended twice or never"),
-    ] {
-        let output = Command::new(program).output().unwrap();
-        assert!(output.status.success(), "{program}");
-        assert!(text(&output.stdout).contains(part), "{program}: {}", text(&output.stdout));
-    }
+fn the_quickstart_ends_by_itself_and_leaves_nothing_pending() {
+    let output = Command::new(env!("CARGO_BIN_EXE_quickstart")).output().unwrap();
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("pending: 0"), "{}", text(&output.stdout));
 }

@@ -4,6 +4,7 @@
 mod event_loop;
 mod migrating_from_netty;
 mod order_close;
+mod rpc_timeouts;
 
 use std::process::{Command, Output, Stdio};
 use std::thread;

@@ -1,0 +1,84 @@
+//! One connection that many calls share: replies find their calls by number.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::wire::{Incoming, send};
+
+const BATCH: usize = 4096;
+
+type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<()>>>>;
+
+/// A connection. It closes when it is dropped.
+pub(crate) struct Connection {
+    waiting: Waiting,
+    requests: UnboundedSender<u64>,
+}
+
+/// The connection is gone.
+pub(crate) struct Broken;
+
+impl Connection {
+    /// Connects. The task ends when the connection is closed; its result is how many replies came for calls that had been
+    /// given up.
+    pub(crate) async fn open(server: SocketAddr) -> io::Result<(Self, JoinHandle<io::Result<u64>>)> {
+        let (replies, out) = TcpStream::connect(server).await?.into_split();
+        let waiting = Waiting::default();
+        let (requests, queue) = unbounded_channel();
+        tokio::spawn(write(queue, out));
+        let reading = tokio::spawn(read(replies, waiting.clone()));
+        Ok((Self { waiting, requests }, reading))
+    }
+
+    /// Sends a request and waits for its reply. Who stops waiting calls [`give_up`](Self::give_up).
+    pub(crate) async fn call(&self, number: u64) -> Result<(), Broken> {
+        let (reply, replied) = oneshot::channel();
+        self.waiting.lock().insert(number, reply);
+        self.requests.send(number).map_err(|_| Broken)?;
+        replied.await.map_err(|_| Broken)
+    }
+
+    /// A reply that still comes is late.
+    pub(crate) fn give_up(&self, number: u64) {
+        self.waiting.lock().remove(&number);
+    }
+}
+
+/// An error ends the connection, which ends `read`: that tells it.
+async fn write(mut queue: UnboundedReceiver<u64>, mut out: OwnedWriteHalf) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while queue.recv_many(&mut batch, BATCH).await > 0 {
+        if send(&mut out, batch.drain(..)).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(replies: OwnedReadHalf, waiting: Waiting) -> io::Result<u64> {
+    let (mut replies, mut late) = (Incoming::new(replies), 0);
+    let each = |number| match waiting.lock().remove(&number) {
+        // A call that ends just now does not listen; its own side counts it.
+        Some(reply) => _ = reply.send(()),
+        None => late += 1,
+    };
+    let mut each = each;
+    let end = loop {
+        match replies.next(&mut each).await {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // Calls that still wait find their connection broken.
+    waiting.lock().clear();
+    end.map(|()| late)
+}
