@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod event_loop;
+mod heartbeat;
 mod migrating_from_netty;
 mod order_close;
 mod rpc_timeouts;

@@ -1,0 +1,308 @@
+//! Connections that send a heartbeat when they have heard nothing for a while, and close when three
+//! in a row stay unanswered: Dubbo's rule, for thousands of connections on one timer.
+//!
+//! Each connection has one periodic timeout. Whatever is heard pushes its next run back, which costs
+//! about as much as reading the clock; so on a connection that talks, it never runs. One run sends
+//! a heartbeat, or closes the connection if three are unanswered. Both are calls that do not block, so
+//! they run on the timer's own thread.
+//!
+//! The peers are a thread at the other end of real sockets. A third of them talk, a third only answer,
+//! and a third answer twice and then fall silent with the connection open, as when a cable is cut.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use examples::cli::{self, Args, Checks, Refused, Stop};
+use examples::ledger::Ledger;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use timer_core::{Timeout, Timer};
+
+const USAGE: &str = "\
+Connections that send a heartbeat after an interval of silence and close after three unanswered ones, all on one timer.
+A third of the peers talk, a third only answer heartbeats, and a third fall silent.
+
+Usage: heartbeat [OPTIONS]
+
+  --connections N       how many, 1..=20000; each takes two file descriptors [default: 2000]
+  --interval MILLIS     silence after which a heartbeat is sent, 50..=60000 [default: 500]
+  -h, --help            print this
+";
+
+/// So many heartbeats in a row stay unanswered before the connection is closed.
+const MISSES: u32 = 3;
+/// So many heartbeats a peer answers before it falls silent.
+const ANSWERS: u32 = 2;
+const HEARTBEAT: &[u8] = b"?";
+const TALK: &[u8] = b".";
+/// Standard input and output, the polls, what the libraries open.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+#[derive(Clone, Copy)]
+struct Options {
+    connections: usize,
+    interval: Duration,
+}
+
+fn main() -> ExitCode {
+    cli::main("heartbeat", USAGE, parse, run)
+}
+
+fn parse(args: &mut Args) -> Result<Options, Stop> {
+    let mut options = Options { connections: 2000, interval: Duration::from_millis(500) };
+    while let Some(option) = args.option()? {
+        match option {
+            "--connections" => options.connections = args.count(1..=20_000)?,
+            "--interval" => options.interval = args.millis(50..=60_000)?,
+            _ => return Err(args.unknown(option)),
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
+    let Options { connections: all, interval } = options;
+    make_room(all)?;
+    let timer = Timer::builder().name("heartbeat").build()?;
+    let ledger = Arc::new(Ledger::new(all));
+    let (mut ours, peers) = connect(all)?;
+    let peers = thread::spawn(move || peers.serve(interval));
+
+    let mut poll = Poll::new()?;
+    let mut connections = Vec::with_capacity(all);
+    for (number, stream) in ours.iter_mut().enumerate() {
+        poll.registry().register(stream, Token(number), Interest::READABLE)?;
+    }
+    for (number, stream) in ours.into_iter().enumerate() {
+        let connection = Arc::new(Connection::new(number, stream));
+        let (beating, ledger) = (connection.clone(), ledger.clone());
+        let beat = move |beat: &Timeout| {
+            if beating.beat() == Beat::Closed && beat.cancel() {
+                ledger.end(beating.number);
+            }
+        };
+        let beat = timer.schedule_with_fixed_delay(interval, interval, beat)?;
+        connections.push((connection, beat));
+    }
+    let lost = listen(&mut poll, &connections, interval)?;
+
+    let mut open = 0;
+    for (connection, beat) in &connections {
+        if beat.cancel() {
+            ledger.end(connection.number);
+            open += usize::from(Peer::of(connection.number) != Peer::Silent);
+            connection.stream.shutdown(Shutdown::Both)?;
+        }
+    }
+    peers.join().map_err(|_| "the peers' thread panicked")??;
+
+    let silent = Peer::Silent.among(all);
+    let sum = |peer| connections.iter().filter(|(c, _)| Peer::of(c.number) == peer).map(|(c, _)| c.sent()).sum::<u32>();
+    println!("{all} connections on one timer, a heartbeat after {interval:?} of silence");
+    println!("{:>8} talk: {} heartbeats sent", Peer::Talks.among(all), sum(Peer::Talks));
+    println!("{:>8} only answer: {} heartbeats sent", Peer::Answers.among(all), sum(Peer::Answers));
+    println!("{silent:>8} fell silent: {} heartbeats sent", sum(Peer::Silent));
+    let silences: Vec<Duration> = connections.iter().filter_map(|(c, _)| *c.closed_after.lock()).collect();
+    let (least, most) = (silences.iter().min().copied(), silences.iter().max().copied());
+    println!(
+        "{:>8} closed, after {:.2?} to {:.2?} of silence",
+        silences.len(),
+        least.unwrap_or_default(),
+        most.unwrap_or_default()
+    );
+
+    let mut checks = Checks::default();
+    checks.that(ledger.holds(), "every connection ended exactly once");
+    checks.that(silences.len() == silent && lost == 0, "every silent one was closed, by its timeout");
+    checks.that(open == all - silent, "the others are open to the end");
+    checks.that(least.is_none_or(|least| least >= interval * MISSES), "none was closed too early");
+    checks.that(timer.pending_timeouts() == 0, "pending: 0");
+    Ok(checks)
+}
+
+/// Reads what the peers send, until every silent one is closed. Returns how many ended otherwise.
+fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval: Duration) -> io::Result<usize> {
+    let (mut closed, mut lost) = (0, 0);
+    let mut events = Events::with_capacity(1024);
+    while closed < Peer::Silent.among(connections.len()) {
+        if let Err(error) = poll.poll(&mut events, None)
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            return Err(error);
+        }
+        for event in &events {
+            let (connection, beat) = &connections[event.token().0];
+            match drain(&connection.stream, |_| {}) {
+                // Whatever is heard, the next heartbeat is due an interval from now.
+                true => {
+                    connection.heard();
+                    beat.reset(interval);
+                }
+                // To shut a socket down also ends reading from it: this is how the close gets here.
+                false => {
+                    closed += 1;
+                    lost += usize::from(connection.closed_after.lock().is_none());
+                }
+            }
+        }
+    }
+    Ok(lost)
+}
+
+/// Our end of a connection.
+struct Connection {
+    number: usize,
+    stream: TcpStream,
+    missed: AtomicU32,
+    sent: AtomicU32,
+    heard: Mutex<Instant>,
+    closed_after: Mutex<Option<Duration>>,
+}
+
+#[derive(PartialEq)]
+enum Beat {
+    Sent,
+    Closed,
+}
+
+impl Connection {
+    fn new(number: usize, stream: TcpStream) -> Self {
+        let (missed, sent) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { number, stream, missed, sent, heard: Mutex::new(Instant::now()), closed_after: Mutex::new(None) }
+    }
+
+    /// What the timeout does.
+    fn beat(&self) -> Beat {
+        // ORDERING: Relaxed, here and below: each is a number alone, which orders nothing else.
+        if self.missed.fetch_add(1, Ordering::Relaxed) < MISSES {
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            // One that cannot be sent is not answered either.
+            _ = (&self.stream).write(HEARTBEAT);
+            return Beat::Sent;
+        }
+        *self.closed_after.lock() = Some(self.heard.lock().elapsed());
+        // A connection that is broken already needs no end.
+        _ = self.stream.shutdown(Shutdown::Both);
+        Beat::Closed
+    }
+
+    fn heard(&self) {
+        *self.heard.lock() = Instant::now();
+        // ORDERING: Relaxed, as above.
+        self.missed.store(0, Ordering::Relaxed);
+    }
+
+    fn sent(&self) -> u32 {
+        // ORDERING: Relaxed, as above.
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+/// How a peer behaves.
+#[derive(Clone, Copy, PartialEq)]
+enum Peer {
+    Talks,
+    Answers,
+    Silent,
+}
+
+impl Peer {
+    fn of(number: usize) -> Self {
+        [Self::Silent, Self::Answers, Self::Talks][number % 3]
+    }
+
+    fn among(self, all: usize) -> usize {
+        (0..all).filter(|number| Self::of(*number) == self).count()
+    }
+}
+
+/// The other ends, and how many heartbeats each has got.
+struct Peers(Vec<(TcpStream, u32)>);
+
+impl Peers {
+    /// Answers and talks until all connections are closed.
+    fn serve(mut self, interval: Duration) -> io::Result<()> {
+        let mut poll = Poll::new()?;
+        for (number, (stream, _)) in self.0.iter_mut().enumerate() {
+            poll.registry().register(stream, Token(number), Interest::READABLE)?;
+        }
+        let (mut events, mut closed) = (Events::with_capacity(1024), 0);
+        let mut talk = Instant::now();
+        while closed < self.0.len() {
+            if talk <= Instant::now() {
+                talk += interval / 2;
+                let talking = self.0.iter().enumerate().filter(|(number, _)| Peer::of(*number) == Peer::Talks);
+                // Here and below, what cannot be sent is on a connection that is closed.
+                talking.for_each(|(_, (stream, _))| _ = (&mut &*stream).write(TALK));
+            }
+            if let Err(error) = poll.poll(&mut events, Some(talk.saturating_duration_since(Instant::now())))
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return Err(error);
+            }
+            for event in &events {
+                let number = event.token().0;
+                let (stream, got) = &mut self.0[number];
+                let open = drain(stream, |bytes| *got += bytes);
+                closed += usize::from(!open);
+                if open && (Peer::of(number) != Peer::Silent || *got <= ANSWERS) {
+                    _ = stream.write(HEARTBEAT);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads all there is, and says whether the stream goes on.
+fn drain(mut stream: &TcpStream, mut each: impl FnMut(u32)) -> bool {
+    let mut buffer = [0; 256];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return false,
+            Ok(bytes) => each(bytes as u32),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// Both ends of so many connections.
+fn connect(all: usize) -> io::Result<(Vec<TcpStream>, Peers)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let (mut ours, mut peers) = (Vec::with_capacity(all), Vec::with_capacity(all));
+    for _ in 0..all {
+        let near = std::net::TcpStream::connect(listener.local_addr()?)?;
+        let (far, _) = listener.accept()?;
+        near.set_nonblocking(true)?;
+        far.set_nonblocking(true)?;
+        ours.push(TcpStream::from_std(near));
+        peers.push((TcpStream::from_std(far), 0));
+    }
+    Ok((ours, Peers(peers)))
+}
+
+/// Raises the limit of open files as far as the system lets a process do that.
+fn make_room(connections: usize) -> Result<(), Box<dyn Error>> {
+    let needed = 2 * connections as u64 + OTHER_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|most| most < needed) {
+        let most = limit.maximum.unwrap_or_default().saturating_sub(OTHER_DESCRIPTORS) / 2;
+        return Err(
+            Refused(format!("--connections: {connections} given; allowed: up to {most} by `ulimit -Hn`")).into()
+        );
+    }
+    if limit.current.is_some_and(|now| now < needed) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit })?;
+    }
+    Ok(())
+}
