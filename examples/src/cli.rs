@@ -54,19 +54,24 @@ pub fn main<O>(
             print!("{usage}");
             return ExitCode::SUCCESS;
         }
-        Err(Stop::Refused(refused)) => {
-            eprintln!("{program}: {refused}; see {program} --help");
-            return ExitCode::from(2);
-        }
+        Err(Stop::Refused(refused)) => return refuse(program, &refused),
     };
     match run(options) {
         Ok(checks) if checks.failed == 0 => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{program}: {error}");
-            if error.is::<Refused>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
+        Err(error) => match error.downcast_ref() {
+            Some(refused) => refuse(program, refused),
+            None => {
+                eprintln!("{program}: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
+}
+
+fn refuse(program: &str, refused: &Refused) -> ExitCode {
+    eprintln!("{program}: {refused}; see {program} --help");
+    ExitCode::from(2)
 }
 
 /// What was given, and what is allowed instead.

@@ -6,6 +6,7 @@
 //! | `rpc_timeouts` | requests on tokio, a hundred thousand in flight, each with a deadline |
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `heartbeat` | connections that send heartbeats and close after three missed ones |
+//! | `lock_watchdog` | a lock in Redis, its lease renewed until the work is done |
 //! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
 //! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |
 //! | `metrics_export` | an executor chosen, and the timer's metrics exported |

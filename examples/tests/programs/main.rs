@@ -3,8 +3,10 @@
 
 mod event_loop;
 mod heartbeat;
+mod lock_watchdog;
 mod migrating_from_netty;
 mod order_close;
+mod redis_stand_in;
 mod rpc_timeouts;
 
 use std::process::{Command, Output, Stdio};
@@ -14,10 +16,13 @@ use std::time::{Duration, Instant};
 /// By then a program of small sizes has ended on the busiest machine, if it ends.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs a program, and kills it if it does not end. Its output must fit a pipe.
 fn run(program: &str, args: &[&str]) -> Output {
-    let (out, error) = (Stdio::piped(), Stdio::piped());
-    let mut child = Command::new(program).args(args).stdin(Stdio::null()).stdout(out).stderr(error).spawn().unwrap();
+    run_command(Command::new(program).args(args))
+}
+
+/// Runs a program, and kills it if it does not end. Its output must fit a pipe.
+fn run_command(command: &mut Command) -> Output {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if began.elapsed() > LIMIT {
