@@ -232,8 +232,8 @@ impl Server {
 }
 
 impl Connection {
-    /// Reads all there is and sends it back: how many bytes, and whether there may be more. The few bytes of this example
-    /// fit the socket's buffer; a real server keeps what does not.
+    /// Reads all there is and sends it back: how many bytes, and whether there may be more. The few
+    /// bytes of this example fit the socket's buffer; a real server keeps what does not.
     fn echo(&mut self) -> (usize, bool) {
         let (mut buffer, mut bytes) = ([0; 1024], 0);
         loop {

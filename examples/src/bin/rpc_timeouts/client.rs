@@ -28,8 +28,8 @@ pub(crate) struct Connection {
 pub(crate) struct Broken;
 
 impl Connection {
-    /// Connects. The task ends when the connection is closed; its result is how many replies came for calls that had been
-    /// given up.
+    /// Connects. The task ends when the connection is closed; its result is how many replies came for
+    /// calls that had been given up.
     pub(crate) async fn open(server: SocketAddr) -> io::Result<(Self, JoinHandle<io::Result<u64>>)> {
         let (replies, out) = TcpStream::connect(server).await?.into_split();
         let waiting = Waiting::default();
@@ -65,12 +65,11 @@ async fn write(mut queue: UnboundedReceiver<u64>, mut out: OwnedWriteHalf) {
 
 async fn read(replies: OwnedReadHalf, waiting: Waiting) -> io::Result<u64> {
     let (mut replies, mut late) = (Incoming::new(replies), 0);
-    let each = |number| match waiting.lock().remove(&number) {
+    let mut each = |number| match waiting.lock().remove(&number) {
         // A call that ends just now does not listen; its own side counts it.
         Some(reply) => _ = reply.send(()),
         None => late += 1,
     };
-    let mut each = each;
     let end = loop {
         match replies.next(&mut each).await {
             Ok(true) => {}

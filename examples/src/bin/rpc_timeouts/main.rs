@@ -198,7 +198,7 @@ async fn call_after_call(shared: Arc<Shared>, caller: usize) -> Ends {
     let mut ends = Ends::default();
     for round in 0..rounds {
         let number = call::number(caller, round);
-        // ORDERING: Relaxed, here and below: a count to look at, on which nothing hangs.
+        // ORDERING: Relaxed: a count to look at, on which nothing hangs.
         let in_flight = shared.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         ends.most_in_flight = ends.most_in_flight.max(in_flight);
         if in_flight.is_multiple_of(SAMPLE) {
@@ -221,6 +221,7 @@ async fn call_after_call(shared: Arc<Shared>, caller: usize) -> Ends {
                 connection.give_up(number);
             }
         }
+        // ORDERING: Relaxed, as above.
         shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         shared.ledger.end(round * callers + caller);
     }

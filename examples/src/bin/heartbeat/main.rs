@@ -10,20 +10,23 @@
 //! and a third answer twice and then fall silent with the connection open, as when a cable is cut.
 #![forbid(unsafe_code)]
 
+mod connection;
+mod peers;
+
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use connection::{Beat, Connection, drain};
 use examples::cli::{self, Args, Checks, Refused, Stop};
 use examples::ledger::Ledger;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use parking_lot::Mutex;
+use peers::{Peer, Peers};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use timer_core::{Timeout, Timer};
 
@@ -40,10 +43,7 @@ Usage: heartbeat [OPTIONS]
 
 /// So many heartbeats in a row stay unanswered before the connection is closed.
 const MISSES: u32 = 3;
-/// So many heartbeats a peer answers before it falls silent.
-const ANSWERS: u32 = 2;
 const HEARTBEAT: &[u8] = b"?";
-const TALK: &[u8] = b".";
 /// Standard input and output, the polls, what the libraries open.
 const OTHER_DESCRIPTORS: u64 = 64;
 
@@ -100,10 +100,13 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         if beat.cancel() {
             ledger.end(connection.number);
             open += usize::from(Peer::of(connection.number) != Peer::Silent);
-            connection.stream.shutdown(Shutdown::Both)?;
+            // One that its peer has reset needs no end.
+            _ = connection.stream.shutdown(Shutdown::Both);
         }
     }
     peers.join().map_err(|_| "the peers' thread panicked")??;
+    // A run that closed the last connection may not have returned: `stop` waits for it.
+    let left = timer.stop()?.len() + timer.pending_timeouts();
 
     let silent = Peer::Silent.among(all);
     let sum = |peer| connections.iter().filter(|(c, _)| Peer::of(c.number) == peer).map(|(c, _)| c.sent()).sum::<u32>();
@@ -125,12 +128,14 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     checks.that(silences.len() == silent && lost == 0, "every silent one was closed, by its timeout");
     checks.that(open == all - silent, "the others are open to the end");
     checks.that(least.is_none_or(|least| least >= interval * MISSES), "none was closed too early");
-    checks.that(timer.pending_timeouts() == 0, "pending: 0");
+    checks.that(left == 0, "pending: 0");
     Ok(checks)
 }
 
 /// Reads what the peers send, until every silent one is closed. Returns how many ended otherwise.
 fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval: Duration) -> io::Result<usize> {
+    // The end of a stream may be told more than once.
+    let mut ended = vec![false; connections.len()];
     let (mut closed, mut lost) = (0, 0);
     let mut events = Events::with_capacity(1024);
     while closed < Peer::Silent.among(connections.len()) {
@@ -140,7 +145,8 @@ fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval:
             return Err(error);
         }
         for event in &events {
-            let (connection, beat) = &connections[event.token().0];
+            let Token(number) = event.token();
+            let (connection, beat) = &connections[number];
             match drain(&connection.stream, |_| {}) {
                 // Whatever is heard, the next heartbeat is due an interval from now.
                 true => {
@@ -148,7 +154,9 @@ fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval:
                     beat.reset(interval);
                 }
                 // To shut a socket down also ends reading from it: this is how the close gets here.
+                false if ended[number] => {}
                 false => {
+                    ended[number] = true;
                     closed += 1;
                     lost += usize::from(connection.closed_after.lock().is_none());
                 }
@@ -156,124 +164,6 @@ fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval:
         }
     }
     Ok(lost)
-}
-
-/// Our end of a connection.
-struct Connection {
-    number: usize,
-    stream: TcpStream,
-    missed: AtomicU32,
-    sent: AtomicU32,
-    heard: Mutex<Instant>,
-    closed_after: Mutex<Option<Duration>>,
-}
-
-#[derive(PartialEq)]
-enum Beat {
-    Sent,
-    Closed,
-}
-
-impl Connection {
-    fn new(number: usize, stream: TcpStream) -> Self {
-        let (missed, sent) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { number, stream, missed, sent, heard: Mutex::new(Instant::now()), closed_after: Mutex::new(None) }
-    }
-
-    /// What the timeout does.
-    fn beat(&self) -> Beat {
-        // ORDERING: Relaxed, here and below: each is a number alone, which orders nothing else.
-        if self.missed.fetch_add(1, Ordering::Relaxed) < MISSES {
-            self.sent.fetch_add(1, Ordering::Relaxed);
-            // One that cannot be sent is not answered either.
-            _ = (&self.stream).write(HEARTBEAT);
-            return Beat::Sent;
-        }
-        *self.closed_after.lock() = Some(self.heard.lock().elapsed());
-        // A connection that is broken already needs no end.
-        _ = self.stream.shutdown(Shutdown::Both);
-        Beat::Closed
-    }
-
-    fn heard(&self) {
-        *self.heard.lock() = Instant::now();
-        // ORDERING: Relaxed, as above.
-        self.missed.store(0, Ordering::Relaxed);
-    }
-
-    fn sent(&self) -> u32 {
-        // ORDERING: Relaxed, as above.
-        self.sent.load(Ordering::Relaxed)
-    }
-}
-
-/// How a peer behaves.
-#[derive(Clone, Copy, PartialEq)]
-enum Peer {
-    Talks,
-    Answers,
-    Silent,
-}
-
-impl Peer {
-    fn of(number: usize) -> Self {
-        [Self::Silent, Self::Answers, Self::Talks][number % 3]
-    }
-
-    fn among(self, all: usize) -> usize {
-        (0..all).filter(|number| Self::of(*number) == self).count()
-    }
-}
-
-/// The other ends, and how many heartbeats each has got.
-struct Peers(Vec<(TcpStream, u32)>);
-
-impl Peers {
-    /// Answers and talks until all connections are closed.
-    fn serve(mut self, interval: Duration) -> io::Result<()> {
-        let mut poll = Poll::new()?;
-        for (number, (stream, _)) in self.0.iter_mut().enumerate() {
-            poll.registry().register(stream, Token(number), Interest::READABLE)?;
-        }
-        let (mut events, mut closed) = (Events::with_capacity(1024), 0);
-        let mut talk = Instant::now();
-        while closed < self.0.len() {
-            if talk <= Instant::now() {
-                talk += interval / 2;
-                let talking = self.0.iter().enumerate().filter(|(number, _)| Peer::of(*number) == Peer::Talks);
-                // Here and below, what cannot be sent is on a connection that is closed.
-                talking.for_each(|(_, (stream, _))| _ = (&mut &*stream).write(TALK));
-            }
-            if let Err(error) = poll.poll(&mut events, Some(talk.saturating_duration_since(Instant::now())))
-                && error.kind() != io::ErrorKind::Interrupted
-            {
-                return Err(error);
-            }
-            for event in &events {
-                let number = event.token().0;
-                let (stream, got) = &mut self.0[number];
-                let open = drain(stream, |bytes| *got += bytes);
-                closed += usize::from(!open);
-                if open && (Peer::of(number) != Peer::Silent || *got <= ANSWERS) {
-                    _ = stream.write(HEARTBEAT);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads all there is, and says whether the stream goes on.
-fn drain(mut stream: &TcpStream, mut each: impl FnMut(u32)) -> bool {
-    let mut buffer = [0; 256];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return false,
-            Ok(bytes) => each(bytes as u32),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-        }
-    }
 }
 
 /// Both ends of so many connections.
