@@ -57,7 +57,9 @@ struct Reply {
 impl Reply {
     fn to(request: &Request, registry: &Registry) -> Self {
         let head_only = request.method == "HEAD";
-        if request.path != "/metrics" {
+        // `OPTIONS *` asks of the server as a whole, and all that there is to ask of is this one path.
+        let asks_of_all = request.method == "OPTIONS" && request.path == "*";
+        if request.path != "/metrics" && !asks_of_all {
             return Self { head_only, ..Self::error(404) };
         }
         if request.method != "GET" && !head_only {

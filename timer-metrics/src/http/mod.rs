@@ -34,8 +34,8 @@ use std::sync::Arc;
 /// Serves a registry under `/metrics`, until it is dropped.
 ///
 /// The reply is OpenMetrics text 1.0.0, or Prometheus text 0.0.4, by the request's `Accept`; text 0.0.4 if that asks for
-/// neither. `GET` and `HEAD` only: other methods get 405, other paths 404, nonsense 400. A collector that fails or panics
-/// makes the reply 500.
+/// neither. `GET` and `HEAD` only: other methods get 405, other paths 404, nonsense 400; `OPTIONS *` is answered as
+/// `OPTIONS /metrics`. A collector that fails or panics makes the reply 500.
 ///
 /// Slow clients hold up nobody: each has its own thread, 5 s for its request and 10 s for its reply. Of more than 32 clients
 /// at once the one that has been connected longest is cut off. Only slow collectors can make good clients wait.

@@ -83,6 +83,8 @@ fn other_paths_are_404_and_other_methods_405() {
         let reply = ask(addr, method, "/metrics", "");
         assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }
+    let [of_all, of_path] = ["*", "/metrics"].map(|target| ask(addr, "OPTIONS", target, ""));
+    assert_eq!((of_all.status, &of_all.head, &of_all.body), (of_path.status, &of_path.head, &of_path.body));
     for target in ["/metrics?a=b", "http://a:1/metrics"] {
         assert_eq!(ask(addr, "GET", target, "").status, 200, "{target}");
     }
