@@ -120,6 +120,22 @@ fn a_file_that_cannot_be_read_is_told() {
     assert!(refusal(&[folder]).contains("allowed: a readable CSV file"));
 }
 
+/// The kernel kills the program if it takes more than a gigabyte of addresses.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_without_end_is_an_error_at_once_and_in_little_memory() {
+    let long = file("long.csv", b"time,host,status,bytes\n1,");
+    // A hole in the file: a gigabyte of zeros that takes no room.
+    fs::OpenOptions::new().append(true).open(&long).unwrap().set_len(1 << 30).unwrap();
+    for (path, line) in [("/dev/zero", 1), (long.to_str().unwrap(), 2)] {
+        let program = format!("ulimit -v 1000000; exec {} {path}", env!("CARGO_BIN_EXE_sessions"));
+        let output = Command::new("sh").args(["-c", &program]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        let error = format!("sessions: {path}: line {line}: longer than 1 MB; allowed: 1000000 bytes\n");
+        assert_eq!(text(&output.stderr), error);
+    }
+}
+
 #[test]
 fn a_report_is_one_page_with_everything_in_it() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lexopt::Arg;
 use timer_metrics::ListenAddr;
 
 /// What `--help` prints.
@@ -155,6 +156,17 @@ impl fmt::Display for ArgsError {
 
 impl std::error::Error for ArgsError {}
 
+impl From<lexopt::Error> for ArgsError {
+    fn from(error: lexopt::Error) -> Self {
+        Self(match error {
+            lexopt::Error::UnexpectedValue { option, value } => {
+                format!("{option} takes no value, but '{}' was given", value.display())
+            }
+            error => error.to_string(),
+        })
+    }
+}
+
 /// Reads the arguments that follow the program's name. An option may be written `--idle 60` or
 /// `--idle=60`, once; what follows a lone `--` is the file.
 ///
@@ -174,63 +186,24 @@ impl std::error::Error for ArgsError {}
 /// An unknown option, a value that is missing, wrong or given twice, a second file, `--speed`
 /// together with `--virtual`, `--linger` without `--metrics`.
 pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Command, ArgsError> {
-    let mut args = args.into_iter().map(Into::into);
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let mut parser = lexopt::Parser::from_args(args);
     let mut options = Options::default();
     let mut seen: Vec<String> = Vec::new();
-    let mut only_files = false;
-    while let Some(arg) = args.next() {
-        let text = arg.to_string_lossy().into_owned();
-        if only_files || !text.starts_with('-') || text == "-" {
-            set_file(&mut options, arg)?;
-            continue;
-        }
-        let (name, mut inline) = match text.split_once('=') {
-            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
-            None => (text, None),
+    while let Some(arg) = parser.next()? {
+        let name = match arg {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
+            Arg::Short(letter) => format!("-{letter}"),
+            Arg::Long(name) => format!("--{name}"),
+            Arg::Value(file) => {
+                set_file(&mut options, file)?;
+                continue;
+            }
         };
         if seen.contains(&name) {
             return Err(ArgsError(format!("{name} given twice; allowed: once")));
         }
-        let mut value = || match inline.take() {
-            Some(value) => Some(value),
-            None => args.next().map(|value| value.to_string_lossy().into_owned()),
-        };
-        match name.as_str() {
-            "--idle" => options.idle = number(&name, value(), IDLE)?,
-            "--tick" => options.tick = Duration::from_micros(number(&name, value(), TICK_MICROS)?),
-            "--speed" => {
-                let speed = number(&name, value(), SPEED)?;
-                options.clock = Clock::Real { speed: u32::try_from(speed).unwrap_or(u32::MAX) };
-            }
-            "--wheel" => options.wheel = choice(&name, value(), &[Wheel::Hashed, Wheel::Hierarchical])?,
-            "--executor" => {
-                let all = [Executor::Immediate, Executor::Rayon, Executor::ThreadPool];
-                options.executor = choice(&name, value(), &all)?;
-            }
-            "--metrics" => {
-                let given = value().ok_or_else(|| refused(&name, None, "a port, or an IP address and a port"))?;
-                let addr = given.parse().map_err(|error| ArgsError(format!("{name}: {error}")))?;
-                options.metrics = Some(addr);
-            }
-            "--linger" => options.linger = Duration::from_secs(number(&name, value(), LINGER)?),
-            "--report" => match value().filter(|path| !path.is_empty()) {
-                Some(path) => options.report = Some(path.into()),
-                None => return Err(refused(&name, None, "the path of the page")),
-            },
-            "--" | "--virtual" | "--help" | "-h" => {
-                if let Some(value) = inline {
-                    return Err(ArgsError(format!("{name} takes no value, but '{value}' was given")));
-                }
-                match name.as_str() {
-                    "--" => only_files = true,
-                    "--virtual" => options.clock = Clock::Virtual,
-                    _ => return Ok(Command::Help),
-                }
-            }
-            _ => {
-                return Err(ArgsError(format!("unknown option '{name}'; allowed: {OPTIONS}")));
-            }
-        }
+        set_option(&mut options, &name, &mut parser)?;
         seen.push(name);
     }
     if seen.iter().any(|name| name == "--virtual") && seen.iter().any(|name| name == "--speed") {
@@ -240,6 +213,36 @@ pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Com
         return Err(ArgsError("--linger given without --metrics; allowed: both".to_owned()));
     }
     Ok(Command::Replay(options))
+}
+
+fn set_option(options: &mut Options, name: &str, parser: &mut lexopt::Parser) -> Result<(), ArgsError> {
+    let path = |parser: &mut lexopt::Parser| parser.value().ok().filter(|value| !value.is_empty());
+    let mut value = || parser.value().ok().map(|value| value.to_string_lossy().into_owned());
+    match name {
+        "--idle" => options.idle = number(name, value(), IDLE)?,
+        "--tick" => options.tick = Duration::from_micros(number(name, value(), TICK_MICROS)?),
+        "--speed" => {
+            let speed = number(name, value(), SPEED)?;
+            options.clock = Clock::Real { speed: u32::try_from(speed).unwrap_or(u32::MAX) };
+        }
+        "--virtual" => options.clock = Clock::Virtual,
+        "--wheel" => options.wheel = choice(name, value(), &[Wheel::Hashed, Wheel::Hierarchical])?,
+        "--executor" => {
+            let all = [Executor::Immediate, Executor::Rayon, Executor::ThreadPool];
+            options.executor = choice(name, value(), &all)?;
+        }
+        "--metrics" => {
+            let given = value().ok_or_else(|| refused(name, None, "a port, or an IP address and a port"))?;
+            options.metrics = Some(given.parse().map_err(|error| ArgsError(format!("{name}: {error}")))?);
+        }
+        "--linger" => options.linger = Duration::from_secs(number(name, value(), LINGER)?),
+        "--report" => match path(parser) {
+            Some(path) => options.report = Some(path.into()),
+            None => return Err(refused(name, None, "the path of the page")),
+        },
+        _ => return Err(ArgsError(format!("unknown option '{name}'; allowed: {OPTIONS}"))),
+    }
+    Ok(())
 }
 
 fn set_file(options: &mut Options, file: OsString) -> Result<(), ArgsError> {

@@ -1,15 +1,19 @@
 //! The web log: who asked, and when.
 //!
 //! Promises: a log is read whole or not at all; what is wrong is named by its line, with what was
-//! given and what is allowed. A [`Log`] holds at least one request, in the order of time. Reads
-//! text only; files are opened elsewhere.
+//! given and what is allowed, as soon as it has been read: no more than 1 MB is held of any line. A
+//! [`Log`] holds at least one request, in the order of time. Files are opened elsewhere.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::{self, BufRead, Read};
 use std::ops::RangeInclusive;
 
 /// The first line of every log.
 pub const HEADER: &str = "time,host,status,bytes";
+
+/// The most bytes of a line, with its end: 1 MB.
+pub const LONGEST_LINE: usize = 1_000_000;
 
 const TIME: RangeInclusive<u64> = 0..=4_294_967_295;
 const STATUS: RangeInclusive<u64> = 100..=599;
@@ -53,42 +57,62 @@ impl Log {
     ///
     /// The first line that is not as it should be, a time that goes backwards, no request at all.
     pub fn parse(text: &[u8]) -> Result<Self, LogError> {
-        let mut lines = text.split_inclusive(|byte| *byte == b'\n').zip(1..);
-        match lines.next() {
-            None => {
-                return Err(LogError::new(1, format!("the file is empty; the first line must be '{HEADER}'")));
-            }
-            Some((line, number)) => {
-                let line = decode(line, number)?;
-                if line != HEADER {
-                    let given = shown(line);
-                    return Err(LogError::new(number, format!("'{given}' given; the first line must be '{HEADER}'")));
-                }
+        Self::read(text)
+    }
+
+    /// As [`parse`](Self::parse), for a log that comes piece by piece.
+    ///
+    /// ```
+    /// use examples::sessions::log::Log;
+    /// use std::io::{BufReader, repeat};
+    ///
+    /// let error = Log::read(BufReader::new(repeat(0))).unwrap_err();
+    /// assert_eq!(error.to_string(), "line 1: longer than 1 MB; allowed: 1000000 bytes");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`parse`](Self::parse); a line of more than [`LONGEST_LINE`] bytes; what `reader` says.
+    pub fn read(reader: impl BufRead) -> Result<Self, LogError> {
+        let mut lines = Lines { reader, buffer: Vec::new(), number: 0 };
+        match lines.next()? {
+            None => return Err(lines.error(format!("the file is empty; the first line must be '{HEADER}'"))),
+            Some(HEADER) => {}
+            Some(line) => {
+                let reason = format!("'{}' given; the first line must be '{HEADER}'", shown(line));
+                return Err(lines.error(reason));
             }
         }
         let mut log = Self { requests: Vec::new(), hosts: Vec::new(), bytes: 0 };
-        let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
         let mut first = 0;
         let mut before = 0;
-        for (line, number) in lines {
-            let row = Row::parse(decode(line, number)?).map_err(|reason| LogError::new(number, reason))?;
+        while let Some(line) = lines.next()? {
+            let row = match Row::parse(line) {
+                Ok(row) => row,
+                Err(reason) => return Err(lines.error(reason)),
+            };
             if log.requests.is_empty() {
                 first = row.time;
             } else if row.time < before {
                 let reason =
                     format!("time {} goes backwards; allowed: {before}, as in the line before, or later", row.time);
-                return Err(LogError::new(number, reason));
+                return Err(lines.error(reason));
             }
             before = row.time;
-            let host = *known.entry(row.host).or_insert_with(|| {
-                log.hosts.push(row.host.to_owned());
-                log.hosts.len() - 1
-            });
+            let host = match known.get(row.host) {
+                Some(host) => *host,
+                None => {
+                    log.hosts.push(row.host.to_owned());
+                    known.insert(row.host.to_owned(), log.hosts.len() - 1);
+                    log.hosts.len() - 1
+                }
+            };
             log.bytes = log.bytes.saturating_add(row.bytes);
             log.requests.push(Request { second: row.time - first, host });
         }
         if log.requests.is_empty() {
-            return Err(LogError::new(2, "the file ends after its header; at least one request is needed".to_owned()));
+            return Err(lines.error("the file ends after its header; at least one request is needed".to_owned()));
         }
         Ok(log)
     }
@@ -107,12 +131,6 @@ pub struct LogError {
     reason: String,
 }
 
-impl LogError {
-    fn new(line: u64, reason: String) -> Self {
-        Self { line, reason }
-    }
-}
-
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)
@@ -120,6 +138,47 @@ impl fmt::Display for LogError {
 }
 
 impl std::error::Error for LogError {}
+
+struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// Of the line that was read last, or would have come next at the end.
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Without its end. `None` at the end of the log.
+    fn next(&mut self) -> Result<Option<&str>, LogError> {
+        self.buffer.clear();
+        self.number += 1;
+        // A byte more than is allowed tells a line that is too long from one that just fits.
+        let most = LONGEST_LINE as u64 + 1;
+        match self.reader.by_ref().take(most).read_until(b'\n', &mut self.buffer) {
+            Ok(0) => return Ok(None),
+            Ok(length) if length > LONGEST_LINE => {
+                return Err(self.error(format!("longer than 1 MB; allowed: {LONGEST_LINE} bytes")));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(self.unreadable(&error)),
+        }
+        let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match std::str::from_utf8(line) {
+            Ok(line) => Ok(Some(line)),
+            Err(error) => {
+                Err(self.error(format!("byte {} is not UTF-8; allowed: UTF-8 text", error.valid_up_to() + 1)))
+            }
+        }
+    }
+
+    fn unreadable(&self, error: &io::Error) -> LogError {
+        self.error(format!("{error}; allowed: a readable CSV file with the header {HEADER}"))
+    }
+
+    fn error(&self, reason: String) -> LogError {
+        LogError { line: self.number, reason }
+    }
+}
 
 struct Row<'a> {
     time: u64,
@@ -144,14 +203,6 @@ impl<'a> Row<'a> {
         let bytes = number("bytes", bytes, BYTES)?;
         Ok(Self { time, host, bytes })
     }
-}
-
-fn decode(line: &[u8], number: u64) -> Result<&str, LogError> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    std::str::from_utf8(line).map_err(|error| {
-        LogError::new(number, format!("byte {} is not UTF-8; allowed: UTF-8 text", error.valid_up_to() + 1))
-    })
 }
 
 fn number(column: &str, given: &str, allowed: RangeInclusive<u64>) -> Result<u64, String> {

@@ -28,8 +28,8 @@ mod units;
 pub mod watch;
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fmt, fs, thread};
@@ -85,14 +85,15 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
         Err(error) => return Err(Failure::usage(format!("{error}\nTry 'sessions --help'."))),
     };
     let file = options.file.clone().unwrap_or_else(default_file);
-    let text = fs::read(&file).map_err(|error| {
+    let text = File::open(&file).map_err(|error| {
         Failure::usage(format!(
             "{}: {error}; allowed: a readable CSV file with the header {}",
             file.display(),
             log::HEADER
         ))
     })?;
-    let log = Log::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    let log =
+        Log::read(BufReader::new(text)).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     if let Some(page) = &options.report {
         // Now, not after half a minute.
         OpenOptions::new().create(true).append(true).open(page).map_err(|error| {

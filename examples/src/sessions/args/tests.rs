@@ -103,6 +103,7 @@ fn where_to_serve_and_what_to_write_must_be_said() {
 fn an_unknown_option_is_refused_with_the_known_ones() {
     assert_eq!(refusal(&["--fast"]), format!("unknown option '--fast'; allowed: {OPTIONS}"));
     assert_eq!(refusal(&["-v"]), format!("unknown option '-v'; allowed: {OPTIONS}"));
+    assert_eq!(refusal(&["--fast=9"]), format!("unknown option '--fast'; allowed: {OPTIONS}"));
 }
 
 #[test]

@@ -89,3 +89,33 @@ fn an_error_repeats_neither_control_characters_nor_all_of_a_long_line() {
     assert!(!refusal("\u{1b}[2J,a,200,5\n").contains('\u{1b}'));
     assert!(!refusal("1,\u{1b}[2J,200,5\n").contains('\u{1b}'));
 }
+
+/// Counts what is taken of an endless line.
+struct Endless(usize);
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer.fill(b'x');
+        self.0 += buffer.len();
+        Ok(buffer.len())
+    }
+}
+
+#[test]
+fn no_more_than_a_megabyte_of_a_line_is_read() {
+    for head in ["", "time,host,status,bytes\n1,a,200,5\n"] {
+        let mut endless = Endless(0);
+        let error = Log::read(io::BufReader::new(head.as_bytes().chain(&mut endless))).expect_err("endless");
+        assert_eq!(error.line, if head.is_empty() { 1 } else { 3 });
+        assert_eq!(error.reason, "longer than 1 MB; allowed: 1000000 bytes");
+        assert!(endless.0 < 2 * LONGEST_LINE, "{}", endless.0);
+    }
+}
+
+#[test]
+fn a_line_of_just_a_megabyte_is_read() {
+    let line = |length: usize| format!("1,{},200,5\n", "x".repeat(length - "1,,200,5\n".len()));
+    let log = parse(&(line(LONGEST_LINE) + "2,a,200,5\n")).expect("a good log");
+    assert_eq!(log.hosts.len(), 2);
+    assert!(refusal(&line(LONGEST_LINE + 1)).starts_with("line 2: longer than 1 MB"));
+}
