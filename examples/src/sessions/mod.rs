@@ -32,6 +32,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 use std::{fmt, fs, thread};
 
 use args::Command;
@@ -43,6 +44,9 @@ use replay::ReplayError;
 pub use pace::Behind;
 
 const DATA: &str = "data/nasa-http-1995-08-01.csv";
+
+/// Where that comes from.
+const SOURCE: &str = "https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html";
 
 /// Exit code for what the user can put right: the command line or the log.
 const USAGE_ERROR: u8 = 2;
@@ -100,7 +104,10 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
             Failure::usage(format!("--report: {}: {error}; allowed: a file that can be written", page.display()))
         })?;
     }
-    let mut observer = Observer::new(&log, &options).map_err(|error| Failure::usage(format!("--metrics: {error}")))?;
+    let mut observer = Observer::new(&log, &options).map_err(|error| {
+        Failure::usage(format!("--metrics: {error}; allowed: an address that is free, and port 0 takes a free one"))
+    })?;
+    print(&report::opening(&log, &options))?;
     let outcome = replay::replay(&log, &options, replay::timer(&options), &mut observer);
     observer.bar.finish_and_clear();
     let outcome = outcome.map_err(|error| match error {
@@ -110,9 +117,17 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     observer.samples.end(log.span() + options.idle, outcome.stats.pending);
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
     if let Some(page) = &options.report {
-        let run =
-            Run { name: &name, log: &log, options: &options, outcome: &outcome, pending: observer.samples.points() };
-        fs::write(page, page::page(&run)).map_err(|error| Failure::of(format!("{}: {error}", page.display())))?;
+        let run = Run {
+            name: &name,
+            source: options.file.is_none().then_some(SOURCE),
+            log: &log,
+            options: &options,
+            outcome: &outcome,
+            pending: observer.samples.points(),
+            made: SystemTime::now(),
+        };
+        let html = page::page(&run).map_err(Failure::of)?;
+        fs::write(page, html).map_err(|error| Failure::of(format!("{}: {error}", page.display())))?;
     }
     print(&report::summary(&name, &log, &options, &outcome))?;
     if let Some(page) = &options.report {

@@ -54,14 +54,6 @@ pub struct Counts {
     pub ran: u64,
 }
 
-impl Counts {
-    /// Calls of the timer, and runs by it.
-    #[must_use]
-    pub fn operations(&self) -> u64 {
-        self.opened + self.moved + self.rearmed + self.ran
-    }
-}
-
 /// Why a replay failed.
 #[derive(Debug)]
 pub enum ReplayError {

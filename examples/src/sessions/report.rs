@@ -1,7 +1,7 @@
-//! The summary of a replay, for people to read.
+//! What a replay is about, and its summary, for people to read.
 //!
-//! Promises: a text that depends on nothing but the log, the options and the outcome; its last line
-//! is `sessions: N`.
+//! Promises: texts that depend on nothing but the log, the options and the outcome; the last line of the summary
+//! is `sessions: N`. No figure in it is set by the speed of the replay but those that say how late it was.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,31 @@ use super::ledger::Session;
 use super::log::Log;
 use super::plot;
 use super::replay::Outcome;
-use super::units::{fine, grouped, size, span};
+use super::units::{fine, grouped, size, span, whole};
 
 const BAR_WIDTH: usize = 48;
 const MOST_BARS: u64 = 24;
 const DAY: u64 = 86_400;
+
+/// What is going to happen, in a few sentences.
+#[must_use]
+pub fn opening(log: &Log, options: &Options) -> String {
+    let (requests, hosts) = (grouped(count(log.requests.len())), grouped(count(log.hosts.len())));
+    let how = match options.clock {
+        Clock::Virtual => "on virtual time".to_owned(),
+        Clock::Real { speed } => {
+            let seconds = (log.span() + options.idle) / u64::from(speed.max(1)) + 1;
+            format!("{} times as fast as they happened (about {})", grouped(u64::from(speed)), span(seconds))
+        }
+    };
+    format!(
+        "Replays {} of a web server, {requests} requests of {hosts} hosts, {how}.\n\
+         Each request pushes its host's idle timeout of {} back, or opens a session with a new one.\n\
+         A timeout that runs closes its session.\n\n",
+        span(log.span()),
+        span(options.idle)
+    )
+}
 
 /// The summary; `name` is what the log is called in it.
 #[must_use]
@@ -38,7 +58,7 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
         Clock::Virtual => "virtual time".to_owned(),
         Clock::Real { speed } => {
             let speed = grouped(u64::from(speed));
-            format!("{speed} times as fast as it happened, tick {:?}", options.tick)
+            format!("{speed} times as fast as it happened, tick {}", whole(options.tick))
         }
     };
     let (wheel, executor, took) = (options.wheel, options.executor, fine(outcome.took));
@@ -68,21 +88,27 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
 
 fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let (counts, lag) = (&outcome.counts, &outcome.stats.timeout_lag);
-    let (opened, moved, rearmed, ran) =
-        (grouped(counts.opened), grouped(counts.moved), grouped(counts.rearmed), grouped(counts.ran));
-    let a_second = counts.operations() as f64 / outcome.took.as_secs_f64().max(1e-9);
+    let [opened, moved, rearmed, ran] = [counts.opened, counts.moved, counts.rearmed, counts.ran].map(grouped);
     writeln!(
         text,
-        "timer     {opened} opened, {moved} moved, {rearmed} armed again, {ran} ran: {} operations a second",
-        grouped(a_second as u64)
+        "timer     {moved} times a request pushed a timeout back; {ran} timeouts ran, {opened} closed their session"
     )?;
-    writeln!(
-        text,
-        "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
-        fine(lag.quantile(0.5)),
-        fine(lag.quantile(0.99)),
-        fine(lag.max())
-    )?;
+    if counts.rearmed > 0 {
+        writeln!(
+            text,
+            "          ({rearmed} ran before the late replay had come to their second; they were scheduled once more)"
+        )?;
+    }
+    match &outcome.behind {
+        None => writeln!(text, "lag       none: virtual time hops from deadline to deadline")?,
+        Some(_) => writeln!(
+            text,
+            "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
+            fine(lag.quantile(0.5)),
+            fine(lag.quantile(0.99)),
+            fine(lag.max())
+        )?,
+    }
     let stats = &outcome.stats;
     let [scheduled, pending, expired, cancelled, rejected, panics, turns] = [
         stats.scheduled,
@@ -100,12 +126,13 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
          {panics} panics, {turns} turns"
     )?;
     match &outcome.behind {
-        None => writeln!(text, "          (virtual time hops from deadline to deadline: it knows no lag)"),
+        None => Ok(()),
         Some(behind) => {
             let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
             writeln!(
                 text,
-                "behind    {late} of {seconds} seconds with requests began a second of the log late or more, the worst {} late",
+                "replay    of {seconds} seconds that have requests {late} were replayed when the next was due already, the worst \
+                 {} late",
                 fine(behind.worst)
             )
         }

@@ -48,10 +48,21 @@ pub(super) fn fine(time: Duration) -> String {
     }
 }
 
+// A time that was given, in the largest unit in which it is whole; no finer than a microsecond.
+pub(super) fn whole(time: Duration) -> String {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    match micros {
+        _ if micros % 1_000_000 == 0 => format!("{} s", grouped(micros / 1_000_000)),
+        _ if micros % 1_000 == 0 => format!("{} ms", grouped(micros / 1_000)),
+        _ => format!("{} µs", grouped(micros)),
+    }
+}
+
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         ..1_000_000 => format!("{} bytes", grouped(bytes)),
-        _ => format!("{} MB", grouped(bytes / 1_000_000)),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
     }
 }
 
@@ -66,6 +77,12 @@ mod tests {
             ["59 s", "30 min", "1 min 1 s", "12 h 52 min", "1 d 1 h"],
             [59, 1800, 61, 46_321, 90_000].map(span)[..]
         );
+        assert_eq!(
+            ["999,999 bytes", "1 MB", "999 MB", "1.00 GB", "12.35 GB"],
+            [999_999, 1_000_000, 999_999_999, 1_000_000_000, 12_345_678_901].map(size)[..]
+        );
+        let ticks = [1_000_000, 20_000_000, 1_500_000, 60_000_000_000].map(Duration::from_nanos);
+        assert_eq!(["1 ms", "20 ms", "1,500 µs", "60 s"], ticks.map(whole)[..]);
         let times = [0, 999, 1_500, 62_000, 620_000, 12_340_000, 30_000_000_000].map(Duration::from_nanos);
         assert_eq!(["0 ns", "999 ns", "1.50 µs", "62.0 µs", "620 µs", "12.3 ms", "30.0 s"], times.map(fine)[..]);
     }

@@ -1,86 +1,66 @@
 //! A lag as a histogram on a logarithmic axis, with its quantiles.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use maud::Markup;
 use timer_core::LagSnapshot;
 
-use super::frame::{Axis, Frame, HALF};
-use super::marks::{Bar, bars};
-use super::markup::{percent, px};
-use super::scale::{Scale, counts, decades};
-use crate::sessions::units::{fine, grouped};
+use super::chart::{ALARM, Axis, Bar, Content, Fault, Mark, SOFT, chart};
+use super::over_time::of_counts;
+use super::scale::decades;
+use super::tables::percent;
+use crate::sessions::units::{fine, grouped, whole};
 
 /// Bars for each power of ten.
 const PER_DECADE: u32 = 10;
 /// Nothing finer is shown: a microsecond, in nanoseconds.
 const LEAST: u64 = 1_000;
-/// Where the names of the quantiles are written, one below the other.
-const LINE: f64 = 17.0;
-/// How wide a name and its value are, about.
-const NAME: f64 = 96.0;
+const WIDTH: u32 = 720;
+const HEIGHT: u32 = 280;
 
-/// The histogram; `name` says of what.
-pub(super) fn lag(name: &str, lag: &LagSnapshot) -> String {
-    let (from, to) = ends(lag);
-    let bars_of = buckets(lag, from, to);
-    let most = bars_of.iter().map(|bar| bar.count).max().unwrap_or(0);
-    let ticks = counts(most, 5);
-    let top = ticks.last().copied().unwrap_or(1) as f64;
-    let x_ticks = decades(from, to).into_iter().map(|(nanos, label)| (nanos as f64, label)).collect();
-    let frame = Frame {
-        size: HALF,
-        x: Axis { scale: Scale::Log(from as f64, to as f64), ticks: x_ticks },
-        y: Axis { scale: Scale::Linear(top), ticks: ticks.into_iter().map(|n| (n as f64, grouped(n))).collect() },
-        top: LINE * 3.0 + 8.0,
-    };
-    let mut marks = bars(&frame, &bars_of);
+/// The histogram, with the timer's tick as a line; `name` says of what.
+pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Markup, Fault> {
+    let (from, to) = ends(lag, tick);
+    let bars = buckets(lag, from, to);
+    let most = bars.iter().map(|bar| bar.count).max().unwrap_or(0);
+    let mut marks = vec![Mark { at: log(nanos(tick)), name: format!("tick {}", whole(tick)), colour: SOFT }];
     if lag.count() > 0 {
-        marks += &quantile_lines(&frame, &quantiles(lag));
+        marks.extend(quantiles(lag).map(|(name, value)| Mark {
+            at: log(nanos(value)),
+            name: format!("{name} {}", fine(value)),
+            colour: ALARM,
+        }));
     }
-    frame.svg(&format!("Histogram of the {name}"), &marks)
+    let ticks: Vec<_> = decades(from, to).into_iter().map(|(nanos, label)| (log(nanos), label)).collect();
+    // Narrow charts have a label at every other power of ten.
+    let x = |most: usize| Axis {
+        from: log(from),
+        to: log(to),
+        ticks: ticks.iter().step_by(ticks.len().div_ceil(most.max(1)).max(1)).cloned().collect(),
+    };
+    let content = Content { bars, marks, ..Content::default() };
+    chart(&format!("Histogram of the {name}"), WIDTH, HEIGHT, x, &of_counts(most, 5), &content)
 }
 
 fn quantiles(lag: &LagSnapshot) -> [(&'static str, Duration); 3] {
     [("p50", lag.quantile(0.5)), ("p99", lag.quantile(0.99)), ("max", lag.max())]
 }
 
-/// The lines of the quantiles. Their names stand all at one side, each above the lines that it would meet there.
-fn quantile_lines(frame: &Frame, quantiles: &[(&str, Duration); 3]) -> String {
-    let places = quantiles.map(|(_, value)| frame.x(nanos(value) as f64));
-    let to_the_left = places[2] + NAME > frame.size.width && places[0] > NAME;
-    let mut marks = String::new();
-    for (at, (name, value)) in quantiles.iter().enumerate() {
-        let x = places[at];
-        let row = if to_the_left { quantiles.len() - 1 - at } else { at };
-        let y = LINE * (row as f64 + 0.7);
-        let (class, text_x) = match to_the_left {
-            true => ("end", x - 6.0),
-            false if x + NAME > frame.size.width => ("end", frame.size.width),
-            false => ("start", x + 6.0),
-        };
-        // Writing to a String does not fail.
-        let _ = write!(marks, r#"<path class="quantile" d="M{} {}V{}"/>"#, px(x), px(y - 9.0), px(frame.floor()));
-        let _ = writeln!(
-            marks,
-            r#"<text class="{class} over" x="{}" y="{}">{name} <tspan class="value">{}</tspan></text>"#,
-            px(text_x),
-            px(y),
-            fine(*value)
-        );
-    }
-    marks
+/// Where it stands on the axis.
+fn log(nanos: u64) -> f64 {
+    (nanos.max(1) as f64).log10()
 }
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The powers of ten between which all lags lie; what is below the least is shown there. Two of them at least.
-fn ends(lag: &LagSnapshot) -> (u64, u64) {
+/// The powers of ten between which all lags and the tick lie; what is below the least is shown there. Two of them at
+/// least.
+fn ends(lag: &LagSnapshot, tick: Duration) -> (u64, u64) {
     let below = |value: u64| 10_u64.pow(value.max(LEAST).ilog10());
-    let from = below(nanos(lag.quantile(0.0)));
-    let max = nanos(lag.max());
+    let from = below(nanos(lag.quantile(0.0).min(tick)));
+    let max = nanos(lag.max().max(tick));
     let to = if below(max) >= max { below(max) } else { below(max).saturating_mul(10) };
     (from, to.max(from.saturating_mul(100)))
 }
@@ -99,7 +79,7 @@ fn buckets(lag: &LagSnapshot, from: u64, to: u64) -> Vec<Bar> {
         below = up_to;
         let lower = if at == 0 { "0".to_owned() } else { fine(Duration::from_nanos(from.round() as u64)) };
         let title = format!("{lower} to {}: {}, {}", fine(upper), grouped(count), percent(count, lag.count()));
-        bars.push(Bar { from, to, count, title });
+        bars.push(Bar { from: from.log10(), to: to.log10(), count, title });
     }
     bars
 }
@@ -124,7 +104,7 @@ mod tests {
     fn every_lag_is_in_one_bar() {
         let lags = [0, 999, 1_000, 12_000, 500_000_000, 999_000_000].map(Duration::from_nanos);
         let lag = late_by(&lags);
-        let (from, to) = ends(&lag);
+        let (from, to) = ends(&lag, Duration::from_millis(1));
         assert_eq!((from, to), (1_000, 1_000_000_000));
         let bars = buckets(&lag, from, to);
         assert_eq!(bars.len(), 60);
@@ -135,12 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_and_nothing_late_have_an_axis_all_the_same() {
+    fn the_axis_reaches_from_the_least_to_the_most_and_the_tick() {
         for lag in [LagSnapshot::default(), late_by(&[Duration::ZERO])] {
-            assert_eq!(ends(&lag), (1_000, 100_000));
-            let svg = super::lag("x", &lag);
-            assert!(svg.contains("10 µs") && !svg.contains("NaN"));
+            assert_eq!(ends(&lag, Duration::from_micros(1)), (1_000, 100_000));
+            assert_eq!(ends(&lag, Duration::from_millis(1)), (1_000, 1_000_000));
+            let svg = super::lag("x", &lag, Duration::from_millis(1)).unwrap().into_string();
+            assert!(svg.contains("10 µs") && svg.contains("tick 1 ms") && !svg.contains("NaN"));
             assert_eq!(svg.contains("p99"), lag.count() > 0);
         }
+        assert_eq!(ends(&late_by(&[Duration::from_secs(9)]), Duration::from_micros(20)), (10_000, 10_000_000_000));
     }
 }

@@ -1,57 +1,31 @@
-//! How long sessions are, as rows of bars.
+//! How long sessions are, as a table with bars.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-use super::markup::{percent, px};
+use super::tables::percent;
 use crate::sessions::ledger::Session;
 use crate::sessions::units::{grouped, span};
 
 /// The longest length of each row, in seconds; a last row has the rest.
 const ROWS: [u64; 11] = [0, 10, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200];
 
-const WIDTH: f64 = 430.0;
-const ROW: f64 = 23.0;
-/// Where the bars begin, and the room for what is written behind them.
-const LEFT: f64 = 92.0;
-const RIGHT: f64 = 96.0;
-
 /// The rows, from the shortest to the longest that there is.
-pub(super) fn lengths(sessions: &[Session]) -> String {
+pub(super) fn lengths(sessions: &[Session]) -> Markup {
     let rows = rows(sessions);
     let most = rows.iter().map(|row| row.1).max().unwrap_or(0).max(1);
-    let height = ROW * rows.len() as f64 + 2.0;
-    let mut svg = format!(
-        "<svg class=\"half\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Lengths of sessions\">\n",
-        px(WIDTH),
-        px(height)
-    );
-    for (at, (label, count)) in rows.iter().enumerate() {
-        let middle = ROW * (at as f64 + 0.5);
-        let share = percent(*count, sessions.len() as u64);
-        let width = (WIDTH - LEFT - RIGHT) * *count as f64 / most as f64;
-        let width = if *count > 0 { width.max(1.0) } else { 0.0 };
-        // Writing to a String does not fail.
-        let _ = write!(svg, r#"<g class="row"><title>{label}: {} of the sessions, {share}</title>"#, grouped(*count));
-        let _ =
-            write!(svg, r#"<rect class="hover" y="{}" width="{}" height="{ROW}"/>"#, px(middle - ROW / 2.0), px(WIDTH));
-        let _ = write!(svg, r#"<text class="end" x="{}" y="{}">{label}</text>"#, px(LEFT - 10.0), px(middle + 4.0));
-        let _ = write!(
-            svg,
-            r#"<rect class="fill" x="{}" y="{}" width="{}" height="{}"/>"#,
-            px(LEFT),
-            px(middle - 7.5),
-            px(width),
-            px(15.0)
-        );
-        let x = px(LEFT + width + 8.0);
-        let _ = writeln!(
-            svg,
-            r#"<text class="value" x="{x}" y="{}">{} <tspan class="faint" dx="4">{share}</tspan></text></g>"#,
-            px(middle + 4.0),
-            grouped(*count)
-        );
+    html! {
+        table.lengths {
+            @for (label, count) in &rows {
+                tr {
+                    th scope="row" { (label) }
+                    // What is not zero is seen.
+                    td { div.bar style=(format!("width: max({}px, {:.1}%)", u8::from(*count > 0), *count as f64 * 100.0 / most as f64)) {} }
+                    td.count { (grouped(*count)) }
+                    td.count.note { (percent(*count, sessions.len() as u64)) }
+                }
+            }
+        }
     }
-    svg + "</svg>\n"
 }
 
 /// Label and count of each row.

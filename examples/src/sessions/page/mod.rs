@@ -1,31 +1,33 @@
 //! A replay as one HTML page for the eye.
 //!
 //! Promises: one text that needs nothing else, no network, no script, no font; readable in light and dark, on a desk and on a
-//! phone; it depends on nothing but what is given. What comes from outside is escaped.
+//! phone; it depends on nothing but what is given. What comes from outside is escaped. A figure that stands twice is the same
+//! in both places.
 //!
 //! | module | is |
 //! |---|---|
-//! | `markup` | escaping, numbers |
-//! | `scale` | from values to places, and where ticks stand |
-//! | `frame`, `marks` | axes, and what stands between them |
+//! | `chart` | axes, and what stands between them |
+//! | `scale` | where ticks stand |
 //! | `over_time`, `lengths`, `lag` | the charts |
-//! | `tables` | the headline and the tables |
+//! | `tables` | the headline, the tables, the footer |
 
-mod frame;
+mod chart;
 mod lag;
 mod lengths;
-mod marks;
-mod markup;
 mod over_time;
 mod scale;
 mod tables;
 
-use super::args::Options;
+use std::fmt;
+use std::time::SystemTime;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::args::{Clock, Options};
 use super::log::Log;
 use super::replay::Outcome;
 use super::units::{grouped, span};
-use frame::{NARROW, WIDE};
-use markup::escape;
+use tables::{named, shown};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -34,6 +36,8 @@ const STYLE: &str = include_str!("style.css");
 pub struct Run<'a> {
     /// What the log is called.
     pub name: &'a str,
+    /// Where the log comes from: an address to follow.
+    pub source: Option<&'a str>,
     /// The log.
     pub log: &'a Log,
     /// How it was replayed.
@@ -42,61 +46,132 @@ pub struct Run<'a> {
     pub outcome: &'a Outcome,
     /// How many timeouts were pending at some seconds of the log, in the order of time.
     pub pending: &'a [(u64, u64)],
+    /// When.
+    pub made: SystemTime,
+}
+
+/// A chart that cannot be drawn.
+#[derive(Debug)]
+pub struct PageError(String);
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PageError {}
+
+impl From<chart::Fault> for PageError {
+    fn from(fault: chart::Fault) -> Self {
+        Self(format!("a chart cannot be drawn: {fault}"))
+    }
 }
 
 /// The page.
-#[must_use]
-pub fn page(run: &Run<'_>) -> String {
-    let (opened, step) = over_time::opened(run, WIDE);
-    let opened = opened + &over_time::opened(run, NARROW).0;
-    let pending = over_time::pending(run, WIDE) + &over_time::pending(run, NARROW);
-    let stats = &run.outcome.stats;
-    let sections = [
-        figure(
-            "whole",
-            "Sessions opened",
-            &format!("for each {}, by the time since the first request", span(step)),
-            &opened,
-        ),
-        figure("whole", "Timeouts pending", "by the time of the log; each open session has one", &pending),
-        figure(
-            "",
-            "Lag of timeouts",
-            &format!("{} timeouts, from deadline to hand-over", grouped(stats.timeout_lag.count())),
-            &lag::lag("lag of timeouts", &stats.timeout_lag),
-        ),
-        figure(
-            "",
-            "Lag of ticks",
-            &format!("{} turns, how late each began", grouped(stats.tick_lag.count())),
-            &lag::lag("lag of ticks", &stats.tick_lag),
-        ),
-        figure(
-            "",
-            "Length of sessions",
-            "from the first to the last request",
-            &lengths::lengths(&run.outcome.sessions),
-        ),
-        figure("", "Counts of the timer", "scheduled = pending + expired + cancelled", &tables::counts(run)),
-        figure("whole", "This run", "", &tables::parameters(run)),
-    ];
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Sessions of {name}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>Sessions that time out</h1>\n<p>{}</p>\n{}</header>\n\
-         <main>\n{}</main>\n</body>\n</html>\n",
-        tables::lead(run),
-        tables::headline(run),
-        sections.concat(),
-        name = escape(run.name),
-    )
+///
+/// # Errors
+///
+/// A chart that cannot be drawn; none is known.
+pub fn page(run: &Run<'_>) -> Result<String, PageError> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Sessions of " (shown(run.name)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(chart::rules())) }
+            }
+            body {
+                header {
+                    h1 { "Sessions that time out" }
+                    p { (tables::lead(run)) }
+                    (tables::headline(run))
+                }
+                main { (figures(run)?) }
+                (tables::footer(run))
+            }
+        }
+    };
+    Ok(page.into_string() + "\n")
 }
 
-fn figure(class: &str, title: &str, note: &str, content: &str) -> String {
-    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-    let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", escape(note)) };
-    format!("<figure{class}>\n<figcaption><h2>{}</h2>{note}</figcaption>\n{content}</figure>\n", escape(title))
+struct Figure {
+    /// As wide as the page.
+    whole: bool,
+    title: &'static str,
+    note: Markup,
+    content: Markup,
+}
+
+fn figures(run: &Run<'_>) -> Result<Markup, PageError> {
+    let mut parts = vec![
+        Figure {
+            whole: true,
+            title: "Sessions opened",
+            note: html! { "for each " (span(over_time::step(run))) ", by the time since the first request" },
+            content: over_time::opened(run)?,
+        },
+        Figure {
+            whole: true,
+            title: "Timeouts pending",
+            note: html! { "by the time of the log; each open session has one" },
+            content: over_time::pending(run)?,
+        },
+    ];
+    // Virtual time hops from deadline to deadline: nothing is late on it.
+    if run.options.clock != Clock::Virtual {
+        parts.extend(lags(run)?);
+    }
+    parts.extend([
+        Figure {
+            whole: false,
+            title: "Length of sessions",
+            note: html! { "from the first to the last request" },
+            content: lengths::lengths(&run.outcome.sessions),
+        },
+        Figure {
+            whole: false,
+            title: "Counts of the timer",
+            note: html! { "scheduled = for sessions + once more = pending + expired + cancelled" },
+            content: tables::counts(run),
+        },
+        Figure { whole: true, title: "This run", note: html! {}, content: tables::parameters(run) },
+    ]);
+    Ok(html! {
+        @for Figure { whole, title, note, content } in &parts {
+            figure class=[whole.then_some("whole")] {
+                figcaption { h2 { (title) } p { (note) } }
+                (content)
+            }
+        }
+    })
+}
+
+fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
+    let (stats, tick) = (&run.outcome.stats, run.options.tick);
+    Ok([
+        Figure {
+            whole: false,
+            title: "Lag of timeouts",
+            note: html! {
+                "from its deadline until it was handed over, for each of the "
+                (named("expired", &grouped(stats.timeout_lag.count()))) " timeouts that ran"
+            },
+            content: lag::lag("lag of timeouts", &stats.timeout_lag, tick)?,
+        },
+        Figure {
+            whole: false,
+            title: "Lag of ticks",
+            note: html! {
+                "how late it began, for each of the " (grouped(stats.tick_lag.count()))
+                " turns that had a tick to handle, of " (named("turns", &grouped(stats.turns)))
+            },
+            content: lag::lag("lag of ticks", &stats.tick_lag, tick)?,
+        },
+    ])
 }
 
 #[cfg(test)]

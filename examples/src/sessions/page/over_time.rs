@@ -1,23 +1,30 @@
 //! Charts over the seconds of the log: sessions opened, timeouts pending. Both have the same horizontal axis.
 
+use maud::Markup;
+
 use super::Run;
-use super::frame::{Axis, Frame, Size};
-use super::marks::{Bar, area, bars};
-use super::scale::{Scale, counts, time_step, times};
+use super::chart::{Axis, Bar, Content, Fault, chart};
+use super::scale::{counts, time_step, times};
 use crate::sessions::units::{grouped, span};
 
 /// The most bars.
 const BARS: u64 = 60;
-/// The most columns that one can point at.
-const COLUMNS: usize = 120;
+/// The most points of a line, and the most columns that one can point at.
+const POINTS: usize = 240;
+const COLUMNS: usize = 60;
+const WIDTH: u32 = 920;
+const HEIGHT: u32 = 230;
 
-/// Bars of sessions opened, and the seconds that one bar stands for.
-pub(super) fn opened(run: &Run<'_>, size: Size) -> (String, u64) {
-    let step = time_step(run.log.span(), BARS - 1);
-    let bars_of = openings(run, step);
-    let most = bars_of.iter().map(|bar| bar.count).max().unwrap_or(0);
-    let frame = frame(run, size, most);
-    (frame.svg("Sessions opened over the time of the log", &bars(&frame, &bars_of)), step)
+/// The seconds that one bar of [`opened`] stands for.
+pub(super) fn step(run: &Run<'_>) -> u64 {
+    time_step(run.log.span(), BARS - 1)
+}
+
+/// Bars of sessions opened.
+pub(super) fn opened(run: &Run<'_>) -> Result<Markup, Fault> {
+    let content = Content { bars: openings(run, step(run)), ..Content::default() };
+    let most = content.bars.iter().map(|bar| bar.count).max().unwrap_or(0);
+    over_time("Sessions opened over the time of the log", run, most, &content)
 }
 
 fn openings(run: &Run<'_>, step: u64) -> Vec<Bar> {
@@ -37,28 +44,37 @@ fn openings(run: &Run<'_>, step: u64) -> Vec<Bar> {
 }
 
 /// A line of timeouts pending.
-pub(super) fn pending(run: &Run<'_>, size: Size) -> String {
-    let most = run.pending.iter().map(|(_, pending)| *pending).max().unwrap_or(0);
-    let frame = frame(run, size, most);
-    let mut marks = area(&frame, run.pending);
-    for points in run.pending.chunks(run.pending.len().div_ceil(COLUMNS).max(1)) {
+pub(super) fn pending(run: &Run<'_>) -> Result<Markup, Fault> {
+    let all = run.pending;
+    let most = all.iter().map(|(_, pending)| *pending).max().unwrap_or(0);
+    let place = |(second, pending): &(u64, u64)| (*second as f64, *pending as f64);
+    // Of each few points the highest: a peak is never left out. And the last, which is the end.
+    let peaks = all.chunks(all.len().div_ceil(POINTS).max(1)).filter_map(|few| few.iter().max_by_key(|one| one.1));
+    let mut line: Vec<(f64, f64)> = peaks.map(place).collect();
+    line.extend(all.last().map(place));
+    let mut columns = Vec::new();
+    for points in all.chunks(all.len().div_ceil(COLUMNS).max(1)) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
-        let next = run.pending.iter().find(|point| point.0 > last.0).unwrap_or(last);
+        let next = all.iter().find(|point| point.0 > last.0).unwrap_or(last);
         let title = format!("{}: {} pending", span(first.0), grouped(first.1));
-        marks += &frame.hover(frame.x(first.0 as f64), frame.x(next.0 as f64), &title);
+        columns.push((first.0 as f64, next.0 as f64, title));
     }
-    frame.svg("Timeouts pending over the time of the log", &marks)
+    let content = Content { line, columns, ..Content::default() };
+    over_time("Timeouts pending over the time of the log", run, most, &content)
 }
 
-fn frame(run: &Run<'_>, size: Size, most: u64) -> Frame {
+fn over_time(label: &str, run: &Run<'_>, most: u64, content: &Content) -> Result<Markup, Fault> {
     let end = (run.log.span() + run.options.idle).max(1);
-    let ticks = counts(most, 6);
-    let top = ticks.last().copied().unwrap_or(1) as f64;
-    let x_ticks = times(end, size.ticks).into_iter().map(|(second, label)| (second as f64, label)).collect();
-    Frame {
-        size,
-        x: Axis { scale: Scale::Linear(end as f64), ticks: x_ticks },
-        y: Axis { scale: Scale::Linear(top), ticks: ticks.into_iter().map(|n| (n as f64, grouped(n))).collect() },
-        top: 10.0,
-    }
+    let x = |most_ticks: usize| Axis {
+        from: 0.0,
+        to: end as f64,
+        ticks: times(end, most_ticks).into_iter().map(|(second, label)| (second as f64, label)).collect(),
+    };
+    chart(label, WIDTH, HEIGHT, x, &of_counts(most, 6), content)
+}
+
+/// An axis from 0 to `most`, or a little more.
+pub(super) fn of_counts(most: u64, ticks: usize) -> Axis {
+    let ticks: Vec<(f64, String)> = counts(most, ticks).into_iter().map(|n| (n as f64, grouped(n))).collect();
+    Axis { from: 0.0, to: ticks.last().map_or(1.0, |tick| tick.0), ticks }
 }

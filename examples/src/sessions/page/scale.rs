@@ -1,31 +1,10 @@
-//! From values to places, and where ticks stand.
+//! Where ticks stand.
 //!
-//! Promises: a place lies in 0..=1 whatever the value; ticks are round numbers, rise strictly, and are no more than was asked
-//! for, two at least.
+//! Promises: ticks are round numbers, rise strictly, and are no more than was asked for, two at least for counts.
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
-
-/// Where a value lies between the ends of an axis.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Scale {
-    /// In proportion, from 0 to the value given.
-    Linear(f64),
-    /// By the logarithm, between two positive values.
-    Log(f64, f64),
-}
-
-impl Scale {
-    /// 0 at the beginning of the axis, 1 at its end; what is beyond is at the end that is nearer.
-    pub(super) fn at(self, value: f64) -> f64 {
-        let place = match self {
-            Self::Linear(to) => value / to,
-            Self::Log(from, to) => (value.max(f64::MIN_POSITIVE) / from).ln() / (to / from).ln(),
-        };
-        if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
-    }
-}
 
 /// Ticks for counts from 0 to `most`, steps of 1, 2 or 5 times a power of ten. The last one is `most` or a little more.
 pub(super) fn counts(most: u64, about: usize) -> Vec<u64> {
@@ -81,16 +60,6 @@ fn decade(nanos: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_value_finds_its_place_and_what_is_beyond_the_nearer_end() {
-        let linear = Scale::Linear(50.0);
-        assert_eq!([-1.0, 0.0, 25.0, 50.0, 99.0].map(|v| linear.at(v)), [0.0, 0.0, 0.5, 1.0, 1.0]);
-        let log = Scale::Log(10.0, 1_000.0);
-        let places = [0.0, 10.0, 100.0, 1_000.0, 1e9].map(|v| (log.at(v) * 1e6).round() / 1e6);
-        assert_eq!(places, [0.0, 0.0, 0.5, 1.0, 1.0]);
-        assert_eq!([Scale::Linear(0.0).at(0.0), Scale::Log(1.0, 1.0).at(1.0)], [0.0, 0.0], "an axis of no length");
-    }
 
     #[test]
     fn counts_have_round_ticks_that_cover_the_most() {

@@ -1,106 +1,164 @@
 //! What the page says in words and numbers.
+//!
+//! Promises: a figure that stands in more than one place is written by [`named`] each time, so that a test finds all of
+//! its places.
 
-use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::SystemTime;
+
+use maud::{Markup, html};
 
 use super::Run;
-use super::markup::escape;
 use crate::sessions::args::Clock;
 use crate::sessions::report::most_open;
-use crate::sessions::units::{fine, grouped, size, span};
+use crate::sessions::units::{fine, grouped, size, span, whole};
 
-/// A sentence about the run; HTML.
-pub(super) fn lead(run: &Run<'_>) -> String {
-    let how = match run.options.clock {
-        Clock::Virtual => "on virtual time".to_owned(),
-        Clock::Real { speed } => format!("{} times as fast as it happened", grouped(u64::from(speed))),
-    };
-    format!(
-        "{} of web requests, replayed {how}. Each request moves its host’s idle timeout, or opens a session; a timeout that \
-         runs, after {} of silence, closes it.",
-        span(run.log.span()),
-        span(run.options.idle)
-    )
+/// A figure that has a name, because it stands elsewhere, too.
+pub(super) fn named(name: &str, value: &str) -> Markup {
+    html! { span data-figure=(name) { (value) } }
 }
 
-/// The few figures to remember.
-pub(super) fn headline(run: &Run<'_>) -> String {
-    let (outcome, log) = (run.outcome, run.log);
-    let a_second = outcome.counts.operations() as f64 / outcome.took.as_secs_f64().max(1e-9);
-    let figures = [
-        ("sessions", grouped(outcome.sessions.len() as u64)),
-        ("requests", grouped(log.requests.len() as u64)),
-        ("hosts", grouped(log.hosts.len() as u64)),
-        ("open at once, at most", grouped(most_open(&outcome.sessions, run.options.idle))),
-        ("99 % of timeouts run within", fine(outcome.stats.timeout_lag.quantile(0.99))),
-        ("timer operations a second", grouped(a_second as u64)),
-    ];
-    let mut html = String::from("<dl class=\"headline\">\n");
-    for (name, value) in figures {
-        // Writing to a String does not fail.
-        let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+/// The share of `part` in `all`, such as `12.3 %`.
+pub(super) fn percent(part: u64, all: u64) -> String {
+    let share = part as f64 * 100.0 / all.max(1) as f64;
+    if part > 0 && share < 0.1 { "< 0.1 %".to_owned() } else { format!("{share:.1} %") }
+}
+
+/// A sentence about the run.
+pub(super) fn lead(run: &Run<'_>) -> Markup {
+    html! {
+        (named("span", &span(run.log.span()))) " of web requests, replayed "
+        @match run.options.clock {
+            Clock::Virtual => "on virtual time",
+            Clock::Real { speed } => { (named("speed", &grouped(u64::from(speed)))) " times as fast as they happened" },
+        }
+        ". Each request pushes its host’s idle timeout back, or opens a session; a timeout that runs, after "
+        (named("idle", &span(run.options.idle))) " of silence, closes it."
     }
-    html + "</dl>\n"
+}
+
+/// The few figures to remember: none that the speed of the replay sets.
+pub(super) fn headline(run: &Run<'_>) -> Markup {
+    let (outcome, log) = (run.outcome, run.log);
+    let lag = &outcome.stats.timeout_lag;
+    let mut figures = vec![
+        ("sessions", named("sessions", &grouped(outcome.sessions.len() as u64))),
+        ("requests", named("requests", &grouped(log.requests.len() as u64))),
+        ("hosts", named("hosts", &grouped(log.hosts.len() as u64))),
+        ("sessions open at once, at most", named("open", &grouped(most_open(&outcome.sessions, run.options.idle)))),
+        ("timeouts pushed back by a request", named("moved", &grouped(outcome.counts.moved))),
+    ];
+    // Virtual time hops from deadline to deadline: it has no lag that would be worth a look.
+    if run.options.clock != Clock::Virtual {
+        figures.push(("99 % of timeouts ran within", named("p99", &fine(lag.quantile(0.99)))));
+    }
+    html! {
+        dl.headline {
+            @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
+        }
+    }
 }
 
 /// What the timer counted.
-pub(super) fn counts(run: &Run<'_>) -> String {
-    let stats = &run.outcome.stats;
+pub(super) fn counts(run: &Run<'_>) -> Markup {
+    let (stats, counts) = (&run.outcome.stats, &run.outcome.counts);
     let longest = if stats.longest_task.is_zero() { "none".to_owned() } else { fine(stats.longest_task) };
     let rows = [
-        ("scheduled", "accepted by the timer", grouped(stats.scheduled)),
-        ("pending", "not ended yet", grouped(stats.pending)),
-        ("expired", "ended by running", grouped(stats.expired)),
-        ("cancelled", "ended by cancelling", grouped(stats.cancelled)),
-        ("moved", "pushed back by a request", grouped(run.outcome.counts.moved)),
-        ("rejected", "refused by the timer", grouped(stats.rejected)),
-        ("panics", "of tasks, caught", grouped(stats.task_panics)),
-        ("rejections", "by the executor; ran on the worker", grouped(stats.executor_rejections)),
-        ("turns", "looks for due timeouts", grouped(stats.turns)),
-        ("cascaded", "entries moved to a finer level", grouped(stats.cascaded)),
-        ("longest task", "on the worker", longest),
+        ("scheduled", "accepted by the timer", named("scheduled", &grouped(stats.scheduled))),
+        ("for sessions", "the first timeout of each", named("sessions", &grouped(counts.opened))),
+        ("once more", "ran before the replay came to its second", named("again", &grouped(counts.rearmed))),
+        ("moved", "pushed back by a request", named("moved", &grouped(counts.moved))),
+        ("pending", "not ended yet", named("pending", &grouped(stats.pending))),
+        ("expired", "ended by running", named("expired", &grouped(stats.expired))),
+        ("cancelled", "ended by cancelling", named("cancelled", &grouped(stats.cancelled))),
+        ("rejected", "refused by the timer", html! { (grouped(stats.rejected)) }),
+        ("panics", "of tasks, caught", html! { (grouped(stats.task_panics)) }),
+        ("rejections", "by the executor; ran on the worker", html! { (grouped(stats.executor_rejections)) }),
+        ("turns", "looks for due timeouts", named("turns", &grouped(stats.turns))),
+        ("cascaded", "entries moved to a finer level", html! { (grouped(stats.cascaded)) }),
+        ("longest task", "on the worker", html! { (longest) }),
     ];
-    let mut html = String::from("<table>\n");
-    for (name, what, value) in rows {
-        let _ = writeln!(html, "<tr><th scope=\"row\">{name}</th><td class=\"note\">{what}</td><td>{value}</td></tr>");
+    html! {
+        table {
+            @for (name, what, value) in rows {
+                tr { th scope="row" { (name) } td.note { (what) } td { (value) } }
+            }
+        }
     }
-    html + "</table>\n"
 }
 
 /// How it was run.
-pub(super) fn parameters(run: &Run<'_>) -> String {
+pub(super) fn parameters(run: &Run<'_>) -> Markup {
     let (options, outcome) = (run.options, run.outcome);
-    let clock = match options.clock {
-        Clock::Virtual => "virtual".to_owned(),
-        Clock::Real { speed } => format!("real, {} times as fast", grouped(u64::from(speed))),
-    };
     let mut rows = vec![
-        ("log", run.name.to_owned()),
-        ("sent", size(run.log.bytes)),
-        ("idle timeout", span(options.idle)),
-        ("clock", clock),
-        ("tick", tick(options.tick)),
-        ("wheel", options.wheel.to_string()),
-        ("executor", options.executor.to_string()),
-        ("took", fine(outcome.took)),
+        ("log", html! { (shown(run.name)) }),
+        ("sent to the hosts", html! { (size(run.log.bytes)) }),
+        ("idle timeout", named("idle", &span(options.idle))),
     ];
+    match options.clock {
+        Clock::Virtual => rows.push(("clock", html! { "virtual" })),
+        Clock::Real { speed } => {
+            rows.push(("clock", html! { "real, " (named("speed", &grouped(u64::from(speed)))) " times as fast" }))
+        }
+    }
+    rows.extend([
+        ("tick", named("tick", &whole(options.tick))),
+        ("wheel", html! { (options.wheel) }),
+        ("executor", html! { (options.executor) }),
+        ("took", html! { (fine(outcome.took)) }),
+    ]);
     if let Some(behind) = &outcome.behind {
-        let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
-        rows.push(("seconds begun late", format!("{late} of {seconds}")));
-        rows.push(("the latest", fine(behind.worst)));
+        rows.push((
+            "seconds replayed too late",
+            html! { (grouped(behind.late)) " of " (grouped(behind.seconds)) ", the worst by " (fine(behind.worst)) },
+        ));
     }
-    let mut html = String::from("<dl class=\"parameters\">\n");
-    for (name, value) in rows {
-        let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    html! {
+        dl.parameters {
+            @for (name, value) in rows { div { dt { (name) } dd { (value) } } }
+        }
     }
-    html + "</dl>\n"
 }
 
-fn tick(tick: Duration) -> String {
-    let micros = u64::try_from(tick.as_micros()).unwrap_or(u64::MAX);
-    match micros {
-        _ if micros % 1_000_000 == 0 => format!("{} s", grouped(micros / 1_000_000)),
-        _ if micros % 1_000 == 0 => format!("{} ms", grouped(micros / 1_000)),
-        _ => format!("{} µs", grouped(micros)),
+/// When and by what the page was made, and where its log comes from.
+pub(super) fn footer(run: &Run<'_>) -> Markup {
+    html! {
+        footer {
+            "Made on " time { (date(run.made)) } " by " code { "sessions" } " " (env!("CARGO_PKG_VERSION"))
+            ", an example of the crate " code { "timer-core" } "."
+            @if let Some(source) = run.source { " The log: " a href=(source) { "where it comes from" } "." }
+        }
+    }
+}
+
+/// To the minute, in UTC.
+fn date(time: SystemTime) -> String {
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    match (text.get(..10), text.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
+        _ => text,
+    }
+}
+
+/// HTML has no way to write control characters.
+pub(super) fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_is_not_zero_is_never_shown_as_zero() {
+        assert_eq!(
+            [(0, 9), (1, 8), (1, 100_000), (0, 0)].map(|(part, all)| percent(part, all))[..],
+            ["0.0 %", "12.5 %", "< 0.1 %", "0.0 %"]
+        );
+    }
+
+    #[test]
+    fn a_date_is_written_to_the_minute() {
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(807_235_201);
+        assert_eq!(date(time), "1995-08-01 00:00 UTC");
     }
 }

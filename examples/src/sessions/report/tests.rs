@@ -23,8 +23,7 @@ fn the_summary_holds_the_figures_and_ends_with_the_number_of_sessions() {
         took: Duration::from_millis(1),
     };
     let text = summary("a.csv", &log, &options, &outcome);
-    for part in ["a.csv: 3 requests of 1 hosts in 1 h, 2 MB", "5,000 operations a second", "virtual time", "60 min █"]
-    {
+    for part in ["a.csv: 3 requests of 1 hosts in 1 h, 2 MB", "virtual time", "60 min █"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(text.ends_with("\nsessions: 2\n"));
