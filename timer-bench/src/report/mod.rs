@@ -46,6 +46,11 @@ pub fn main() -> ExitCode {
 
 fn report(options: &Options) -> Result<(), String> {
     let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name);
+    if let Some(name) = &options.redraw {
+        let folder = folder(name);
+        let redrawn = Results::load(&folder).and_then(|results| plots(&results, &folder));
+        return redrawn.map_err(|error| format!("cannot redraw `{name}`: {error}"));
+    }
     // Before the long run, not after it.
     let baseline = options.baseline.as_deref().map(|name| (name, Results::load(&folder(name))));
     let baseline = match baseline {
@@ -110,10 +115,19 @@ fn save(results: &Results, folder: &PathBuf) -> io::Result<()> {
         let table = table::workload(results, name, what);
         if !table.is_empty() {
             tables += &table;
-            fs::write(folder.join(format!("{name}.svg")), svg::workload(results, name, what))?;
         }
     }
+    plots(results, folder)?;
     fs::write(folder.join("tables.txt"), tables)
+}
+
+/// A plot of each workload that was run.
+fn plots(results: &Results, folder: &Path) -> io::Result<()> {
+    for (name, what) in workloads::ALL.iter().filter(|(name, _)| results.of(name).next().is_some()) {
+        let plot = svg::workload(results, name, what).map_err(io::Error::other)?;
+        fs::write(folder.join(format!("{name}.svg")), plot)?;
+    }
+    Ok(())
 }
 
 /// Every peer that was built in.

@@ -17,10 +17,12 @@ pub struct Options {
     pub save: Option<String>,
     /// The name of earlier results to compare with.
     pub baseline: Option<String>,
+    /// The name of earlier results to draw anew, and nothing else.
+    pub redraw: Option<String>,
 }
 
 impl Options {
-    /// Reads `[W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]`.
+    /// Reads `[W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME] [--redraw NAME]`.
     ///
     /// # Errors
     ///
@@ -28,7 +30,8 @@ impl Options {
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let known: Vec<String> = workloads::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
         let (peers, mut workloads) = (all_peers(), Vec::new());
-        let mut options = Self { workloads: known.clone(), peers, quick: false, save: None, baseline: None };
+        let mut options =
+            Self { workloads: known.clone(), peers, quick: false, save: None, baseline: None, redraw: None };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
@@ -37,6 +40,7 @@ impl Options {
                 "--peers" => options.peers = chosen(value()?, &all_peers(), "timer")?,
                 "--save" => options.save = Some(file_name(value()?)?),
                 "--baseline" => options.baseline = Some(file_name(value()?)?),
+                "--redraw" => options.redraw = Some(file_name(value()?)?),
                 word if word.starts_with('-') => return Err(format!("no option `{word}`")),
                 word => workloads.extend(chosen(word, &known, "workload")?),
             }
@@ -74,8 +78,10 @@ fn file_name(name: &str) -> Result<String, String> {
 
 /// How to call it, and what there is.
 pub fn usage() -> String {
-    let mut text =
-        String::from("bench-report [W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]\n\nworkloads:\n");
+    let mut text = String::from(
+        "bench-report [W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]\n\
+         bench-report --redraw NAME (the plots of an earlier run, from its figures)\n\nworkloads:\n",
+    );
     for (name, what) in workloads::ALL {
         text += &format!("  {name:<4} {what}\n");
     }
@@ -103,6 +109,7 @@ mod tests {
         assert_eq!(options.workloads, ["W2", "W12"]);
         assert_eq!(options.peers, ["timer", "btree", "heap"]);
         assert_eq!((options.quick, options.save.as_deref(), options.baseline.as_deref()), (true, Some("a"), Some("b")));
+        assert_eq!(parse("--redraw a").unwrap().redraw.as_deref(), Some("a"));
     }
 
     #[test]

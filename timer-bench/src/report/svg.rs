@@ -1,5 +1,7 @@
-//! Plots as SVG, written by hand: for each workload a sheet of panels, a panel per case and unit, a bar per peer. The axis
-//! is logarithmic where the longest bar is more than 20 times the shortest. The thin line is the spread over the rounds.
+//! Plots as SVG: for each workload a sheet of panels, a panel per case and unit, a bar per peer. Drawn by `plotters`.
+//!
+//! Promises: the axis is logarithmic where the longest bar is more than 20 times the shortest; colours are those of
+//! `PALETTE` only, and all of them have another one for a dark page; a legend says what is what.
 
 use super::results::{Results, Series};
 use super::statistics::Summary;
@@ -7,22 +9,54 @@ use super::table::distinct;
 use super::unit::grain;
 use crate::peers::OURS;
 use crate::row::figure;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::io;
+use std::ops::Range;
 
-const PANEL_WIDTH: f64 = 440.0;
-const LABELS: f64 = 96.0;
-const FIGURES: f64 = 70.0;
-const BARS: f64 = PANEL_WIDTH - LABELS - FIGURES;
-const BAR: f64 = 16.0;
-const TITLE: f64 = 26.0;
-const AXIS: f64 = 26.0;
-const HEAD: f64 = 40.0;
+const PANEL_WIDTH: i32 = 440;
+const LABELS: i32 = 96;
+const FIGURES: i32 = 70;
+const BARS: i32 = PANEL_WIDTH - LABELS - FIGURES;
+const BAR: i32 = 16;
+const TITLE: i32 = 26;
+const AXIS: i32 = 26;
+const HEAD: i32 = 60;
 const COLUMNS: usize = 2;
+
+const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+const SOFT: RGBColor = RGBColor(0x66, 0x66, 0x66);
+const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
+const OUR: RGBColor = RGBColor(0xd9, 0x54, 0x1e);
+const OTHER: RGBColor = RGBColor(0x7a, 0x93, 0xac);
+
+/// Every colour, and what it becomes on a dark page.
+const PALETTE: [(RGBColor, RGBColor); 6] = [
+    (INK, RGBColor(0xe6, 0xe6, 0xe2)),
+    (SOFT, RGBColor(0x9a, 0x9f, 0xa6)),
+    (GRID, RGBColor(0x33, 0x37, 0x3d)),
+    (PAPER, RGBColor(0x15, 0x17, 0x1a)),
+    (OUR, RGBColor(0xf0, 0x7f, 0x4a)),
+    (OTHER, RGBColor(0x6f, 0x8c, 0xaa)),
+];
 
 /// Beyond this ratio of longest to shortest the axis is logarithmic.
 const LOGARITHMIC: f64 = 20.0;
 
-/// The sheet of one workload. Cases in which nobody has more than nothing are left out.
-pub fn workload(results: &Results, name: &str, what: &str) -> String {
+/// A sheet cannot be drawn; none is known that cannot.
+pub type Fault = DrawingAreaErrorKind<io::Error>;
+
+type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The sheet of one workload. Cases in which no peer has more than nothing are left out.
+///
+/// # Errors
+///
+/// A sheet that cannot be drawn.
+pub fn workload(results: &Results, name: &str, what: &str) -> Result<String, Fault> {
     let peers = distinct(results.of(name).map(|series| series.peer.as_str()));
     let mut panels = Vec::new();
     for unit in distinct(results.of(name).map(|series| series.unit.as_str())) {
@@ -45,59 +79,106 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
 
 type Bar = (String, Option<Summary>);
 
-fn sheet(title: &str, panels: &[(String, Vec<Bar>)], peers: usize) -> String {
-    let panel_height = TITLE + BAR * peers as f64 + AXIS;
-    let width = PANEL_WIDTH * COLUMNS.min(panels.len().max(1)) as f64;
-    let height = HEAD + panel_height * panels.len().div_ceil(COLUMNS) as f64;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
-         <text x=\"12\" y=\"20\" font-size=\"15\" font-weight=\"bold\">{}</text>\n\
-         <text x=\"12\" y=\"35\" fill=\"#666666\">lower is better</text>\n",
-        escaped(title)
-    );
-    for (at, (title, bars)) in panels.iter().enumerate() {
-        let x = PANEL_WIDTH * (at % COLUMNS) as f64;
-        let y = HEAD + panel_height * (at / COLUMNS) as f64;
-        svg += &format!("<g transform=\"translate({x:.0} {y:.0})\">\n{}</g>\n", panel(title, bars));
+fn sheet(title: &str, panels: &[(String, Vec<Bar>)], peers: usize) -> Result<String, Fault> {
+    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let panel_height = TITLE + BAR * count(peers) + AXIS;
+    let width = PANEL_WIDTH * count(COLUMNS.min(panels.len().max(1)));
+    let height = HEAD + panel_height * count(panels.len().div_ceil(COLUMNS));
+    let mut svg = String::new();
+    {
+        let size = (width.cast_unsigned(), height.cast_unsigned());
+        let sheet = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        sheet.fill(&PAPER)?;
+        sheet.draw_text(title, &bold(15.0), (12, 15))?;
+        legend(&sheet)?;
+        for (at, (title, bars)) in panels.iter().enumerate() {
+            let corner = (PANEL_WIDTH * count(at % COLUMNS), HEAD + panel_height * count(at / COLUMNS));
+            let part = sheet.clone().shrink(corner, (PANEL_WIDTH, panel_height));
+            panel(&part, title, bars)?;
+        }
+        sheet.present()?;
     }
-    svg + "</svg>\n"
+    // What is so anyway. (Quotes in a text are escaped, so nothing else is met.)
+    let mut svg = svg.replace(" opacity=\"1\"", "");
+    // A picture cannot ask its page; it can ask what the reader prefers.
+    let head = svg.find('>').map_or(0, |at| at + 1);
+    svg.insert_str(head, &dark());
+    Ok(svg)
 }
 
-fn panel(title: &str, bars: &[Bar]) -> String {
+/// What the colours and the thin line stand for.
+fn legend(sheet: &Sheet<'_>) -> Result<(), Fault> {
+    sheet.draw_text("lower is better; a bar is the median over the rounds", &text(&SOFT, HPos::Left), (12, 32))?;
+    let y = 48;
+    let swatch =
+        |x: i32, colour: &RGBColor| sheet.draw(&Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
+    swatch(12, &OUR)?;
+    sheet.draw_text("this crate", &text(&SOFT, HPos::Left), (30, y))?;
+    swatch(104, &OTHER)?;
+    sheet.draw_text("another timer", &text(&SOFT, HPos::Left), (122, y))?;
+    sheet.draw(&PathElement::new(vec![(216, y), (240, y)], INK))?;
+    sheet.draw_text("from the least round to the greatest", &text(&SOFT, HPos::Left), (246, y))
+}
+
+fn panel(part: &Sheet<'_>, title: &str, bars: &[Bar]) -> Result<(), Fault> {
     let axis = Axis::of(bars.iter().filter_map(|bar| bar.1));
-    let bottom = TITLE + BAR * bars.len() as f64;
-    let mut svg = format!("<text x=\"12\" y=\"18\" font-weight=\"bold\">{}</text>\n", escaped(title));
-    for tick in axis.ticks() {
-        let x = LABELS + axis.length(tick);
-        svg += &format!("<path d=\"M{x:.1} {TITLE}V{bottom}\" stroke=\"#dddddd\"/>\n");
-        let y = bottom + 12.0;
-        svg +=
-            &format!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\" fill=\"#666666\">{}</text>\n", short(tick));
-    }
-    for (at, (peer, summary)) in bars.iter().enumerate() {
-        let y = TITLE + BAR * at as f64;
-        let text = y + BAR - 4.5;
-        svg += &format!("<text x=\"{:.0}\" y=\"{text}\" text-anchor=\"end\">{}</text>\n", LABELS - 6.0, escaped(peer));
+    let bottom = TITLE + BAR * i32::try_from(bars.len()).unwrap_or(i32::MAX);
+    let scale = if axis.least.is_some() { " (logarithmic)" } else { "" };
+    part.draw_text(&format!("{title}{scale}"), &bold(11.0), (12, 14))?;
+    ChartBuilder::on(part)
+        .margin_top(TITLE)
+        .margin_left(LABELS)
+        .margin_right(FIGURES)
+        .margin_bottom(part.dim_in_pixel().1.cast_signed() - bottom - AXIS)
+        .x_label_area_size(AXIS)
+        .build_cartesian_2d(axis.clone(), 0.0..1.0)?
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(TRANSPARENT)
+        .label_style(text(&SOFT, HPos::Center))
+        .draw()?;
+    let place = |value: f64| LABELS + (f64::from(BARS) * axis.share(value)).round() as i32;
+    for (at, (peer, summary)) in (0..).zip(bars) {
+        let (top, middle) = (TITLE + BAR * at + 2, TITLE + BAR * at + BAR / 2);
+        part.draw_text(peer, &text(&INK, HPos::Right), (LABELS - 6, middle))?;
         let Some(Summary { median, min, max }) = *summary else {
-            svg += &format!("<text x=\"{:.0}\" y=\"{text}\" fill=\"#999999\">n/a</text>\n", LABELS + 4.0);
+            part.draw_text("n/a", &text(&SOFT, HPos::Left), (LABELS + 4, middle))?;
             continue;
         };
-        let colour = if peer.starts_with(OURS) { "#d9541e" } else { "#7a93ac" };
-        let (top, length) = (y + 2.0, axis.length(median));
-        let height = BAR - 4.0;
-        svg += &format!(
-            "<rect x=\"{LABELS}\" y=\"{top}\" width=\"{length:.1}\" height=\"{height}\" fill=\"{colour}\"/>\n"
-        );
-        let (from, to, middle) = (LABELS + axis.length(min), LABELS + axis.length(max), y + BAR / 2.0);
-        svg += &format!("<path d=\"M{from:.1} {middle}H{to:.1}\" stroke=\"#222222\"/>\n");
-        svg += &format!("<text x=\"{:.1}\" y=\"{text}\">{}</text>\n", to.max(LABELS + length) + 4.0, figure(median));
+        let colour = if peer.starts_with(OURS) { OUR } else { OTHER };
+        part.draw(&Rectangle::new([(LABELS, top), (place(median), top + BAR - 4)], colour.filled()))?;
+        part.draw(&PathElement::new(vec![(place(min), middle), (place(max), middle)], INK))?;
+        let end = place(max).max(place(median)) + 4;
+        part.draw_text(&figure(median), &text(&INK, HPos::Left), (end, middle))?;
     }
-    svg
+    Ok(())
+}
+
+// `plotters` divides the size of a text by 1.24.
+fn text(colour: &RGBColor, side: HPos) -> TextStyle<'_> {
+    TextStyle::from(("sans-serif", 11.0 * 1.24).into_font()).color(colour).pos(Pos::new(side, VPos::Center))
+}
+
+fn bold(size: f64) -> TextStyle<'static> {
+    let font = ("sans-serif", size * 1.24).into_font().style(FontStyle::Bold);
+    TextStyle::from(font).color(&INK).pos(Pos::new(HPos::Left, VPos::Center))
+}
+
+/// The rules that exchange the colours where the reader prefers a dark page.
+fn dark() -> String {
+    let hex = |RGBColor(red, green, blue): RGBColor| format!("#{red:02X}{green:02X}{blue:02X}");
+    let rules = PALETTE.map(|(light, dark)| {
+        let (light, dark) = (hex(light), hex(dark));
+        format!("[fill=\"{light}\"]{{fill:{dark}}} [stroke=\"{light}\"]{{stroke:{dark}}}\n")
+    });
+    format!("\n<style>@media (prefers-color-scheme: dark) {{\n{}}}</style>", rules.concat())
 }
 
 /// From a figure to the length of its bar.
+#[derive(Clone)]
 struct Axis {
     /// Where a logarithmic axis begins; a linear one has none and begins at 0.
     least: Option<f64>,
@@ -115,13 +196,14 @@ impl Axis {
         Self { least: (most / least > LOGARITHMIC).then_some(decade), most }
     }
 
-    fn length(&self, value: f64) -> f64 {
+    /// Of the longest bar.
+    fn share(&self, value: f64) -> f64 {
         let share = match self.least {
             None => value / self.most,
             Some(least) if value > least => (value / least).ln() / (self.most / least).ln(),
             Some(_) => 0.0,
         };
-        BARS * share.clamp(0.0, 1.0)
+        share.clamp(0.0, 1.0)
     }
 
     /// Round figures: decades, or about four steps of 1, 2 or 5.
@@ -143,6 +225,29 @@ impl Axis {
     }
 }
 
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (low, high): (i32, i32)) -> i32 {
+        low + (f64::from(high - low) * self.share(*value)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks() }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.least.unwrap_or(0.0)..self.most
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, tick: &f64) -> String {
+        short(*tick)
+    }
+}
+
 /// The figure at a tick: `20k`, `0.5`.
 fn short(tick: f64) -> String {
     let (value, suffix) = match tick {
@@ -156,77 +261,5 @@ fn short(tick: f64) -> String {
     format!("{text}{suffix}")
 }
 
-/// `text` as XML wants it.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&apos;",
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{Axis, BARS, escaped, short, workload};
-    use crate::report::results::tests::results;
-    use crate::report::statistics::Summary;
-
-    fn axis(values: &[f64]) -> Axis {
-        Axis::of(values.iter().map(|value| Summary { median: *value, min: *value, max: *value }))
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escaped("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &apos;d&apos;");
-        let results = results("Mutex<&> W1 P=1 5 ns/a");
-        let svg = workload(&results, "W1", "<script>");
-        assert!(svg.contains("Mutex&lt;&amp;&gt;") && !svg.contains("<script>"));
-    }
-
-    #[test]
-    fn a_linear_axis_begins_at_zero() {
-        let axis = axis(&[10.0, 100.0]);
-        assert_eq!((axis.length(0.0), axis.length(50.0), axis.length(100.0)), (0.0, BARS / 2.0, BARS));
-        assert_eq!(axis.ticks(), [0.0, 50.0, 100.0]);
-    }
-
-    #[test]
-    fn a_logarithmic_axis_shows_short_bars_too() {
-        let axis = axis(&[0.0, 3.0, 3_000.0]);
-        assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0]);
-        assert_eq!((axis.length(0.0), axis.length(3_000.0)), (0.0, BARS));
-        assert!(axis.length(3.0) > BARS * 0.1);
-    }
-
-    #[test]
-    fn nothing_and_early_give_no_axis_that_breaks() {
-        for values in [&[][..], &[0.0], &[-5.0, 0.0], &[1e-9, 1e9]] {
-            let axis = axis(values);
-            assert!(values.iter().all(|value| (0.0..=BARS).contains(&axis.length(*value))));
-            assert!(axis.ticks().iter().all(|tick| tick.is_finite()) && axis.ticks().len() < 12);
-        }
-    }
-
-    #[test]
-    fn ticks_are_written_short() {
-        assert_eq!([0.0, 0.5, 20.0, 1_500.0, 2e6].map(short), ["0", "0.5", "20", "1.5k", "2M"]);
-    }
-
-    #[test]
-    fn every_peer_has_its_bar_or_says_why_not() {
-        let results =
-            results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot\ntimer W1 P=1 0 ms-drain");
-        let svg = workload(&results, "W1", "x");
-        assert_eq!(svg.matches("fill=\"#d9541e\"").count(), 1);
-        assert_eq!(svg.matches("fill=\"#7a93ac\"").count(), 1);
-        assert_eq!(svg.matches(">n/a<").count(), 1);
-        assert!(!svg.contains("ms-drain"));
-    }
-}
+mod tests;

@@ -1,0 +1,80 @@
+use super::{Axis, PALETTE, dark, short, workload};
+use crate::report::results::tests::results;
+use crate::report::statistics::Summary;
+
+fn axis(values: &[f64]) -> Axis {
+    Axis::of(values.iter().map(|value| Summary { median: *value, min: *value, max: *value }))
+}
+
+#[test]
+fn text_is_escaped() {
+    let results = results("Mutex<&> W1 P=1 5 ns/a");
+    let svg = workload(&results, "W1", "<script>").unwrap();
+    assert!(svg.contains("Mutex&lt;&amp;&gt;") && !svg.contains("<script>"));
+}
+
+#[test]
+fn a_linear_axis_begins_at_zero() {
+    let axis = axis(&[10.0, 100.0]);
+    assert_eq!((axis.share(0.0), axis.share(50.0), axis.share(100.0)), (0.0, 0.5, 1.0));
+    assert_eq!(axis.ticks(), [0.0, 50.0, 100.0]);
+}
+
+#[test]
+fn a_logarithmic_axis_shows_short_bars_too() {
+    let axis = axis(&[0.0, 3.0, 3_000.0]);
+    assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0]);
+    assert_eq!((axis.share(0.0), axis.share(3_000.0)), (0.0, 1.0));
+    assert!(axis.share(3.0) > 0.1);
+}
+
+#[test]
+fn nothing_and_early_give_no_axis_that_breaks() {
+    for values in [&[][..], &[0.0], &[-5.0, 0.0], &[1e-9, 1e9]] {
+        let axis = axis(values);
+        assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.share(*value))));
+        assert!(axis.ticks().iter().all(|tick| tick.is_finite()) && axis.ticks().len() < 12);
+    }
+}
+
+#[test]
+fn ticks_are_written_short() {
+    assert_eq!([0.0, 0.5, 20.0, 1_500.0, 2e6].map(short), ["0", "0.5", "20", "1.5k", "2M"]);
+}
+
+#[test]
+fn every_peer_has_its_bar_or_says_why_not() {
+    let results = results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot\ntimer W1 P=1 0 ms-drain");
+    let svg = workload(&results, "W1", "x").unwrap();
+    // One of each is in the legend, one in the style.
+    assert_eq!(svg.matches("fill=\"#D9541E\"").count(), 3);
+    assert_eq!(svg.matches("fill=\"#7A93AC\"").count(), 3);
+    assert_eq!(svg.matches("\nn/a\n").count(), 1);
+    assert!(!svg.contains("ms-drain"));
+}
+
+#[test]
+fn every_colour_has_another_one_on_a_dark_page() {
+    let svg =
+        workload(&results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot"), "W1", "x").unwrap();
+    let rules = dark();
+    assert!(svg.contains(&rules));
+    let drawn = svg.split_once("</style>").unwrap().1;
+    for attribute in ["fill=\"#", "stroke=\"#"] {
+        for colour in drawn.split(attribute).skip(1).map(|rest| &rest[..6]) {
+            assert!(rules.contains(&format!("[{attribute}{colour}\"]")), "{colour}");
+        }
+    }
+    assert!(PALETTE.iter().all(|(light, dark)| light != dark));
+}
+
+/// `bench-report --redraw v0.1` brings them up to date.
+#[test]
+fn the_kept_plots_are_those_of_the_kept_figures() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/v0.1");
+    let results = crate::report::results::Results::load(&folder).unwrap();
+    for (name, what) in crate::workloads::ALL.iter().filter(|(name, _)| results.of(name).next().is_some()) {
+        let kept = std::fs::read_to_string(folder.join(format!("{name}.svg"))).unwrap();
+        assert!(kept == workload(&results, name, what).unwrap(), "{name}.svg");
+    }
+}
