@@ -2,7 +2,7 @@
 //!
 //! | program | shows |
 //! |---|---|
-//! | `quickstart` | schedule, move and cancel a timeout |
+//! | `quickstart` | the first program of the README: one timeout is cancelled, one is moved and fires |
 //! | `rpc_timeouts` | requests on tokio, a hundred thousand in flight, each with a deadline |
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `heartbeat` | connections that send heartbeats and close after three missed ones |

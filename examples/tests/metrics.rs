@@ -138,6 +138,7 @@ fn an_address_that_is_taken_is_told_before_anything_is_replayed() {
     assert_eq!((status.code(), stdout.as_slice()), (Some(2), &b""[..]));
     let error = String::from_utf8(stderr).unwrap();
     assert!(error.starts_with(&format!("sessions: --metrics: cannot listen on {}: ", sessions.addr)), "{error}");
+    assert!(error.ends_with("; allowed: an address that is free, and port 0 takes a free one\n"), "{error}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::cargo::{Cargo, Failure, root, target_dir};
 /// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed.
 const SPEED: &str = "1600";
 
-/// Whatever port is free.
-const METRICS: &str = "127.0.0.1:0";
+/// The same at every run, so that a Prometheus can be told of it once.
+const METRICS: &str = "127.0.0.1:9184";
 
 /// The page's name in the target folder.
 const REPORT: &str = "sessions.html";
@@ -16,8 +16,13 @@ const REPORT: &str = "sessions.html";
 /// How many sessions the log holds; any other number is a fault of the timer or of the example.
 const LAST_LINE: &str = "sessions: 2989";
 
-pub(crate) fn command(args: Args) -> Result<(), Failure> {
-    let rest = args.done_with_rest()?;
+/// `--virtual` is known here, what else the example knows stands after `--`.
+pub(crate) fn command(mut args: Args) -> Result<(), Failure> {
+    let on_virtual_time = args.flag("--virtual");
+    let mut rest = args.done_with_rest()?;
+    if on_virtual_time && !rest.iter().any(|arg| arg == "--virtual") {
+        rest.push("--virtual".to_owned());
+    }
     sessions().rest(&with_defaults(rest, &report())).run()
 }
 
@@ -37,7 +42,7 @@ fn sessions() -> Cargo {
     Cargo::new("run --release -p examples --bin sessions")
 }
 
-/// A default gives way to the caller's own choice; virtual time has no speed, and is over before anybody can look.
+/// A default gives way to the caller's own choice; virtual time has no speed, and is over before one can look.
 fn with_defaults(rest: Vec<String>, report: &str) -> Vec<String> {
     let given = |name: &str| rest.iter().any(|arg| arg == name || arg.starts_with(&format!("{name}=")));
     let mut args = Vec::new();
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn defaults_give_way_to_what_is_asked_for() {
-        let look = "--metrics 127.0.0.1:0 --report a.html";
+        let look = "--metrics 127.0.0.1:9184 --report a.html";
         assert_eq!(line(""), format!("--speed 1600 --executor rayon {look}"));
         assert_eq!(line("--speed 9 --quiet"), format!("--executor rayon {look} --speed 9 --quiet"));
         assert_eq!(line("--executor=immediate"), format!("--speed 1600 {look} --executor=immediate"));

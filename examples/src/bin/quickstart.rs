@@ -1,37 +1,28 @@
-//! The first program with the timer: schedule a timeout, move one, cancel one.
+//! The first program with the timer, as README shows it: a timeout that is cancelled, and one that is moved and fires.
 //!
 //! One worker thread serves all timeouts of a `Timer`; it starts with the first of them and ends
 //! with the last handle.
 #![forbid(unsafe_code)]
 
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use timer_core::{Timeout, Timer};
+use timer_core::Timer;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timer = Timer::new();
-    let start = Instant::now();
-    let (say, said) = mpsc::channel();
-    let task = |name: &'static str| {
-        let say = say.clone();
-        // Nobody listens any more only when the program has ended.
-        move |_: &Timeout| _ = say.send((name, start.elapsed()))
-    };
+    let (closed, connection) = mpsc::channel();
 
-    let _tea = timer.new_timeout(Duration::from_millis(30), task("tea is ready"))?;
-    let alarm = timer.new_timeout(Duration::from_millis(20), task("alarm"))?;
-    let guests = timer.new_timeout(Duration::from_millis(10), task("the guests are here"))?;
+    let reply = timer.new_timeout(Duration::from_secs(5), |_| println!("no reply within 5 s"))?;
+    let idle = timer.new_timeout(Duration::from_secs(30), move |_| {
+        println!("idle for 50 ms: closed");
+        _ = closed.send(());
+    })?;
 
-    println!("the alarm is moved to 60 ms: {}", alarm.reset(Duration::from_millis(60)));
-    println!("the guests are cancelled: {}", guests.cancel());
+    println!("the reply came in time: {}", reply.cancel()); // the task is dropped here and now
+    println!("a packet came in time: {}", idle.reset(Duration::from_millis(50))); // soon, to be seen
 
-    // Each task holds a sender until it has run or was cancelled, so the loop ends with the last of
-    // them.
-    drop(say);
-    for (name, after) in said {
-        println!("{:3} ms  {name}", after.as_millis());
-    }
-    println!("pending: {}", timer.pending_timeouts());
+    connection.recv()?; // until the timeout has fired, on the timer's own thread
+    println!("{} pending, late by {:?}", timer.pending_timeouts(), timer.stats().timeout_lag.max());
     Ok(())
 }
