@@ -8,7 +8,7 @@
 //! 1. The log's clock reads the second of the requests that come next ([`Ledger::enter`]): all
 //!    earlier ones were replayed, and nothing lies between.
 //! 2. A session's deadline is its last request + idle. A request at or after the deadline finds the
-//!    session *overdue* and changes nothing: whoever replays waits until the session was closed,
+//!    session *overdue* and changes nothing: the replay waits until the session was closed,
 //!    and asks again.
 //! 3. A timeout that runs closes its session if the log's clock has reached the deadline. If not,
 //!    it has *overtaken* the replay, which is late: it closes nothing, and is armed again when the

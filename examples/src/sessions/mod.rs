@@ -60,7 +60,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, reason }) => {
-            // Nobody is left to tell if standard error is gone.
+            // Where standard error is gone, too, there is no place left to tell it.
             let _ = writeln!(io::stderr(), "sessions: {reason}");
             ExitCode::from(code)
         }
@@ -152,7 +152,7 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Where to look, on standard error.
 fn tell(line: impl fmt::Display) {
-    // Nobody is left to tell if that is gone.
+    // Where that is gone there is no place left to tell it.
     let _ = writeln!(io::stderr(), "{line}");
 }
 

@@ -1,4 +1,4 @@
-//! What the program itself watches: progress on a terminal, pending timeouts for the page, metrics for whoever asks.
+//! What the program itself watches: progress on a terminal, pending timeouts for the page, metrics over HTTP.
 //!
 //! Promises: the address is listened on before the replay begins, and told when the timer can be seen there. As long as an
 //! observer lives, so do its timer and what serves that.

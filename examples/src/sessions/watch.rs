@@ -1,4 +1,4 @@
-//! Who watches a replay: a progress bar, an exporter of metrics, whoever notes how many timeouts are pending.
+//! What watches a replay: a progress bar, an exporter of metrics, the counter of pending timeouts over time.
 
 use timer_core::Timer;
 
