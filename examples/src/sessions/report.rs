@@ -131,8 +131,7 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
             let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
             writeln!(
                 text,
-                "replay    of {seconds} seconds that have requests {late} were replayed when the next was due already, the worst \
-                 {} late",
+                "late      {late} of {seconds} seconds with requests were replayed when the next was already due, at worst by {}",
                 fine(behind.worst)
             )
         }
