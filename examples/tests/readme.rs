@@ -30,7 +30,7 @@ fn the_first_program_prints_what_is_shown_and_fires() {
 }
 
 #[test]
-fn the_dependencies_are_paths_to_crates_of_this_repository() {
+fn the_dependencies_are_crates_of_this_repository() {
     let lines: Vec<_> = block("toml").lines().filter(|line| line.contains(" = {")).collect();
     assert_eq!(lines.len(), 2);
     for line in lines {

@@ -86,7 +86,7 @@ fn check(html: &str, summary: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn every_figure_that_stands_twice_agrees_on_the_real_clock() {
+fn figures_that_stand_twice_agree_on_the_real_clock() {
     // So fast that timeouts run before the replay has come to their second.
     let (html, summary) = page("real.html", &["--speed", "100000", "--executor", "rayon"]);
     let figures = check(&html, &summary);
@@ -103,7 +103,7 @@ fn every_figure_that_stands_twice_agrees_on_the_real_clock() {
 }
 
 #[test]
-fn every_figure_that_stands_twice_agrees_on_virtual_time() {
+fn figures_that_stand_twice_agree_on_virtual_time() {
     let (html, summary) = page("virtual.html", &["--virtual"]);
     let figures = check(&html, &summary);
     assert_eq!((figures["sessions"], figures["again"]), (2989, 0));

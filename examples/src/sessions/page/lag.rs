@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_reaches_from_the_least_to_the_most_and_the_tick() {
+    fn the_axis_has_all_lags_and_the_tick() {
         for lag in [LagSnapshot::default(), late_by(&[Duration::ZERO])] {
             assert_eq!(ends(&lag, Duration::from_micros(1)), (1_000, 100_000));
             assert_eq!(ends(&lag, Duration::from_millis(1)), (1_000, 1_000_000));
