@@ -21,5 +21,6 @@ pub mod process;
 pub mod random;
 pub mod report;
 pub mod row;
+pub mod scheduling;
 pub mod settings;
 pub mod workloads;

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Row {
     /// Which timer.
     pub peer: String,
-    /// `W1` to `W12`.
+    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
     pub workload: String,
     /// `name=value` pairs joined by commas, or `-`.
     pub params: String,

@@ -10,6 +10,11 @@ pub const NAMES: &[(&str, &str)] = &[
     ("lead-ms", "how long before the first due instant scheduling starts"),
     ("ms", "how long is measured, or waited for what does not come, in milliseconds"),
     ("tick-us", "the tick, in microseconds, a list (ours only)"),
+    ("live", "W9: how many connections each thread has, a list"),
+    ("cpus", "W13: on how many CPUs the two threads run, a list; W15: how many CPUs there are for all threads"),
+    ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
+    ("nice", "W15: 1 for callers beside holders of nice 19"),
+    ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
 
 /// What was asked for.

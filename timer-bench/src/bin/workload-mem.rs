@@ -5,10 +5,11 @@
 
 use peak_alloc::PeakAlloc;
 use std::process::ExitCode;
+use timer_bench::workloads::{self, Program};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
 fn main() -> ExitCode {
-    timer_bench::workloads::main(Some(|| HEAP.current_usage()))
+    workloads::main(Program::Counting(|| HEAP.current_usage()))
 }

@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use timer_bench::workloads::{self, Program};
 
 fn main() -> ExitCode {
-    timer_bench::workloads::main(None)
+    workloads::main(Program::Timing)
 }

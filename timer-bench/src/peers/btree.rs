@@ -1,6 +1,7 @@
 //! `Mutex<BTreeMap>` and a thread: what one writes in an afternoon when cancelled timers must be freed.
 
 use super::shared::{Ordered, Shared};
+use super::storming::Storming;
 use super::{Job, Peer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ type Key = (Instant, u64);
 
 /// Tasks by deadline; the number makes keys unique.
 #[derive(Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     tree: BTreeMap<Key, Task>,
     number: u64,
 }
@@ -41,11 +42,11 @@ impl Ordered for Tasks {
 }
 
 #[derive(Clone)]
-pub(super) struct BTree {
+pub(crate) struct BTree {
     tasks: Shared<Tasks>,
 }
 
-pub(super) struct Captured<J>(J);
+pub(crate) struct Captured<J>(J);
 
 impl Peer for BTree {
     const NAME: &'static str = "btree";
@@ -87,5 +88,30 @@ impl Peer for BTree {
 
     fn stop(self) {
         self.tasks.stop();
+    }
+}
+
+impl Storming for BTree {
+    type Back = Tasks;
+
+    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Option<Key> {
+        let job = work.0;
+        let task = Box::new(move || job.run());
+        let deadline = Instant::now() + delay;
+        self.tasks.add_unless_stopped(deadline, |tasks| tasks.insert(deadline, task))
+    }
+
+    fn has_cancelled(&mut self, key: Key) -> Option<bool> {
+        // By a name, so that the task is dropped after the lock.
+        let task = self.tasks.take(|tasks| tasks.tree.remove(&key));
+        Some(task.is_some())
+    }
+
+    fn stop_beside_callers(&self) -> Tasks {
+        self.tasks.take_all_and_stop()
+    }
+
+    fn run_back(back: Tasks) {
+        back.tree.into_values().for_each(|task| task());
     }
 }

@@ -1,6 +1,7 @@
 //! pingora-timeout's `fast_sleep`, boxed and polled once. Dropping it leaves its node where it is: timers of the same 10 ms
 //! share one. There is one for the whole process.
 
+use super::storming::Storming;
 use super::wakers::{arm, waker};
 use super::{Job, Peer};
 use pingora_timeout::fast_timeout::fast_sleep;
@@ -41,4 +42,25 @@ impl Peer for Pingora {
     fn pending(&self) -> Option<usize> {
         None
     }
+}
+
+impl Storming for Pingora {
+    const NO_STOP: Option<&'static str> = Some("its thread never ends");
+    const DROP_CANCELS: bool = true;
+    type Back = ();
+
+    #[inline]
+    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Option<Self::Handle> {
+        Some(self.schedule::<J>(delay, work))
+    }
+
+    #[inline]
+    fn has_cancelled(&mut self, sleep: Self::Handle) -> Option<bool> {
+        self.cancel(sleep);
+        None
+    }
+
+    fn stop_beside_callers(&self) {}
+
+    fn run_back((): ()) {}
 }

@@ -49,7 +49,22 @@ impl<C: Ordered> Shared<C> {
     /// Adds what is due at `deadline`, and wakes the thread if that is the first then.
     #[inline]
     pub(super) fn add<R>(&self, deadline: Instant, add: impl FnOnce(&mut C) -> R) -> R {
-        let mut tasks = self.0.lock();
+        self.add_under(self.0.lock(), deadline, add)
+    }
+
+    /// The same; `None` if the timer was stopped.
+    pub(super) fn add_unless_stopped<R>(&self, deadline: Instant, add: impl FnOnce(&mut C) -> R) -> Option<R> {
+        let tasks = self.0.lock();
+        (!tasks.1).then(|| self.add_under(tasks, deadline, add))
+    }
+
+    #[inline]
+    fn add_under<R>(
+        &self,
+        mut tasks: MutexGuard<'_, (C, bool)>,
+        deadline: Instant,
+        add: impl FnOnce(&mut C) -> R,
+    ) -> R {
         let earlier = tasks.0.first().is_none_or(|first| deadline < first);
         let result = add(&mut tasks.0);
         drop(tasks);
@@ -72,12 +87,17 @@ impl<C: Ordered> Shared<C> {
 
     /// Ends the thread and frees the collection.
     pub(super) fn stop(&self) {
+        drop(self.take_all_and_stop());
+    }
+
+    /// Ends the thread; returns the collection.
+    pub(super) fn take_all_and_stop(&self) -> C {
         let mut tasks = self.0.lock();
         tasks.1 = true;
         let held = std::mem::take(&mut tasks.0);
         drop(tasks);
         self.0.changed.notify_one();
-        drop(held);
+        held
     }
 }
 

@@ -1,5 +1,7 @@
 //! tokio's `sleep`: boxed and pinned, polled once. Dropping it cancels. The runtime has one thread, which turns its wheel.
 
+use super::storming::Storming;
+use super::tasks::Tasks;
 use super::wakers::{arm, waker};
 use super::{Job, Peer};
 use std::pin::Pin;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 #[derive(Clone)]
 pub(super) struct Tokio {
@@ -58,5 +60,51 @@ impl Peer for Tokio {
 
     fn pending(&self) -> Option<usize> {
         None
+    }
+}
+
+impl Storming for Tokio {
+    const NO_STOP: Option<&'static str> = Some("a call after the end panics");
+    const DROP_CANCELS: bool = true;
+    type Back = ();
+
+    #[inline]
+    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Option<Self::Handle> {
+        Some(self.schedule::<J>(delay, work))
+    }
+
+    #[inline]
+    fn has_cancelled(&mut self, sleep: Self::Handle) -> Option<bool> {
+        self.cancel(sleep);
+        None
+    }
+
+    fn stop_beside_callers(&self) {}
+
+    fn run_back((): ()) {}
+}
+
+/// As tasks use it; the runtime on which they run is the one whose clock this is.
+#[derive(Clone)]
+pub(super) struct OfTasks;
+
+impl Tasks for OfTasks {
+    const NAME: &'static str = Tokio::NAME;
+    type Sleep = Sleep;
+
+    fn build() -> Self {
+        Self
+    }
+
+    fn sleep(&self, delay: Duration) -> Sleep {
+        sleep(delay)
+    }
+
+    fn reset(sleep: Pin<&mut Sleep>, delay: Duration) {
+        sleep.reset(Instant::now() + delay);
+    }
+
+    async fn is_in_time<F: Future + Send>(&self, limit: Duration, future: F) -> bool {
+        timeout(limit, future).await.is_ok()
     }
 }

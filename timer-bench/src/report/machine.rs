@@ -8,8 +8,17 @@ use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The crates whose versions matter to a reader of the tables.
-const CRATES: &[&str] =
-    &["async-io", "hierarchical_hash_wheel_timer", "pingora-timeout", "timer-core", "tokio", "tokio-util"];
+const CRATES: &[&str] = &[
+    "async-io",
+    "futures-timer",
+    "hierarchical_hash_wheel_timer",
+    "mimalloc",
+    "parking_lot",
+    "pingora-timeout",
+    "timer-core",
+    "tokio",
+    "tokio-util",
+];
 
 /// The machine, its software, and when.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

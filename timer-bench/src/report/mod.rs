@@ -76,7 +76,8 @@ fn report(options: &Options) -> Result<(), String> {
 /// Runs everything; each workload's table is printed as soon as it is complete.
 fn measure(options: &Options, programs: &Programs) -> Results {
     let steps = plan::steps(options);
-    let processes: usize = steps.iter().map(|step| step.rounds * options.peers.len()).sum();
+    let processes: usize =
+        steps.iter().map(|step| step.peers(&options.peers).map(|peer| step.rounds(peer)).sum::<usize>()).sum();
     // Draws nothing where standard error is no terminal.
     let bar = ProgressBar::new(processes as u64);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed} ({eta} left)") {
@@ -89,7 +90,7 @@ fn measure(options: &Options, programs: &Programs) -> Results {
         for step in steps.iter().filter(|step| step.workload == *name) {
             any = true;
             for round in 1..=step.rounds {
-                for peer in &options.peers {
+                for peer in step.peers(&options.peers).filter(|peer| round <= step.rounds(peer)) {
                     bar.set_message(format!("{name} {peer} {round}/{}", step.rounds));
                     results.add(programs.run(step, peer, options.quick));
                     bar.inc(1);

@@ -1,7 +1,7 @@
 //! What is wanted: which workloads, which peers, how long, under which name.
 
 use super::all_peers;
-use crate::peers::OURS;
+use crate::peers::{FLOOR, OURS};
 use crate::workloads;
 
 /// The command line, checked.
@@ -11,7 +11,7 @@ pub struct Options {
     pub workloads: Vec<String>,
     /// Names of peers that were built in, ours first.
     pub peers: Vec<String>,
-    /// Small sizes, few rounds: under 3 minutes, and rough.
+    /// Small sizes, few rounds: about 4 minutes, and rough.
     pub quick: bool,
     /// The name to keep the results under; `latest` if there is none.
     pub save: Option<String>,
@@ -52,6 +52,10 @@ impl Options {
             // All ratios are to ours.
             options.peers.insert(0, OURS.to_owned());
         }
+        if !options.peers.iter().any(|peer| peer == FLOOR) {
+            // A storm says little without the same one that has no timer.
+            options.peers.push(FLOOR.to_owned());
+        }
         Ok(options)
     }
 }
@@ -83,7 +87,7 @@ pub fn usage() -> String {
          bench-report --redraw NAME (the plots of an earlier run, from its figures)\n\nworkloads:\n",
     );
     for (name, what) in workloads::ALL {
-        text += &format!("  {name:<4} {what}\n");
+        text += &format!("  {name:<12} {what}\n");
     }
     text + "\ntimers: " + &all_peers().join(", ")
 }
@@ -99,7 +103,7 @@ mod tests {
     #[test]
     fn nothing_given_means_everything() {
         let options = parse("").unwrap();
-        assert_eq!((options.workloads.len(), options.quick), (12, false));
+        assert_eq!((options.workloads.len(), options.quick), (18, false));
         assert_eq!(options.peers, super::all_peers());
     }
 
@@ -107,7 +111,7 @@ mod tests {
     fn what_is_chosen_comes_in_the_usual_order_and_ours_is_always_there() {
         let options = parse("W12,w2 --peers heap,btree --quick --save a --baseline b").unwrap();
         assert_eq!(options.workloads, ["W2", "W12"]);
-        assert_eq!(options.peers, ["timer", "btree", "heap"]);
+        assert_eq!(options.peers, ["timer", "btree", "heap", "floor"]);
         assert_eq!((options.quick, options.save.as_deref(), options.baseline.as_deref()), (true, Some("a"), Some("b")));
         assert_eq!(parse("--redraw a").unwrap().redraw.as_deref(), Some("a"));
     }
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (line, named) in [
-            ("W13", "`W13`"),
+            ("W99", "`W99`"),
             ("--peers btrie", "`btrie`"),
             ("--save", "`--save`"),
             ("--save ../x", "`../x`"),

@@ -1,29 +1,75 @@
 //! Which processes a run takes. Each does one case of one workload, so that none finds the memory or the threads of another.
 
 use super::options::Options;
+use crate::peers::{self, FLOOR, OURS};
+use std::time::Duration;
 
-/// One case of a workload, to be run so many times for each peer.
+/// One case of a workload, to be run so many times for each peer that takes part in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// `W1` to `W12`.
+    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
     pub workload: &'static str,
     /// What [`Settings`](crate::settings::Settings) are given, split at blanks.
     pub settings: &'static str,
-    /// How often.
+    /// How often, for ours with its defaults and for what is measured without a timer.
     pub rounds: usize,
-    /// In the process that counts allocations.
-    pub counting: bool,
+    /// How often for the others; 0 if it is for ours alone.
+    pub rounds_of_others: usize,
+    /// By which program.
+    pub program: Which,
+    /// The longest that one process may take, before it is ended and its figures are not available.
+    pub limit: Duration,
+}
+
+/// One of the programs that do the work, by its allocator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// With the system's allocator.
+    Timing,
+    /// With mimalloc.
+    Mimalloc,
+    /// With one that counts.
+    Counting,
+}
+
+impl Step {
+    /// How often it is run for `peer`.
+    pub fn rounds(&self, peer: &str) -> usize {
+        if [OURS, FLOOR].contains(&peer) { self.rounds } else { self.rounds_of_others }
+    }
+
+    /// The peers among these that take part.
+    pub fn peers<'a>(&self, peers: &'a [String]) -> impl Iterator<Item = &'a str> {
+        peers.iter().map(String::as_str).filter(|peer| peers::does(peer, self.workload))
+    }
+
+    const fn others(mut self, rounds: usize) -> Self {
+        self.rounds_of_others = rounds;
+        self
+    }
+
+    /// A storm that does not end must not hold up the rest.
+    const fn storm(mut self) -> Self {
+        self.limit = Duration::from_secs(60);
+        self.others(1)
+    }
+
+    const fn by(mut self, program: Which) -> Self {
+        self.program = program;
+        self
+    }
 }
 
 const fn step(workload: &'static str, rounds: usize, settings: &'static str) -> Step {
-    Step { workload, settings, rounds, counting: false }
+    let limit = Duration::from_secs(300);
+    Step { workload, settings, rounds, rounds_of_others: rounds, program: Which::Timing, limit }
 }
 
 const fn counting(workload: &'static str, rounds: usize) -> Step {
-    Step { workload, settings: "", rounds, counting: true }
+    step(workload, rounds, "").by(Which::Counting)
 }
 
-/// Under half an hour with all peers.
+/// At most 35 minutes with all peers.
 const FULL: &[Step] = &[
     step("W1", 3, "threads=1"),
     step("W1", 3, "threads=2"),
@@ -41,9 +87,11 @@ const FULL: &[Step] = &[
     counting("W7", 1),
     step("W8", 3, ""),
     counting("W8", 1),
+    step("W8", 3, "").by(Which::Mimalloc).others(0),
     step("W9", 3, "threads=1"),
     step("W9", 3, "threads=2"),
     step("W9", 3, "threads=4"),
+    step("W9", 3, "threads=1 live=1000000").others(1),
     step("W10", 2, ""),
     step("W11", 2, "n=1000"),
     step("W11", 2, "n=100000"),
@@ -54,9 +102,25 @@ const FULL: &[Step] = &[
     step("W12", 3, "n=100000"),
     step("W12", 1, "n=1000000"),
     step("W12", 1, "n=10000000"),
+    step("W13", 3, "cpus=1").others(1),
+    step("W13", 3, "cpus=2").others(1),
+    step("W14", 3, "").others(1),
+    step("W14", 3, "").by(Which::Mimalloc).others(0),
+    step("W15", 5, "threads=4").storm(),
+    step("W15", 5, "threads=8").storm(),
+    step("W15", 5, "threads=12").storm(),
+    step("W15", 5, "threads=24").storm(),
+    step("W15", 5, "threads=48").storm(),
+    step("W15", 5, "threads=16 cpus=1").storm(),
+    step("W15", 5, "threads=64 pause-us=1000").storm(),
+    step("W15", 5, "nice=1").storm(),
+    step("W16", 2, "").others(1),
+    step("W17", 2, "").others(1),
+    counting("W17", 1),
+    step("instructions", 1, ""),
 ];
 
-/// Under three minutes with all peers.
+/// About four minutes with all peers.
 const QUICK: &[Step] = &[
     step("W1", 3, "threads=1"),
     step("W1", 3, "threads=2"),
@@ -77,11 +141,25 @@ const QUICK: &[Step] = &[
     step("W9", 3, "threads=1"),
     step("W9", 3, "threads=2"),
     step("W9", 3, "threads=4"),
+    step("W9", 2, "threads=1 live=100000").others(1),
     step("W10", 1, ""),
     step("W11", 2, "n=1000"),
     step("W11", 2, "n=100000"),
     step("W12", 3, "n=1000"),
     step("W12", 3, "n=100000"),
+    step("W13", 2, "cpus=1").others(1),
+    step("W13", 2, "cpus=2").others(1),
+    step("W14", 2, "").others(1),
+    step("W14", 2, "").by(Which::Mimalloc).others(0),
+    step("W15", 2, "threads=4").storm(),
+    step("W15", 2, "threads=12").storm(),
+    step("W15", 2, "threads=48").storm(),
+    step("W15", 1, "threads=16 cpus=1").storm(),
+    step("W15", 1, "threads=64 pause-us=1000").storm(),
+    step("W15", 1, "nice=1").storm(),
+    step("W16", 1, ""),
+    step("W17", 1, ""),
+    counting("W17", 1),
 ];
 
 /// What the options ask for, in order.
@@ -93,7 +171,7 @@ pub fn steps(options: &Options) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FULL, QUICK, steps};
+    use super::{FULL, QUICK, Which, step, steps};
     use crate::report::options::Options;
     use crate::settings::Settings;
     use crate::workloads;
@@ -101,10 +179,12 @@ mod tests {
     #[test]
     fn every_workload_is_planned_with_settings_that_exist() {
         for plan in [FULL, QUICK] {
-            let planned = |name: &str| plan.iter().any(|step| step.workload == name);
+            // Instructions take the long run.
+            let planned = |name: &str| plan.iter().any(|step| step.workload == name) || name == "instructions";
             assert!(workloads::ALL.iter().all(|(name, _)| planned(name)));
             for step in plan {
-                assert!(step.rounds > 0 && Settings::parse(step.settings.split_whitespace()).is_ok());
+                assert!(step.rounds > 0 && step.rounds_of_others <= step.rounds, "{step:?}");
+                assert!(Settings::parse(step.settings.split_whitespace()).is_ok(), "{step:?}");
             }
         }
     }
@@ -112,7 +192,14 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_run() {
         let options = Options::parse(["W7,W8", "--quick"]).unwrap();
-        let steps: Vec<_> = steps(&options).iter().map(|step| (step.workload, step.counting)).collect();
-        assert_eq!(steps, [("W7", true), ("W8", false), ("W8", true)]);
+        let steps: Vec<_> = steps(&options).iter().map(|step| (step.workload, step.program)).collect();
+        assert_eq!(steps, [("W7", Which::Counting), ("W8", Which::Timing), ("W8", Which::Counting)]);
+    }
+
+    #[test]
+    fn ours_and_the_floor_have_more_rounds_in_storms() {
+        let (step, peers) = (step("W15", 5, "").storm(), ["timer", "heap", "btree", "floor"].map(str::to_owned));
+        assert_eq!(step.peers(&peers).collect::<Vec<_>>(), ["timer", "btree", "floor"]);
+        assert_eq!(["timer", "timer-hashed", "floor", "btree"].map(|peer| step.rounds(peer)), [5, 1, 5, 1]);
     }
 }

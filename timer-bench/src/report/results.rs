@@ -26,7 +26,7 @@ pub struct Results {
 pub struct Series {
     /// Which timer.
     pub peer: String,
-    /// `W1` to `W12`.
+    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
     pub workload: String,
     /// As in [`Row`].
     pub params: String,

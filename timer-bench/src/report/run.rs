@@ -1,15 +1,12 @@
 //! Starts the processes, one at a time, and reads the rows that they print.
 
-use super::plan::Step;
+use super::plan::{Step, Which};
 use crate::row::Row;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The longest that one process may take, before it is ended and its figures are not available.
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// The programs that do the work.
 pub struct Programs {
@@ -26,8 +23,10 @@ impl Programs {
         let this = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
         let folder = this.parent().unwrap_or(Path::new(".")).to_owned();
         let programs = Self { folder };
-        for counting in [false, true] {
-            let program = programs.path(counting);
+        // mimalloc comes with the crates of the peers.
+        let mimalloc = cfg!(feature = "peers").then_some(Which::Mimalloc);
+        for which in [Which::Timing, Which::Counting].into_iter().chain(mimalloc) {
+            let program = programs.path(which);
             if !program.is_file() {
                 return Err(format!("{} is missing; `cargo xtask bench` builds it", program.display()));
             }
@@ -35,18 +34,22 @@ impl Programs {
         Ok(programs)
     }
 
-    fn path(&self, counting: bool) -> PathBuf {
-        let name = if counting { "workload-mem" } else { "workload" };
+    fn path(&self, which: Which) -> PathBuf {
+        let name = match which {
+            Which::Timing => "workload",
+            Which::Mimalloc => "workload-mimalloc",
+            Which::Counting => "workload-mem",
+        };
         self.folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }
 
     /// Does one step once. A process that fails gives what it printed before, and a row that says how it failed.
     pub fn run(&self, step: &Step, peer: &str, quick: bool) -> Vec<Row> {
-        let mut command = Command::new(self.path(step.counting));
+        let mut command = Command::new(self.path(step.program));
         command.args([peer, step.workload]).args(step.settings.split_whitespace());
         command.args(quick.then_some("--quick")).stdin(Stdio::null()).stdout(Stdio::piped());
         let (printed, failure) = match command.spawn() {
-            Ok(child) => output(child),
+            Ok(child) => output(child, step.limit),
             Err(error) => (String::new(), Some(format!("cannot be started: {error}"))),
         };
         let mut rows: Vec<Row> = printed.lines().filter_map(Row::parse).collect();
@@ -62,7 +65,7 @@ impl Programs {
 }
 
 /// What the child printed, and how it failed if it did.
-fn output(mut child: Child) -> (String, Option<String>) {
+fn output(mut child: Child, limit: Duration) -> (String, Option<String>) {
     let pipe = child.stdout.take();
     let reader = thread::spawn(move || {
         let mut text = String::new();
@@ -75,12 +78,38 @@ fn output(mut child: Child) -> (String, Option<String>) {
         match child.try_wait() {
             Ok(Some(status)) => break (!status.success()).then(|| format!("failed ({status})")),
             Err(error) => break Some(format!("lost: {error}")),
-            Ok(None) if begin.elapsed() > LIMIT => {
+            Ok(None) if begin.elapsed() > limit => {
                 let ended = child.kill().and_then(|()| child.wait());
-                break Some(format!("took longer than {LIMIT:?}, {}", ended.map_or("lost", |_| "ended")));
+                break Some(format!("did not stop within {limit:?}, {}", ended.map_or("lost", |_| "ended")));
             }
             Ok(None) => thread::sleep(Duration::from_millis(5)),
         }
     };
     (reader.join().unwrap_or_default(), failure)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::output;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    #[allow(clippy::unwrap_used, reason = "a test ends where something is wrong")]
+    fn shell(line: &str, limit: Duration) -> (String, Option<String>) {
+        output(Command::new("sh").args(["-c", line]).stdout(Stdio::piped()).spawn().unwrap(), limit)
+    }
+
+    #[test]
+    fn a_process_that_does_not_stop_is_ended_and_keeps_what_it_printed() {
+        let (printed, failure) = shell("echo before; exec sleep 600", Duration::from_millis(300));
+        assert_eq!(printed, "before\n");
+        assert!(failure.is_some_and(|failure| failure.contains("did not stop within 300ms")));
+    }
+
+    #[test]
+    fn a_process_that_fails_says_how() {
+        let limit = Duration::from_secs(60);
+        assert_eq!(shell("echo all", limit), ("all\n".to_owned(), None));
+        assert!(shell("exit 3", limit).1.is_some_and(|failure| failure.contains("3")));
+    }
 }

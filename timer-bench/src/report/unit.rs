@@ -6,14 +6,22 @@ pub fn grain(unit: &str) -> f64 {
         ("B-", 1.0),
         ("MiB-", 0.25),
         ("cpu-ms/s", 0.5),
+        ("cpu-ns-", 10.0),
         ("cpu-ns/", 0.5),
         ("cpu-s", 0.002),
+        ("cpu-us-", 2.0),
         ("early", 1.0),
+        ("handed-back", 1.0),
+        ("instructions", 1.0),
+        ("locked-instructions", 0.02),
         ("ms-drain", 2.0),
         ("ms-", 0.1),
         ("ns-", 5.0),
         ("ns/", 0.3),
+        ("of-the-floor", 0.02),
+        ("overdue", 1.0),
         ("switches/s", 0.5),
+        ("unaccounted", 1.0),
         ("us-", 2.0),
     ];
     GRAINS.iter().find(|(start, _)| unit.starts_with(start)).map_or(0.0, |(_, grain)| *grain)
@@ -42,5 +50,6 @@ mod tests {
     fn the_longer_start_wins() {
         assert!(grain("ms-drain") > grain("ms-late"));
         assert!(grain("cpu-ms/s") > grain("cpu-s"));
+        assert!(grain("cpu-ns-p50") > grain("cpu-ns/pair"));
     }
 }

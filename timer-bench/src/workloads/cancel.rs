@@ -1,7 +1,7 @@
 //! W8: a million pending timers of 10 s to an hour, all cancelled from one thread in random order.
 //!
 //! `ns/cancel` is wall time / N, `cpu-ns/cancel` the CPU time of the process; `ms-pending` is how long it takes after that
-//! until the timer holds none. How much memory is left is measured by itself, in a process that counts it.
+//! until the timer holds none. Also with mimalloc as the allocator. How much memory is left is measured by itself, in a process that counts it.
 
 use super::Stop;
 use super::caller::{Counter, here, room};
@@ -14,10 +14,10 @@ use crate::settings::Settings;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+pub(super) fn run<P: Peer>(settings: &Settings, more: &str, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
     let limit = Duration::from_millis(settings.number("ms", 2_000, 1_000) as u64);
-    let params = format!("n={}", short(n));
+    let params = format!("n={}{more}", short(n));
     let peer = P::build(TICK);
     let mut handles = room(n);
     let (wall, used) = here(&peer, |caller| {

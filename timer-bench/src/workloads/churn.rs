@@ -2,12 +2,17 @@
 //! and cancels the oldest, over and over; 5 M such pairs in all. Once with nothing else pending, once with a million other
 //! timers of 600 to 3600 s.
 //!
+//! The pairs are made in five turns, and after each of them the floor makes as many: its figure is `cpu-ns/pair-floor`, and
+//! `of-the-floor` is how many times that the timer takes.
+//!
 //! `ns/pair` is wall time / pairs; `cpu-ns/pair` is the CPU time of the process; `ms-drain` is how long it goes on working
-//! afterwards; `MiB-peak` is by how much resident memory grew at most, from before the churn.
+//! after the turns; `MiB-peak` is by how much resident memory grew at most, from before the churn.
 
 use super::Stop;
-use super::caller::{Counter, here, in_parallel, room, share};
+use super::beside::{Beside, TURNS};
+use super::caller::{Counter, Run, here, in_parallel, room, share};
 use super::out::Out;
+use crate::peers::floor::Floor;
 use crate::peers::{Peer, TICK};
 use crate::process::{peak, reset_peak, resident, until_quiet};
 use crate::random::{SplitMix64, seconds};
@@ -39,13 +44,41 @@ fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
     until_quiet(Duration::from_secs(5));
     reset_peak();
     let before = resident();
+    let floor = Floor::build(TICK);
+    let (mut wall, mut cpu, mut drain, mut beside) =
+        (Duration::ZERO, Duration::ZERO, Some(Duration::ZERO), Beside::default());
+    for turn in 0..TURNS {
+        let (count, _) = share(pairs, turn, TURNS);
+        let run = churned(&peer, count, threads);
+        drain = drain.zip(until_quiet(Duration::from_secs(10))).map(|(sum, drain)| sum + drain);
+        here(&peer, |caller| run.results.into_iter().flatten().flatten().for_each(|left| caller.cancel(left)));
+        until_quiet(Duration::from_secs(5));
+        let of_floor = churned(&floor, count, threads);
+        beside.add(run.cpu, of_floor.cpu, count);
+        wall += run.wall;
+        cpu += run.cpu;
+    }
+    out.each(&params, wall, pairs, "ns/pair");
+    out.each(&params, cpu, pairs, "cpu-ns/pair");
+    beside.report(&params, "cpu-ns/pair", out);
+    out.drain(&params, drain);
+    match peak().zip(before) {
+        Some((peak, before)) => out.figure(&params, peak.saturating_sub(before) as f64 / 1_048_576.0, "MiB-peak"),
+        None => out.unavailable(&params, "MiB-peak", "known on Linux only"),
+    }
+    drop(others);
+    peer.stop();
+}
+
+/// So many pairs; what is left are the windows.
+fn churned<P: Peer>(peer: &P, pairs: usize, threads: usize) -> Run<Vec<Option<P::Handle>>> {
     let prepare = |caller: &mut P, index| {
         let work = P::work(Counter::leak());
         let mut window = room(WINDOW);
         window.fill_with(|| Some(caller.schedule(TIMEOUT, &work)));
         (work, window, share(pairs, index, threads).0)
     };
-    let run = in_parallel(&peer, threads, prepare, |caller, (work, mut window, count)| {
+    in_parallel(peer, threads, prepare, |caller, (work, mut window, count)| {
         let mut oldest = 0;
         for _ in 0..count {
             let newest = caller.schedule(TIMEOUT, &work);
@@ -55,14 +88,5 @@ fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
             oldest = if oldest + 1 == WINDOW { 0 } else { oldest + 1 };
         }
         window
-    });
-    out.each(&params, run.wall, pairs, "ns/pair");
-    out.each(&params, run.cpu, pairs, "cpu-ns/pair");
-    out.drain(&params, until_quiet(Duration::from_secs(10)));
-    match peak().zip(before) {
-        Some((peak, before)) => out.figure(&params, peak.saturating_sub(before) as f64 / 1_048_576.0, "MiB-peak"),
-        None => out.unavailable(&params, "MiB-peak", "known on Linux only"),
-    }
-    drop((run.results, others));
-    peer.stop();
+    })
 }

@@ -1,13 +1,19 @@
-//! The work that is the same for every timer, `W1` to `W12`. Each is one file that says what it does and what it counts.
+//! The work that is the same for every timer, `W1` to `W17`, and the count of instructions. Each is one file that says what
+//! it does and what it counts.
 //!
 //! A workload runs all its cases in one process, a new timer for each, and prints one line for each figure. Lower is better
 //! for every one of them.
 
+mod batch;
+mod beside;
 mod caller;
 mod cancel;
 mod churn;
+mod elsewhere;
 mod fire;
+mod histogram;
 mod idle;
+mod instructions;
 mod lag;
 mod memory;
 mod out;
@@ -15,9 +21,13 @@ mod quantiles;
 mod reset;
 mod scale;
 mod schedule;
+mod storm;
 mod tail;
+#[cfg(feature = "peers")]
+mod tasks;
 mod wheels;
 
+use crate::peers::storming::{Expiring, Storming};
 use crate::peers::{self, Peer};
 use crate::settings::{self, Settings};
 use out::Out;
@@ -28,12 +38,34 @@ use std::process::ExitCode;
 pub enum Stop {
     /// The peer cannot do it, and why.
     Unavailable(String),
+    /// The timer is still at work, and will be: what there is was printed, and the process has to end with it.
+    Endless,
     /// There is no such workload.
     Unknown,
 }
 
 /// Tells the bytes on the heap.
 pub type HeapSize = fn() -> usize;
+
+/// Which program this is: each has its allocator.
+#[derive(Debug, Clone, Copy)]
+pub enum Program {
+    /// The system's allocator.
+    Timing,
+    /// mimalloc, for the workloads in which that makes a difference.
+    Mimalloc,
+    /// One that counts, which takes time: for the workloads that measure memory, and only for those.
+    Counting(HeapSize),
+}
+
+/// Which peers a workload is for, by what they must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Plain,
+    Storms,
+    Tasks,
+    Counts,
+}
 
 /// Every workload: name, and what it is.
 pub const ALL: &[(&str, &str)] = &[
@@ -49,35 +81,85 @@ pub const ALL: &[(&str, &str)] = &[
     ("W10", "tail of a single call, while 100,000 a second fire"),
     ("W11", "scale: the cost of each operation by how many are pending"),
     ("W12", "the wheels alone, on one thread"),
+    ("W13", "cancelled elsewhere: one thread schedules, another cancels"),
+    ("W14", "cancel many: all in random order, in batches of 1,000"),
+    ("W15", "storm: more threads than CPUs, at full speed, beyond the stop"),
+    ("W16", "async: tasks that put a limit on what they wait for"),
+    ("W17", "sleepers: a million tasks asleep"),
+    ("instructions", "instructions of an operation, and those of them that lock the memory bus, under callgrind"),
 ];
 
-/// Runs one workload on the peer `P`. `heap` tells the bytes on the heap, in a process that counts them: such a process
-/// has the memory workloads, and only those.
-pub(crate) fn run<P: Peer>(workload: &str, settings: &Settings, heap: Option<HeapSize>) -> Result<(), Stop> {
+/// The family of a workload; `None` if there is no such workload.
+pub(crate) fn family(workload: &str) -> Option<Family> {
+    let name = workload.split(':').next()?;
+    ALL.iter().any(|(known, _)| *known == name).then_some(match name {
+        "W15" => Family::Storms,
+        "W16" | "W17" => Family::Tasks,
+        "instructions" => Family::Counts,
+        _ => Family::Plain,
+    })
+}
+
+/// Runs one workload on the peer `P`.
+pub(crate) fn plain<P: Peer>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
     let out = Out::new(P::NAME, workload);
-    match (workload, heap) {
-        ("W7", Some(heap)) => memory::pending::<P>(settings, heap, &out),
-        ("W8", Some(heap)) => memory::cancelled::<P>(settings, heap, &out),
-        ("W7", None) => Err(Stop::Unavailable("needs the counting allocator of workload-mem".to_owned())),
-        ("W1", None) => schedule::run::<P>(settings, &out),
-        ("W2", None) => churn::run::<P>(settings, &out),
-        ("W3", None) => fire::run::<P>(settings, &out),
-        ("W4", None) => lag::run::<P>(settings, &out),
-        ("W5", None) => idle::one::<P>(settings, &out),
-        ("W6", None) => idle::standing::<P>(settings, &out),
-        ("W8", None) => cancel::run::<P>(settings, &out),
-        ("W9", None) => reset::run::<P>(settings, &out),
-        ("W10", None) => tail::run::<P>(settings, &out),
-        ("W11", None) => scale::run::<P>(settings, &out),
-        ("W12", None) => wheels::run(P::NAME, settings, &out),
+    match (workload, program) {
+        ("W7", Program::Counting(heap)) => memory::pending::<P>(settings, heap, &out),
+        ("W8", Program::Counting(heap)) => memory::cancelled::<P>(settings, heap, &out),
+        ("W8", Program::Mimalloc) => cancel::run::<P>(settings, ",alloc=mimalloc", &out),
+        ("W14", Program::Mimalloc) => batch::run::<P>(settings, "mimalloc", &out),
+        (_, Program::Counting(_) | Program::Mimalloc) => Err(Stop::Unknown),
+        ("W7", _) => Err(Stop::Unavailable("needs the counting allocator of workload-mem".to_owned())),
+        ("W1", _) => schedule::run::<P>(settings, &out),
+        ("W2", _) => churn::run::<P>(settings, &out),
+        ("W3", _) => fire::run::<P>(settings, &out),
+        ("W4", _) => lag::run::<P>(settings, &out),
+        ("W5", _) => idle::one::<P>(settings, &out),
+        ("W6", _) => idle::standing::<P>(settings, &out),
+        ("W8", _) => cancel::run::<P>(settings, "", &out),
+        ("W9", _) => reset::run::<P>(settings, &out),
+        ("W10", _) => tail::run::<P>(settings, &out),
+        ("W11", _) => scale::run::<P>(settings, &out),
+        ("W12", _) => wheels::run(P::NAME, settings, &out),
+        ("W13", _) => elsewhere::run::<P>(settings, &out),
+        ("W14", _) => batch::run::<P>(settings, "system", &out),
         _ => Err(Stop::Unknown),
     }
 }
 
-/// The program `workload`, and with a `heap` that counts, `workload-mem`.
-pub fn main(heap: Option<HeapSize>) -> ExitCode {
+/// Runs storms on the peer `P`.
+pub(crate) fn storms<P: Storming>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    match (workload, program) {
+        ("W15", Program::Timing) => storm::run::<P>(settings, &Out::new(P::NAME, workload)),
+        _ => Err(Stop::Unknown),
+    }
+}
+
+/// Counts the instructions of the peer `P`.
+pub(crate) fn counts<P: Expiring>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    match (workload.split_once(':'), program) {
+        (None, Program::Timing) => instructions::run::<P>(settings, &Out::new(P::NAME, workload)),
+        (Some((_, operation)), Program::Timing) => instructions::operation::<P>(operation, settings),
+        _ => Err(Stop::Unknown),
+    }
+}
+
+/// Runs tasks with the peer `P`.
+#[cfg(feature = "peers")]
+pub(crate) fn tasks<P: peers::tasks::Tasks>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    let out = Out::new(P::NAME, workload);
+    match (workload, program) {
+        ("W16", Program::Timing) => tasks::limits::run::<P>(settings, &out),
+        ("W17", Program::Timing) => tasks::sleepers::run::<P>(settings, &out),
+        ("W17", Program::Counting(heap)) => tasks::sleepers::memory::<P>(settings, heap, &out),
+        _ => Err(Stop::Unknown),
+    }
+}
+
+/// The programs `workload`, `workload-mimalloc` and `workload-mem`.
+pub fn main(program: Program) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    match start(&words, heap) {
+    match start(&words, program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
             eprintln!("{what}\n\n{}", usage());
@@ -86,19 +168,20 @@ pub fn main(heap: Option<HeapSize>) -> ExitCode {
     }
 }
 
-fn start(words: &[String], heap: Option<HeapSize>) -> Result<(), String> {
+fn start(words: &[String], program: Program) -> Result<(), String> {
     let [peer, workload, rest @ ..] = words else {
         return Err("which timer, and which workload?".to_owned());
     };
     let settings = Settings::parse(rest.iter().map(String::as_str))?;
-    match peers::run(peer, workload, &settings, heap) {
+    match peers::run(peer, workload, &settings, program) {
         None => Err(format!("no timer `{peer}` was built in")),
         Some(Err(Stop::Unknown)) => Err(format!("no workload `{workload}` in this program")),
         Some(Err(Stop::Unavailable(why))) => {
             println!("{peer} {workload} - n/a - {why}");
             Ok(())
         }
-        Some(Ok(())) => Ok(()),
+        // Threads that do not end are ended with the process.
+        Some(Ok(()) | Err(Stop::Endless)) => Ok(()),
     }
 }
 
@@ -108,7 +191,7 @@ fn usage() -> String {
     for (title, entries) in [("peers", peers.as_slice()), ("workloads", ALL), ("settings", settings::NAMES)] {
         text += &format!("\n{title}:\n");
         for (name, what) in entries {
-            text += &format!("  {name:<13} {what}\n");
+            text += &format!("  {name:<14} {what}\n");
         }
     }
     text
@@ -116,17 +199,17 @@ fn usage() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, start, usage};
+    use super::{ALL, Program, start, usage};
 
     #[test]
     fn what_is_wrong_on_the_command_line_is_said() {
         let error = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            start(&words, None).unwrap_err()
+            start(&words, Program::Timing).unwrap_err()
         };
         assert!(error("timer").contains("which workload"));
         assert!(error("tiemr W1").contains("`tiemr`"));
-        assert!(error("timer W13").contains("`W13`"));
+        assert!(error("timer W99").contains("`W99`"));
         assert!(error("timer W1 m=3").contains("`m`"));
         assert!(ALL.iter().all(|(name, _)| usage().contains(name)));
     }

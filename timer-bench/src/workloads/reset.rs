@@ -1,15 +1,21 @@
 //! W9: each thread has 1,000 connections, and each packet pushes its connection's timeout back to 30 s; 5 M packets in all.
+//! Also with a million connections, one packet of each after the other.
 //!
-//! `ns/reset` is wall time / packets; `cpu-ns/reset` is the CPU time of the process.
+//! `ns/reset` is wall time / packets; `cpu-ns/reset` is the CPU time of the process. The packets come in five turns, and
+//! after each of them the floor (one clock reading, one atomic addition) has as many: `cpu-ns/reset-floor`, `of-the-floor`.
 
 use super::Stop;
-use super::caller::{Counter, in_parallel, share};
+use super::beside::{Beside, TURNS};
+use super::caller::{Counter, Run, in_parallel, share};
 use super::out::Out;
+use crate::peers::floor::Floor;
 use crate::peers::{Peer, TICK};
 use crate::row::short;
 use crate::settings::Settings;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// How many connections a thread has, unless something else is asked for.
 const CONNECTIONS: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -18,26 +24,61 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
         return Err(Stop::Unavailable(why.to_owned()));
     }
     let packets = settings.number("n", 5_000_000, 300_000);
-    for threads in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
-        let params = format!("n={},P={threads}", short(packets));
-        let peer = P::build(TICK);
-        let prepare = |caller: &mut P, index| {
-            let work = P::work(Counter::leak());
-            let connections = (0..CONNECTIONS).map(|_| caller.schedule(TIMEOUT, &work));
-            (connections.collect::<Vec<_>>(), share(packets, index, threads).0)
-        };
-        let run = in_parallel(&peer, threads, prepare, |caller, (mut connections, count)| {
-            let mut connection = 0;
-            for _ in 0..count {
-                caller.reset(&mut connections[connection], TIMEOUT);
-                connection = if connection + 1 == CONNECTIONS { 0 } else { connection + 1 };
-            }
-            connections
-        });
-        out.each(&params, run.wall, packets, "ns/reset");
-        out.each(&params, run.cpu, packets, "cpu-ns/reset");
-        drop(run.results);
-        peer.stop();
+    for connections in settings.list("live", &[CONNECTIONS], &[CONNECTIONS]) {
+        for threads in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
+            let live = if connections == CONNECTIONS { String::new() } else { format!(",live={}", short(connections)) };
+            once::<P>(packets, threads, connections, &format!("n={},P={threads}{live}", short(packets)), out);
+        }
     }
     Ok(())
+}
+
+fn once<P: Peer>(packets: usize, threads: usize, connections: usize, params: &str, out: &Out) {
+    let (peer, floor) = (P::build(TICK), Floor::build(TICK));
+    let (mut wall, mut cpu, mut beside) = (Duration::ZERO, Duration::ZERO, Beside::default());
+    let mut live = connected(&peer, connections, threads);
+    let mut live_floor = connected(&floor, connections, threads);
+    for turn in 0..TURNS {
+        let (count, _) = share(packets, turn, TURNS);
+        let run = pushed(&peer, count, &mut live);
+        let of_floor = pushed(&floor, count, &mut live_floor);
+        beside.add(run.cpu, of_floor.cpu, count);
+        wall += run.wall;
+        cpu += run.cpu;
+    }
+    out.each(params, wall, packets, "ns/reset");
+    out.each(params, cpu, packets, "cpu-ns/reset");
+    beside.report(params, "cpu-ns/reset", out);
+    drop(live);
+    peer.stop();
+}
+
+/// The connections of each thread, and which of them has the next packet.
+type Live<P> = Vec<(Vec<<P as Peer>::Handle>, usize)>;
+
+fn connected<P: Peer>(peer: &P, connections: usize, threads: usize) -> Live<P> {
+    let schedule = |caller: &mut P, _| {
+        let work = P::work(Counter::leak());
+        (0..connections).map(|_| caller.schedule(TIMEOUT, &work)).collect()
+    };
+    let run = in_parallel(peer, threads, schedule, |_, handles: Vec<P::Handle>| (handles, 0));
+    run.results
+}
+
+fn pushed<P: Peer>(peer: &P, packets: usize, live: &mut Live<P>) -> Run<()> {
+    let threads = live.len();
+    let all: Vec<_> = std::mem::take(live).into_iter().map(|one| Mutex::new(Some(one))).collect();
+    let take = |_: &mut P, index: usize| {
+        let mut one = all[index].lock().unwrap_or_else(PoisonError::into_inner);
+        (one.take().unwrap_or_default(), share(packets, index, threads).0)
+    };
+    let run = in_parallel(peer, threads, take, |caller, ((mut connections, mut next), count)| {
+        for _ in 0..count {
+            caller.reset(&mut connections[next], TIMEOUT);
+            next = if next + 1 == connections.len() { 0 } else { next + 1 };
+        }
+        (connections, next)
+    });
+    *live = run.results;
+    Run { results: Vec::new(), wall: run.wall, cpu: run.cpu }
 }

@@ -1,0 +1,26 @@
+//! futures-timer's `Delay`. There is one thread with a heap for the whole process. It takes part with tasks only.
+
+use super::tasks::Tasks;
+use futures_timer::Delay;
+use std::pin::Pin;
+use std::time::Duration;
+
+#[derive(Clone)]
+pub(super) struct FuturesTimer;
+
+impl Tasks for FuturesTimer {
+    const NAME: &'static str = "futures-timer";
+    type Sleep = Delay;
+
+    fn build() -> Self {
+        Self
+    }
+
+    fn sleep(&self, delay: Duration) -> Delay {
+        Delay::new(delay)
+    }
+
+    fn reset(mut sleep: Pin<&mut Delay>, delay: Duration) {
+        sleep.reset(delay);
+    }
+}

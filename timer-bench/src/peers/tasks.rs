@@ -1,0 +1,67 @@
+//! Timers as tasks use them: futures that sleep, and futures with a limit.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+/// A timer whose sleeps are futures.
+pub(crate) trait Tasks: Clone + Send + Sync + 'static {
+    /// What it is called on the command line and in the tables.
+    const NAME: &'static str;
+
+    /// Ready when its time is over; dropped before, it is cancelled.
+    type Sleep: Future<Output = ()> + Send + 'static;
+
+    /// A new timer, or the one of the process.
+    fn build() -> Self;
+
+    /// A sleep of so much from now. Called and polled on the runtime.
+    fn sleep(&self, delay: Duration) -> Self::Sleep;
+
+    /// Lets the sleep end `delay` from now.
+    fn reset(sleep: Pin<&mut Self::Sleep>, delay: Duration);
+
+    /// Runs `future`, but no longer than `limit`; whether that was enough. By the call that the timer has for it, or else by
+    /// a sleep beside it.
+    fn is_in_time<F: Future + Send>(&self, limit: Duration, future: F) -> impl Future<Output = bool> + Send {
+        let sleep = self.sleep(limit);
+        async move { is_first(pin!(future), pin!(sleep)).await }
+    }
+}
+
+/// Whether `future` is ready before `sleep`; asked first, it wins when both are.
+pub(crate) async fn is_first<F: Future, S: Future>(mut future: Pin<&mut F>, mut sleep: Pin<&mut S>) -> bool {
+    poll_fn(|context| {
+        if future.as_mut().poll(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        sleep.as_mut().poll(context).map(|_| false)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_first;
+    use std::future::{pending, poll_fn, ready};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn now(future: impl Future<Output = bool>) -> Poll<bool> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn the_future_wins_when_both_are_ready() {
+        assert_eq!(now(is_first(pin!(ready(())), pin!(ready(())))), Poll::Ready(true));
+        assert_eq!(now(is_first(pin!(pending::<()>()), pin!(ready(())))), Poll::Ready(false));
+        assert_eq!(now(is_first(pin!(pending::<()>()), pin!(pending::<()>()))), Poll::Pending);
+    }
+
+    #[test]
+    fn a_future_that_is_ready_keeps_the_sleep_from_being_polled() {
+        let never = poll_fn(|_| -> Poll<()> { panic!("polled") });
+        assert_eq!(now(is_first(pin!(ready(())), pin!(never))), Poll::Ready(true));
+    }
+}

@@ -1,0 +1,259 @@
+//! The threads of a storm. They are not joined: one that never returns ends with the process.
+
+use super::super::histogram::{Counts, Histogram};
+use super::book::{Book, CANCELLED, Mark, millisecond, sum_before};
+use super::tape::{Tape, count, time_of_reading};
+use crate::peers::storming::Storming;
+use crate::random::SplitMix64;
+use crate::scheduling::thread_cpu;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DELAYS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::from_millis(3);
+/// One of so many is not cancelled.
+const KEPT: u64 = 10;
+/// After so many pairs comes a pause, if there is one.
+const BURST: u64 = 100;
+/// One call of so many has its CPU time measured; and each that takes longer than this.
+const SAMPLED: u64 = 16;
+const LONG: u64 = 50_000;
+/// A handle whose drop would cancel is dropped when others have run whose deadline is later by so much.
+const SURELY_RUN: u64 = 50_000_000;
+
+/// How the storm is.
+pub(super) struct Plan {
+    pub(super) threads: usize,
+    pub(super) pause: Duration,
+    /// The end of each timer is checked, for so many of them; then callers end. 0: none is checked.
+    pub(super) each_has_a_place: usize,
+}
+
+/// What all threads share.
+struct Common {
+    book: &'static Book,
+    give_up: AtomicBool,
+    next_place: AtomicU32,
+    pause: Duration,
+}
+
+pub(super) struct Callers {
+    common: Arc<Common>,
+    tapes: Vec<Arc<Tape>>,
+    gate: Arc<Barrier>,
+}
+
+impl Callers {
+    /// Starts the threads; they wait.
+    pub(super) fn ready<P: Storming>(peer: &P, book: &'static Book, plan: &Plan) -> Self {
+        let (give_up, next_place) = (AtomicBool::new(false), AtomicU32::new(0));
+        let common = Arc::new(Common { book, give_up, next_place, pause: plan.pause });
+        let gate = Arc::new(Barrier::new(plan.threads + 1));
+        let reading = time_of_reading();
+        let start = |index: usize| {
+            let tape = Arc::new(Tape::new(book.span(), reading));
+            let (peer, common, gate, shared) = (peer.clone(), common.clone(), gate.clone(), tape.clone());
+            thread::spawn(move || {
+                let context = peer.clone();
+                context.on_thread(|| {
+                    let mut caller = Caller { peer, common: &common, tape: &shared, held: VecDeque::new() };
+                    // The allocator prepares for this thread.
+                    drop(vec![1_u8; 48]);
+                    gate.wait();
+                    caller.storm(index);
+                });
+                // ORDERING: Release, pairs with the Acquire of the one that reads the tape to its end.
+                shared.has_ended.store(true, Ordering::Release);
+            });
+            tape
+        };
+        let tapes = (0..plan.threads).map(start).collect();
+        Self { common, tapes, gate }
+    }
+
+    /// Lets them go.
+    pub(super) fn go(&self) {
+        self.gate.wait();
+    }
+
+    /// Ends those that do not end by themselves.
+    pub(super) fn give_up(&self) {
+        // ORDERING: Relaxed, a flag and nothing that hangs on it.
+        self.common.give_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all have ended before `limit` is over.
+    pub(super) fn have_ended_within(&self, limit: Duration) -> bool {
+        let begin = Instant::now();
+        // ORDERING: Acquire, what a thread wrote is complete.
+        while !self.tapes.iter().all(|tape| tape.has_ended.load(Ordering::Acquire)) {
+            if begin.elapsed() > limit {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn sum(&self, counter: impl Fn(&Tape) -> &AtomicU64) -> u64 {
+        // ORDERING: Relaxed, counts; exact when the threads have ended.
+        self.tapes.iter().map(|tape| counter(tape).load(Ordering::Relaxed)).sum()
+    }
+
+    pub(super) fn pairs(&self) -> u64 {
+        self.sum(|tape| &tape.pairs)
+    }
+
+    pub(super) fn ran(&self) -> u64 {
+        self.common.book.ran()
+    }
+
+    /// The time of calls, those that have not returned included.
+    pub(super) fn calls(&self) -> Counts {
+        let mut calls = Histogram::sum(self.tapes.iter().map(|tape| &tape.calls));
+        let now = self.common.book.now();
+        for tape in &self.tapes {
+            // ORDERING: Relaxed, a reading that may be a little old.
+            match tape.calling_since.load(Ordering::Relaxed) {
+                0 => {}
+                since => calls.add(now.saturating_sub(since)),
+            }
+        }
+        calls
+    }
+
+    /// The CPU time of calls.
+    pub(super) fn cpu_of_calls(&self) -> Counts {
+        Histogram::sum(self.tapes.iter().map(|tape| &tape.cpu))
+    }
+
+    /// How many of those that are kept are due by now and have not run.
+    pub(super) fn overdue(&self) -> u64 {
+        let now = (self.common.book.now() / 1_000_000) as usize;
+        // What runs between the two readings counts as run.
+        let kept: u64 = self.tapes.iter().map(|tape| sum_before(&tape.kept_by_due, now)).sum();
+        kept.saturating_sub(self.common.book.ran_before(now))
+    }
+
+    /// How many were accepted and have not ended in one way, when callers and timer have; `None` if the timer does not tell. Runs
+    /// that are on their way are waited for.
+    pub(super) fn unaccounted(&self, limit: Duration) -> Option<u64> {
+        let begin = Instant::now();
+        if self.sum(|tape| &tape.untold) > 0 || self.sum(|tape| &tape.accepted) == 0 {
+            return None;
+        }
+        let (accepted, cancelled) = (self.sum(|tape| &tape.accepted), self.sum(|tape| &tape.cancelled));
+        loop {
+            let unaccounted = accepted.abs_diff(cancelled + self.ran());
+            if unaccounted == 0 || begin.elapsed() > limit {
+                return Some(unaccounted);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// One thread at work.
+struct Caller<'a, P: Storming> {
+    peer: P,
+    common: &'a Common,
+    tape: &'a Tape,
+    /// Handles whose drop would cancel, with their deadlines.
+    held: VecDeque<(u64, P::Handle)>,
+}
+
+impl<P: Storming> Caller<'_, P> {
+    /// Until the timer is stopped, or the caller gives up.
+    fn storm(&mut self, index: usize) {
+        let book = self.common.book;
+        let mut random = SplitMix64::delays(index << 32);
+        // All that are cancelled may have the same job, unless each is checked.
+        let common_work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false });
+        let mut last_cpu = thread_cpu();
+        for pair in 0_u64.. {
+            // ORDERING: Relaxed, a flag and nothing that hangs on it.
+            if pair % 8 == 0 && self.common.give_up.load(Ordering::Relaxed) {
+                break;
+            }
+            let (delay, is_kept) = (random.duration(&DELAYS), pair % KEPT == 0);
+            let (due, place) = (book.now() + delay.as_nanos() as u64, self.place());
+            let own = is_kept || book.has_places();
+            let own = own.then(|| P::work(Mark { book, due, place, is_kept }));
+            let work = own.as_ref().unwrap_or(&common_work);
+            let is_sampled = pair % SAMPLED == 0;
+            let Some(handle) = self.call(is_sampled, &mut last_cpu, |peer| peer.try_schedule::<Mark>(delay, work))
+            else {
+                break;
+            };
+            count(&self.tape.accepted);
+            if is_kept {
+                self.keep(due, handle);
+            } else {
+                match self.call(is_sampled, &mut last_cpu, |peer| peer.has_cancelled(handle)) {
+                    Some(true) => {
+                        book.ended(place, CANCELLED);
+                        count(&self.tape.cancelled);
+                    }
+                    Some(false) => {}
+                    None => count(&self.tape.untold),
+                }
+            }
+            count(&self.tape.pairs);
+            if !self.common.pause.is_zero() && (pair + 1) % BURST == 0 {
+                thread::sleep(self.common.pause);
+            }
+        }
+    }
+
+    /// A place of its own for the next timer, if each has one.
+    fn place(&self) -> u32 {
+        if !self.common.book.has_places() {
+            return u32::MAX;
+        }
+        // ORDERING: Relaxed, a number that is given once.
+        let place = self.common.next_place.fetch_add(1, Ordering::Relaxed);
+        if self.common.book.is_full(place) {
+            // ORDERING: Relaxed, a flag.
+            self.common.give_up.store(true, Ordering::Relaxed);
+        }
+        place
+    }
+
+    /// One call, timed.
+    #[inline]
+    fn call<R>(&mut self, is_sampled: bool, last_cpu: &mut Duration, call: impl FnOnce(&mut P) -> R) -> R {
+        let (book, tape) = (self.common.book, self.tape);
+        if is_sampled {
+            *last_cpu = thread_cpu();
+        }
+        let begin = book.now();
+        // ORDERING: Relaxed, for a reader that wants to know roughly, here and below.
+        tape.calling_since.store(begin, Ordering::Relaxed);
+        let result = call(&mut self.peer);
+        tape.calling_since.store(0, Ordering::Relaxed);
+        let took = book.now() - begin;
+        tape.calls.add_alone(took);
+        if is_sampled || took > LONG {
+            let cpu = thread_cpu();
+            let of_call = (cpu - *last_cpu).saturating_sub(tape.reading);
+            tape.cpu.add_alone(of_call.as_nanos() as u64);
+            *last_cpu = cpu;
+        }
+        result
+    }
+
+    fn keep(&mut self, due: u64, handle: P::Handle) {
+        let kept = &self.tape.kept_by_due[millisecond(due, &self.tape.kept_by_due)];
+        // ORDERING: Relaxed, a count with one writer.
+        kept.store(kept.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if P::DROP_CANCELS {
+            self.held.push_back((due, handle));
+            let newest = self.common.book.newest_due();
+            while self.held.front().is_some_and(|(due, _)| due + SURELY_RUN < newest) {
+                self.held.pop_front();
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! W16: 64 tasks, each in a loop: it waits for something that is ready at the second look, for 30 s at most. Either by the
+//! call that the timer has for that (`fresh`), or beside one sleep that is set anew each time (`reset`). For a second, with 1, 2
+//! and 4 workers.
+//!
+//! `ns/operation` is wall time / rounds of all loops; `cpu-ns/operation` is the CPU time of the process.
+
+use super::super::Stop;
+use super::super::out::Out;
+use super::runtime;
+use crate::peers::tasks::{Tasks, is_first};
+use crate::process;
+use crate::settings::Settings;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinHandle, yield_now};
+
+const TASKS: usize = 64;
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub(in super::super) fn run<P: Tasks>(settings: &Settings, out: &Out) -> Result<(), Stop> {
+    let span = Duration::from_millis(settings.number("ms", 1_000, 200) as u64);
+    for workers in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
+        for is_reset in [false, true] {
+            once::<P>(workers, is_reset, span, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn once<P: Tasks>(workers: usize, is_reset: bool, span: Duration, out: &Out) -> Result<(), Stop> {
+    let params = format!("workers={workers},{}", if is_reset { "reset" } else { "fresh" });
+    let runtime = runtime(workers)?;
+    let peer = P::build();
+    let over = Arc::new(AtomicBool::new(false));
+    let (begin, before) = (Instant::now(), process::cpu());
+    let spawn = |_| -> JoinHandle<u64> {
+        let (peer, over) = (peer.clone(), over.clone());
+        if is_reset { runtime.spawn(all_beside_one(peer, over)) } else { runtime.spawn(each_with_its_own(peer, over)) }
+    };
+    let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
+    thread::sleep(span);
+    // ORDERING: Relaxed, a flag and nothing that hangs on it.
+    over.store(true, Ordering::Relaxed);
+    let (wall, cpu) = (begin.elapsed(), process::cpu() - before);
+    let counts = runtime.block_on(async {
+        let mut counts = 0;
+        for task in tasks {
+            counts += task.await.map_err(|error| Stop::Unavailable(format!("a task failed: {error}")))?;
+        }
+        Ok(counts)
+    })?;
+    out.each(&params, wall, counts as usize, "ns/operation");
+    out.each(&params, cpu, counts as usize, "cpu-ns/operation");
+    Ok(())
+}
+
+fn is_over(over: &AtomicBool) -> bool {
+    // ORDERING: Relaxed, as above.
+    over.load(Ordering::Relaxed)
+}
+
+async fn each_with_its_own<P: Tasks>(peer: P, over: Arc<AtomicBool>) -> u64 {
+    let mut count = 0;
+    while !is_over(&over) {
+        count += u64::from(peer.is_in_time(LIMIT, yield_now()).await);
+    }
+    count
+}
+
+async fn all_beside_one<P: Tasks>(peer: P, over: Arc<AtomicBool>) -> u64 {
+    let mut sleep = pin!(peer.sleep(LIMIT));
+    let mut count = 0;
+    while !is_over(&over) {
+        P::reset(sleep.as_mut(), LIMIT);
+        count += u64::from(is_first(pin!(yield_now()), sleep.as_mut()).await);
+    }
+    count
+}
