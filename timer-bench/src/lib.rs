@@ -3,8 +3,8 @@
 //! Three things live here:
 //!
 //! - `benches/`: one criterion file per operation, to see what a change of a few percent did;
-//! - the programs `workload` and `workload-mem`: one [workload](workloads) on one [peer](peers) in one process, a line for
-//!   each figure;
+//! - the programs `workload`, `workload-mem` and `workload-mimalloc`: one [workload](workloads) on one [peer](peers) in one
+//!   process, a line for each figure;
 //! - the program `bench-report`: runs them alternating over the peers, round after round, and makes [tables, files and
 //!   plots](report) of what they print.
 //!

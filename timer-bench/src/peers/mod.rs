@@ -4,7 +4,7 @@
 //! Those whose timers are futures get neither a task nor a spawn: each future is polled once, with a waker that does the
 //! work itself, inline; that is less than a program pays. A peer that is made for one owner stands behind a mutex.
 //!
-//! Storms need more than that, [`storming::Storming`], and so do tasks that sleep, `tasks::Tasks`: not every peer has it.
+//! Storms need more than that, `storming::Storming`, and so do tasks that sleep, `tasks::Tasks`: not every peer has it.
 //!
 //! The trait is static all the way: nothing is boxed or dispatched on behalf of the comparison.
 

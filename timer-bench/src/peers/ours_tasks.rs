@@ -1,7 +1,7 @@
 //! Ours as tasks use it.
 //!
-//! **The place to plug in the library's own futures**: `Sleep` becomes `timer_core::Sleep` (mapped to `()`), [`Tasks::sleep`]
-//! calls `Timer::sleep`, [`Tasks::reset`] calls `Sleep::reset`, and `is_in_time` is `Timer::timeout(limit, future)`. Until then
+//! **The place to plug in the library's own futures**: `Sleep` becomes `timer_core::Sleep` (mapped to `()`), `sleep` here
+//! calls `Timer::sleep`, `reset` calls `Sleep::reset`, and `is_in_time` is `Timer::timeout(limit, future)`. Until then
 //! a sleep is made here of a timeout that wakes, which is what a program without them writes for itself.
 
 use super::tasks;

@@ -17,8 +17,8 @@ const DELAYS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::fr
 const KEPT: u64 = 10;
 /// After so many pairs comes a pause, if there is one.
 const BURST: u64 = 100;
-/// One call of so many has its CPU time measured; and each that takes longer than this.
-const SAMPLED: u64 = 16;
+/// One pair of so many has its CPU time measured, which takes longer than the pair; and each call that takes longer than this.
+const SAMPLED: u64 = 64;
 const LONG: u64 = 50_000;
 /// A handle whose drop would cancel is dropped when others have run whose deadline is later by so much.
 const SURELY_RUN: u64 = 50_000_000;
@@ -178,9 +178,11 @@ impl<P: Storming> Caller<'_, P> {
                 break;
             }
             let (delay, is_kept) = (random.duration(&DELAYS), pair % KEPT == 0);
-            let (due, place) = (book.now() + delay.as_nanos() as u64, self.place());
-            let own = is_kept || book.has_places();
-            let own = own.then(|| P::work(Mark { book, due, place, is_kept }));
+            let (place, mut due) = (self.place(), 0);
+            let own = (is_kept || book.has_places()).then(|| {
+                due = book.now() + delay.as_nanos() as u64;
+                P::work(Mark { book, due, place, is_kept })
+            });
             let work = own.as_ref().unwrap_or(&common_work);
             let is_sampled = pair % SAMPLED == 0;
             let Some(handle) = self.call(is_sampled, &mut last_cpu, |peer| peer.try_schedule::<Mark>(delay, work))

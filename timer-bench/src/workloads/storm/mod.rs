@@ -6,7 +6,7 @@
 //!
 //! The threads are confined to so many CPUs. `ns/pair` is wall time / pairs, of all threads; `cpu-ns/pair` the CPU
 //! time of the process. A call schedules or cancels: `ns-p50` to `us-max` are quantiles of its wall time, until the
-//! end of the stop, one that never returned included. `cpu-*` are those of its CPU time, of one pair in 16 and of
+//! end of the stop, one that never returned included. `cpu-*` are those of its CPU time, of one pair in 64 and of
 //! each call that took long (of those from the last reading on, so that the greatest is an upper bound; what a
 //! reading takes is taken off). `us-lag-*`: from the deadline to the run, of those that are not cancelled and ran
 //! within the 2 s; `early`: how many ran before it. `overdue`: how many are not cancelled, were due by then, and had
