@@ -5,7 +5,7 @@ use crate::args::Args;
 use crate::cargo::{Cargo, Failure};
 
 /// The timers that are built without the feature `peers`, which brings the crates of the others.
-const WITHOUT_FEATURE: &[&str] = &["timer", "timer-hashed", "btree", "heap"];
+const WITHOUT_FEATURE: &[&str] = &["timer", "timer-hashed", "btree", "heap", "floor"];
 
 pub(crate) fn command(mut args: Args) -> Result<(), Failure> {
     if args.flag("--criterion") {

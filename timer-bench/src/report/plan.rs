@@ -165,7 +165,8 @@ const QUICK: &[Step] = &[
 /// What the options ask for, in order.
 pub fn steps(options: &Options) -> Vec<Step> {
     let all = if options.quick { QUICK } else { FULL };
-    let wanted = |step: &&Step| options.workloads.iter().any(|name| name == step.workload);
+    let is_built = |step: &Step| step.program != Which::Mimalloc || cfg!(feature = "peers");
+    let wanted = |step: &&Step| is_built(step) && options.workloads.iter().any(|name| name == step.workload);
     all.iter().filter(wanted).copied().collect()
 }
 
@@ -192,6 +193,7 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_run() {
         let options = Options::parse(["W7,W8", "--quick"]).unwrap();
+        assert_eq!(steps(&Options::parse(["W14"]).unwrap()).len(), if cfg!(feature = "peers") { 2 } else { 1 });
         let steps: Vec<_> = steps(&options).iter().map(|step| (step.workload, step.program)).collect();
         assert_eq!(steps, [("W7", Which::Counting), ("W8", Which::Timing), ("W8", Which::Counting)]);
     }

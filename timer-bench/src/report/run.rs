@@ -23,7 +23,7 @@ impl Programs {
         let this = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
         let folder = this.parent().unwrap_or(Path::new(".")).to_owned();
         let programs = Self { folder };
-        // mimalloc comes with the crates of the peers.
+        // The one with mimalloc comes with the crates of the peers.
         let mimalloc = cfg!(feature = "peers").then_some(Which::Mimalloc);
         for which in [Which::Timing, Which::Counting].into_iter().chain(mimalloc) {
             let program = programs.path(which);
