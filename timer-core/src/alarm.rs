@@ -4,7 +4,7 @@
 //!
 //! The caller, who has a new earliest tick `t` in a shard:
 //!
-//! 1. writes `t` to the shard's `next` (holding the shard's latch);
+//! 1. writes `t` to the shard's `next` (holding the shard's lock);
 //! 2. a read-modify-write on the word: if it is later than `t`, it becomes `AWAKE`, and the caller unparks the sleeper.
 //!
 //! The sleeper:
@@ -29,6 +29,7 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Parker};
 use crate::time::NO_TICK;
 use std::fmt;
 use std::time::Instant;
+use timer_executor::panics;
 
 /// The sleeper is up, or has been told to get up, and will look at every shard before it sleeps.
 const AWAKE: u64 = 0;
@@ -46,7 +47,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Caller's step 2. Call it with no latch held: it may call a driver's waker.
+    /// Caller's step 2. Call it with nothing held: it may call a driver's waker.
     pub(crate) fn wake_before(&self, tick: u64) {
         let sooner = |until: u64| if until > tick { AWAKE } else { until };
         // ORDERING: AcqRel, and a read-modify-write even where nothing changes: Release so that the sleeper's `arm`, which
@@ -57,11 +58,22 @@ impl Alarm {
         };
         if until > tick {
             self.parker.unpark();
-            let waker = self.waker.lock().clone();
-            if let Some(waker) = waker {
-                waker();
-            }
+            self.call_waker();
         }
+    }
+
+    /// The waker is foreign code: it runs, and is dropped, with nothing held, and its panic harms no caller.
+    fn call_waker(&self) {
+        let waker = self.waker.lock().clone();
+        if let Some(waker) = waker {
+            contain(|| waker());
+            contain(|| drop(waker));
+        }
+    }
+
+    /// Lets the sleeper's next [`park`](Self::park) end: it gets what it has reserved.
+    pub(crate) fn ring(&self) {
+        self.parker.unpark();
     }
 
     /// Sleeper's step 1.
@@ -70,14 +82,14 @@ impl Alarm {
         self.until.swap(NO_TICK, Ordering::AcqRel);
     }
 
-    /// Sleeper's step 3; `false` if somebody has called meanwhile.
+    /// Sleeper's step 3; `false` if a caller has called meanwhile.
     #[must_use]
     pub(crate) fn set(&self, until: u64) -> bool {
         // ORDERING: AcqRel, as in `arm`; on failure the sleeper begins again with `arm`, which acquires.
         self.until.compare_exchange(NO_TICK, until, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The sleeper will look at every shard again before it sleeps; nobody needs to call.
+    /// The sleeper will look at every shard again before it sleeps; no call is needed.
     pub(crate) fn disarm(&self) {
         // ORDERING: AcqRel read-modify-write, not a store: a store would end the release sequence of a caller's step 2 that
         // it overwrites, and `arm` would no longer see that caller's `next`.
@@ -89,7 +101,7 @@ impl Alarm {
         self.parker.park(until);
     }
 
-    /// Whether the sleeper is up, or somebody has called.
+    /// Whether the sleeper is up, or a caller has called.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn is_up(&self) -> bool {
         self.until.load(Ordering::Acquire) == AWAKE
@@ -103,8 +115,13 @@ impl Alarm {
     /// Sets what [`wake_before`](Self::wake_before) calls besides.
     pub(crate) fn set_waker(&self, waker: Option<Waker>) {
         let former = std::mem::replace(&mut *self.waker.lock(), waker);
-        drop(former);
+        contain(|| drop(former));
     }
+}
+
+/// Calls foreign code whose panic is traced and goes no further.
+fn contain(foreign: impl FnOnce()) {
+    panics::contain("the waker of a timer's driver panicked", foreign);
 }
 
 impl fmt::Debug for Alarm {

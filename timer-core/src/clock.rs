@@ -1,97 +1,177 @@
 //! Where the present comes from: the system's monotonic clock, or a number that a manual driver sets.
 //!
-//! Only the monotonic source is ever read; wall-clock steps do not exist here. A clock that seems to go backwards reads
-//! as one that stands still.
+//! Only the monotonic source is ever read; wall-clock steps do not exist here. The scale is that of `Instant`, in u64
+//! nanoseconds, one for the whole process: a time means the same to every timer, dead ones included.
 
-use crate::sync::Mutex;
-use crate::time::{Nanos, Stamp, duration};
+use crate::sync::{AtomicU64, OnceLock, Ordering};
+use crate::time::{END_OF_TIME, Nanos};
 use std::time::{Duration, Instant};
 
-/// The present, in nanoseconds since the epoch, which is when the timer was built.
-#[derive(Debug)]
-pub(crate) struct Clock {
-    epoch: Instant,
-    /// `Some` on virtual time.
-    by_hand: Option<Mutex<Nanos>>,
+/// One moment, in both scales.
+struct Anchor {
+    instant: Instant,
+    nanos: Nanos,
 }
 
-impl Clock {
-    /// The system's monotonic clock.
-    pub(crate) fn real() -> Self {
-        Self { epoch: Instant::now(), by_hand: None }
-    }
+fn anchor() -> &'static Anchor {
+    static ANCHOR: OnceLock<Anchor> = OnceLock::new();
+    ANCHOR.get_or_init(Anchor::take)
+}
 
-    /// A clock that stands still until it is [set](Self::set).
-    pub(crate) fn by_hand() -> Self {
-        Self { epoch: Instant::now(), by_hand: Some(Mutex::new(0)) }
+/// The present: nanoseconds of the clock that `Instant` reads, without its arithmetic.
+#[cfg(target_os = "linux")]
+#[inline]
+pub(crate) fn now() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// The present: nanoseconds since the first reading in this process, and an hour before it.
+#[cfg(not(target_os = "linux"))]
+#[inline]
+pub(crate) fn now() -> Nanos {
+    nanos_of(Instant::now())
+}
+
+#[cfg(target_os = "linux")]
+impl Anchor {
+    /// On Linux an `Instant` counts from the system's start, in seconds of 64 bits with a sign: how far it lies after the
+    /// earliest one that can be named says what it counts. A reading before and one after confirm it; were an `Instant` ever
+    /// something else, the later reading stands for it: then deadlines are late by what lies between, and never early.
+    fn take() -> Anchor {
+        let before = now();
+        let instant = Instant::now();
+        let after = now();
+        let earliest = i64::MIN.unsigned_abs();
+        let since_start = u64::checked_sub(whole_seconds_back(instant), earliest);
+        let nanos = since_start.map(|secs| secs.wrapping_mul(1_000_000_000).wrapping_add(nanos_back(instant)));
+        let nanos = nanos.filter(|nanos| (before..=after).contains(nanos)).unwrap_or(after);
+        Anchor { instant, nanos }
+    }
+}
+
+/// How many whole seconds before `instant` can be named.
+#[cfg(target_os = "linux")]
+fn whole_seconds_back(instant: Instant) -> u64 {
+    (0..u64::BITS).rev().fold(0, |secs, bit| {
+        let more = secs | 1 << bit;
+        if instant.checked_sub(Duration::from_secs(more)).is_some() { more } else { secs }
+    })
+}
+
+/// The nanoseconds of the second in which `instant` lies.
+#[cfg(target_os = "linux")]
+fn nanos_back(instant: Instant) -> u64 {
+    let secs = whole_seconds_back(instant);
+    let within = (0..30).rev().fold(0, |nanos, bit| {
+        let more: u32 = nanos | 1 << bit;
+        let named = more < 1_000_000_000 && instant.checked_sub(Duration::new(secs, more)).is_some();
+        if named { more } else { nanos }
+    });
+    u64::from(within)
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Anchor {
+    fn take() -> Anchor {
+        Anchor { instant: Instant::now(), nanos: 3_600_000_000_000 }
+    }
+}
+
+/// When `at` is, or the latest instant that can be named.
+pub(crate) fn instant(at: Nanos) -> Instant {
+    let anchor = anchor();
+    if at < anchor.nanos {
+        let before = Duration::from_nanos(anchor.nanos - at);
+        return anchor.instant.checked_sub(before).unwrap_or(anchor.instant);
+    }
+    let mut after = Duration::from_nanos(at - anchor.nanos);
+    loop {
+        match anchor.instant.checked_add(after) {
+            Some(instant) => return instant,
+            None => after /= 2,
+        }
+    }
+}
+
+/// The time of `instant`, as far as the scale reaches.
+pub(crate) fn nanos_of(instant: Instant) -> Nanos {
+    let anchor = anchor();
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    match instant.checked_duration_since(anchor.instant) {
+        Some(after) => anchor.nanos.saturating_add(nanos(after)),
+        None => anchor.nanos.saturating_sub(nanos(anchor.instant.duration_since(instant))),
+    }
+}
+
+/// The present of a timer on virtual time; for all others, the mark that it is the system's.
+#[derive(Debug)]
+pub(crate) struct Present(AtomicU64);
+
+impl Present {
+    const REAL: u64 = u64::MAX;
+
+    /// The system's present.
+    pub(crate) fn real() -> Self {
+        Self(AtomicU64::new(Self::REAL))
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        match &self.by_hand {
-            None => Nanos::from(nanos_u64(Instant::now().saturating_duration_since(self.epoch))),
-            Some(now) => *now.lock(),
+        // ORDERING: Acquire pairs with the Release in `set`: what the driver did before it moved the time is seen.
+        match self.0.load(Ordering::Acquire) {
+            Self::REAL => now(),
+            by_hand => by_hand,
         }
     }
 
-    /// Moves a clock that is set by hand; the present never goes back.
+    /// From now on it stands still between calls of this; it never goes back, and never reaches beyond the end of time.
     pub(crate) fn set(&self, now: Nanos) {
-        if let Some(by_hand) = &self.by_hand {
-            let mut present = by_hand.lock();
-            *present = now.max(*present);
-        }
+        // ORDERING: Relaxed load, only the driver's owner writes it. Release, as said in `now`.
+        let present = match self.0.load(Ordering::Relaxed) {
+            Self::REAL => 0,
+            present => present,
+        };
+        self.0.store(now.clamp(present, END_OF_TIME), Ordering::Release);
     }
 
-    /// When `at` is, or the latest instant that can be named.
-    pub(crate) fn instant(&self, at: Nanos) -> Instant {
-        self.instant_after(duration(at))
-    }
-
-    fn instant_after(&self, elapsed: Duration) -> Instant {
-        let mut elapsed = elapsed;
-        loop {
-            match self.epoch.checked_add(elapsed) {
-                Some(instant) => return instant,
-                None => elapsed /= 2,
-            }
-        }
-    }
-
-    /// The time of `instant`; what lies before the epoch is the epoch.
-    pub(crate) fn nanos_of(&self, instant: Instant) -> Nanos {
-        instant.saturating_duration_since(self.epoch).as_nanos()
-    }
-
-    /// The latest present that virtual time can reach.
-    pub(crate) fn end_of_time() -> Nanos {
-        Stamp::down(Nanos::MAX).nanos()
+    /// It is the system's again.
+    pub(crate) fn set_real(&self) {
+        // ORDERING: Relaxed, the pool's lock hands the shard on.
+        self.0.store(Self::REAL, Ordering::Relaxed);
     }
 }
 
-/// A real uptime fits 64 bits for 584 years.
-#[inline]
-fn nanos_u64(elapsed: Duration) -> u64 {
-    elapsed.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(elapsed.subsec_nanos()))
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_is_the_one_that_instant_reads() {
+        for _ in 0..1_000 {
+            let (before, nanos, after) = (Instant::now(), now(), Instant::now());
+            assert!(before <= instant(nanos) && instant(nanos) <= after, "to the nanosecond");
+        }
+    }
+
+    #[test]
+    fn instants_and_nanos_are_one_scale() {
+        let present = now();
+        for nanos in [0, 1, present - 1, present, present + 1, present + (1 << 60), u64::MAX] {
+            assert_eq!(nanos_of(instant(nanos)), nanos);
+        }
+        let here = Instant::now();
+        assert_eq!(instant(nanos_of(here)), here);
+    }
 
     // B81: a clock that goes back.
     #[test]
     fn a_clock_that_goes_back_stands_still() {
-        let clock = Clock::by_hand();
-        clock.set(1_000);
-        clock.set(1);
-        assert_eq!(clock.now(), 1_000);
-        assert_eq!(clock.nanos_of(clock.instant(0) - Duration::from_secs(1)), 0);
-    }
-
-    #[test]
-    fn every_stamp_has_an_instant() {
-        let clock = Clock::real();
-        assert!(clock.instant(Nanos::MAX) > clock.instant(Stamp::NEVER.nanos() / 1_000_000));
-        assert_eq!(clock.nanos_of(clock.instant(5)), 5);
+        let present = Present::real();
+        present.set(1_000);
+        present.set(1);
+        assert_eq!(present.now(), 1_000);
+        present.set(u64::MAX);
+        assert_eq!(present.now(), END_OF_TIME);
     }
 }

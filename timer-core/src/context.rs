@@ -1,133 +1,113 @@
-//! What every part of one timer knows: its name, its clock and resolution, its alarm, its bound and its counts.
+//! What every part of one timer knows: its name, its time, its alarm, its bound and its counts.
 
 use crate::alarm::Alarm;
-use crate::clock::Clock;
-use crate::entry::AnyEntry;
-use crate::job::MissedRuns;
-use crate::state::{State, Word};
-use crate::stats::Counters;
-use crate::sync::{Arc, AtomicBool, Ordering, Queue};
-use crate::tally::Bound;
-use crate::time::{IMMEDIATE, Nanos, Resolution, Stamp, nanos_since};
+use crate::clock::Present;
+use crate::config::MissedRuns;
+use crate::counters::{Counters, Limit};
+use crate::entry::Timeout;
+use crate::sync::{AtomicBool, OnceLock, Ordering, Queue, Weak};
+use crate::time::{Deadline, Nanos, Resolution};
+use std::any::Any;
 use std::time::Duration;
-use timer_executor::panics::PanicMessage;
-use timer_executor::{Runnable, Task};
+use timer_executor::panics::{self, PanicMessage};
 
-/// Shared by the timer's handles, its shards, its timeouts and its worker.
+/// Shared by the timer's handles, its shards, its worker, and the tasks that an executor has.
 pub(crate) struct Context {
     pub(crate) name: String,
-    pub(crate) clock: Clock,
+    /// What it goes by. Its shard has the same on virtual time, for callers that hold nothing.
+    pub(crate) present: Present,
     pub(crate) resolution: Resolution,
     pub(crate) missed_runs: MissedRuns,
     pub(crate) alarm: Alarm,
-    pub(crate) bound: Option<Bound>,
+    pub(crate) limit: Option<Limit>,
     pub(crate) counters: Counters,
-    /// Entries whose task an executor has thrown away without running it; the worker runs them.
-    orphans: Queue<Arc<dyn AnyEntry>>,
+    /// Whose tasks an executor has thrown away without running them; the worker runs them.
+    pub(crate) abandoned: Queue<Timeout>,
     stopped: AtomicBool,
+    /// The engine, for a timeout that is asked for its timer; of any type, since what is below an engine does not know it.
+    pub(crate) owner: OnceLock<Weak<dyn Any + Send + Sync>>,
 }
 
 impl Context {
     pub(crate) fn new(
         name: String,
-        clock: Clock,
+        present: Present,
         resolution: Resolution,
         missed_runs: MissedRuns,
-        bound: Option<Bound>,
+        limit: Option<Limit>,
     ) -> Self {
         Self {
             name,
-            clock,
+            present,
             resolution,
             missed_runs,
             alarm: Alarm::default(),
-            bound,
+            limit,
             counters: Counters::default(),
-            orphans: Queue::new(),
+            abandoned: Queue::new(),
             stopped: AtomicBool::new(false),
+            owner: OnceLock::new(),
         }
     }
 
-    /// The deadline `delay` from `now`.
+    /// The present.
     #[inline]
-    pub(crate) fn deadline(&self, now: Nanos, delay: Duration) -> Stamp {
-        if delay.is_zero() { Stamp::down(now) } else { Stamp::after(now, delay) }
-    }
-
-    /// The tick under which a deadline is linked: what is due already does not wait for the next one.
-    #[inline]
-    pub(crate) fn tick_of(&self, deadline: Stamp, now: Nanos) -> u64 {
-        if deadline.is_due(now) { IMMEDIATE } else { self.resolution.tick_of(deadline) }
+    pub(crate) fn now(&self) -> Nanos {
+        self.present.now()
     }
 
     /// Whether `stop` has begun.
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Acquire pairs with `set_stopped`; shards close under their own latches, this flag only ends loops.
+        // ORDERING: Acquire pairs with `set_stopped`; shards close under their own locks, this flag only ends loops.
         self.stopped.load(Ordering::Acquire)
     }
 
     /// Marks the timer as stopped; `true` for the first caller.
     pub(crate) fn set_stopped(&self) -> bool {
-        // ORDERING: AcqRel pairs with the read-modify-write in `adopt`, see there.
+        // ORDERING: AcqRel pairs with the read-modify-write in `is_stopped_after`, see there.
         !self.stopped.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes in an entry whose task was dropped without having run, and calls the worker; after `stop` runs it here.
+    /// Whether `stop` has begun, for a thread that has just pushed to `abandoned`.
     ///
-    /// Either the read-modify-write of `stopped` comes before that of `set_stopped`, whose caller then empties the queue
-    /// and sees this push; or it comes after, and the queue is emptied here.
-    pub(crate) fn adopt(&self, entry: Arc<dyn AnyEntry>) {
-        self.orphans.push(entry);
+    /// Either this read-modify-write comes before that of `set_stopped`, whose caller then empties the queue and sees the push;
+    /// or it comes after, and says so.
+    pub(crate) fn is_stopped_after(&self) -> bool {
         // ORDERING: AcqRel, as said above.
-        if self.stopped.fetch_or(false, Ordering::AcqRel) {
-            self.run_orphans();
-        } else {
-            self.alarm.wake_before(IMMEDIATE);
-        }
+        self.stopped.fetch_or(false, Ordering::AcqRel)
     }
 
-    pub(crate) fn has_orphans(&self) -> bool {
-        !self.orphans.is_empty()
-    }
-
-    /// Runs the tasks that an executor has thrown away, here and now: what has expired runs, whatever became of the executor
-    /// and the timer.
-    pub(crate) fn run_orphans(&self) {
-        while let Some(entry) = self.orphans.pop() {
-            self.counters.executor_rejections.add_shared(1);
-            self.tell(|| tracing::warn!(timer = %self.name, "the executor dropped a task: it runs here instead"));
-            Task::from_shared(entry as Arc<dyn Runnable>).run();
-        }
-    }
-
-    /// For the owner of the turn: an entry of this word was won and is handed over at `now`. It counts as expired from here on.
+    /// An accepted timeout has ended, or a new one was not accepted.
     #[inline]
-    pub(crate) fn handed_over(&self, word: Word, now: Nanos) {
-        self.counters.runs.add(1);
-        if word.state() == State::Fired {
-            self.counters.expired.add(1);
-            self.give_back_place();
-        }
-        self.counters.timeout_lag.record(nanos_since(now, word.deadline().nanos()));
-    }
-
-    /// An accepted timeout has ended, other than by `cancel` or an expiry that the worker counts.
-    pub(crate) fn give_back_place(&self) {
-        if let Some(bound) = &self.bound {
-            bound.give_back();
+    pub(crate) fn release_permit(&self) {
+        if let Some(limit) = &self.limit {
+            limit.release();
         }
     }
 
     /// A task, a hook or the `Drop` of a capture has panicked and was caught.
     #[cold]
     pub(crate) fn task_panicked(&self, message: &PanicMessage) {
-        self.counters.task_panics.add_shared(1);
-        self.tell(|| tracing::error!(timer = %self.name, panic = %message, "a task panicked"));
+        self.counters.task_panics.add_contended(1);
+        self.trace(|| tracing::error!(timer = %self.name, panic = %message, "a task panicked"));
+    }
+
+    /// Calls user code whose panic is counted and traced and goes no further.
+    #[inline]
+    pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {
+        panics::catch(foreign).inspect_err(|message| self.task_panicked(message)).ok()
     }
 
     /// Reports something; a subscriber is foreign code, and its panic must not end the worker.
     #[cold]
-    pub(crate) fn tell(&self, report: impl FnOnce()) {
-        let _ = timer_executor::panics::catch(report);
+    pub(crate) fn trace(&self, report: impl FnOnce()) {
+        let _ = panics::catch(report);
     }
+}
+
+/// The deadline `delay` from `now`: what is due at once is due now, not at the next nanosecond that a deadline can name.
+#[inline]
+pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
+    if delay.is_zero() { Deadline::down(now) } else { Deadline::after(now, delay) }
 }

@@ -1,10 +1,12 @@
 //! What can be refused, and why.
 
+use crate::sync::TaskBox as Mutex;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// A timeout that was not accepted. The task comes back unharmed.
+/// A timeout that was not accepted. The task comes back unharmed, by [`into_task`](Self::into_task); the error itself flows with
+/// `?` whatever the task is: it is `Error + Send + Sync + 'static` for every task that is `Send + 'static`, and small.
 ///
 /// # Examples
 ///
@@ -21,10 +23,36 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "RejectedExecutionException")]
 pub struct RejectedTimeout<T> {
-    /// The task that was to be timed.
-    pub task: T,
     /// Why it was refused.
     pub reason: RejectReason,
+    /// A mutex, so that the error may be shared between threads though the task may not; never locked.
+    task: Mutex<Box<T>>,
+}
+
+impl<T> RejectedTimeout<T> {
+    #[cold]
+    pub(crate) fn new(task: T, reason: RejectReason) -> Self {
+        Self { reason, task: Mutex::new(Box::new(task)) }
+    }
+
+    /// The task that was to be timed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{Timeout, Timer};
+    ///
+    /// let timer = Timer::new();
+    /// timer.stop()?;
+    /// let rejected = timer.new_timeout(Duration::from_secs(1), |_: &Timeout| println!("retry")).unwrap_err();
+    /// let task = rejected.into_task();
+    /// # drop(task);
+    /// # Ok::<(), timer_core::StopError>(())
+    /// ```
+    pub fn into_task(self) -> T {
+        *self.task.into_inner()
+    }
 }
 
 impl<T> fmt::Debug for RejectedTimeout<T> {
@@ -41,6 +69,12 @@ impl<T> fmt::Display for RejectedTimeout<T> {
 
 impl<T> Error for RejectedTimeout<T> {}
 
+impl<T> From<RejectedTimeout<T>> for RejectReason {
+    fn from(rejected: RejectedTimeout<T>) -> RejectReason {
+        rejected.reason
+    }
+}
+
 /// Why a timeout was refused.
 ///
 /// # Examples
@@ -56,8 +90,9 @@ impl<T> Error for RejectedTimeout<T> {}
 /// # Ok::<(), timer_core::StopError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RejectReason {
-    /// The timer was stopped, or its worker thread could not be started.
+    /// The timer was stopped.
     Stopped,
     /// As many timeouts are pending as the timer was built for.
     TooManyPending {
@@ -66,6 +101,10 @@ pub enum RejectReason {
     },
     /// A period of zero: the task would run without end.
     ZeroPeriod,
+    /// The operating system gave no thread for the worker; `tracing` has its error. The next call tries again.
+    ThreadRefused,
+    /// So many timers live in this process that there is no shard left for this one: 65,535 shards, one per CPU and timer.
+    TooManyTimers,
 }
 
 impl fmt::Display for RejectReason {
@@ -74,9 +113,13 @@ impl fmt::Display for RejectReason {
             Self::Stopped => f.write_str("the timer is stopped"),
             Self::TooManyPending { max } => write!(f, "too many pending timeouts: the bound of {max} is reached"),
             Self::ZeroPeriod => f.write_str("a period of 0 was given: it must be at least 1 ns"),
+            Self::ThreadRefused => f.write_str("the operating system gave no thread for the timer's worker"),
+            Self::TooManyTimers => f.write_str("too many timers live in this process: share one by cloning it"),
         }
     }
 }
+
+impl Error for RejectReason {}
 
 /// The timer was stopped.
 ///
@@ -100,7 +143,8 @@ impl fmt::Display for Stopped {
 
 impl Error for Stopped {}
 
-/// Why [`Timer::stop`](crate::Timer::stop) did not stop.
+/// Why [`Timer::stop`](crate::Timer::stop) or [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) did not stop. Nothing has
+/// been stopped then.
 ///
 /// # Examples
 ///
@@ -113,12 +157,17 @@ impl Error for Stopped {}
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopError {
     /// Called by a task that runs on the worker itself, which would wait for its own end. Drop the timer there, or stop it
     /// from another thread.
     OnWorker,
     /// The timer has a driver: call the driver's `stop`.
     Driven,
+    /// The timer of the whole process, [`Timer::global`](crate::Timer::global), is never stopped.
+    Global,
+    /// This thread has a task of this timer on its stack, which a wait for all tasks would wait for without end.
+    InTask,
 }
 
 impl fmt::Display for StopError {
@@ -126,11 +175,38 @@ impl fmt::Display for StopError {
         f.write_str(match self {
             Self::OnWorker => "stop was called from the worker's own thread, which cannot wait for its own end",
             Self::Driven => "the timer is driven by hand: its driver stops it",
+            Self::Global => "the timer of the whole process is never stopped",
+            Self::InTask => "called from inside a task of this timer, which it would wait for without end",
         })
     }
 }
 
 impl Error for StopError {}
+
+/// A run of this timeout is on this thread's stack, so [`Timeout::cancel_and_wait`](crate::Timeout::cancel_and_wait) would wait
+/// for itself. Nothing was changed.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, WouldDeadlock};
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// timer.new_timeout(Duration::from_secs(1), |me| assert_eq!(me.cancel_and_wait(), Err(WouldDeadlock)))?;
+/// assert_eq!(driver.advance(Duration::from_secs(1)), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WouldDeadlock;
+
+impl fmt::Display for WouldDeadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("called from inside a run of this very timeout, which it would wait for without end")
+    }
+}
+
+impl Error for WouldDeadlock {}
 
 /// A configuration that cannot be built. It says what was given and what is allowed.
 ///
@@ -166,6 +242,8 @@ pub enum BuildError {
         /// What was given.
         given: String,
     },
+    /// So many timers live in this process that there is no shard left for this one.
+    TooManyTimers,
 }
 
 impl BuildError {
@@ -190,6 +268,7 @@ impl fmt::Display for BuildError {
                 write!(f, "a bound of {given} pending timeouts: allowed is 1 or more")
             }
             Self::Name { given } => write!(f, "the name {given:?}: a NUL character is not allowed in it"),
+            Self::TooManyTimers => f.write_str("all 65535 shards of this process are taken by live timers: share one timer by cloning it"),
         }
     }
 }

@@ -31,44 +31,28 @@
 #![warn(missing_docs)]
 
 mod alarm;
-mod builder;
 mod clock;
+mod config;
 mod context;
-mod driver;
-mod engine;
+mod counters;
+#[allow(unsafe_code, reason = "the entry: the module lists its invariants")]
 mod entry;
-mod entry_wheel;
 mod error;
-mod inbox;
-mod job;
-mod lag;
+mod handle;
 #[cfg(all(test, timer_loom))]
 mod loom_models;
-mod manual;
 mod shard;
-mod slow;
-mod state;
-mod stats;
 mod sync;
-mod tally;
 mod time;
-mod timeout;
 mod timer;
-mod turn;
-mod unprocessed;
-mod weak;
 pub mod wheel;
 mod worker;
 
-pub use builder::TimerBuilder;
-pub use driver::{Driver, Turn};
-pub use entry_wheel::WheelKind;
-pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, Stopped};
-pub use job::{MissedRuns, TimerTask};
-pub use lag::LagSnapshot;
-pub use manual::ManualDriver;
-pub use stats::TimerStats;
-pub use timeout::Timeout;
-pub use timer::Timer;
-pub use unprocessed::Unprocessed;
-pub use weak::WeakTimer;
+pub use config::{MissedRuns, WheelKind};
+pub use counters::{LagSnapshot, TimerStats};
+pub use entry::{Timeout, TimerTask};
+pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, Stopped, WouldDeadlock};
+pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
+pub use timer::{StopReport, Unprocessed};
+#[doc(no_inline)]
+pub use timer_executor as executor;

@@ -1,63 +1,74 @@
-//! Time inside the timer: nanoseconds since the timer's epoch, packed stamps, and ticks.
+//! Time inside the timer: nanoseconds, deadlines that fit beside a state, and ticks.
 //!
-//! Never early is made here: a deadline rounds **up** to a stamp and to a tick, the present rounds **down**. Nothing in
+//! Never early is made here: a deadline rounds **up** to 60 bits and to a tick, the present rounds **down**. Nothing in
 //! this file reads a clock.
 
 use std::time::Duration;
 
-/// Nanoseconds since the timer's epoch. 128 bits, so that no uptime and no delay overflows.
-pub(crate) type Nanos = u128;
+/// A point in time: nanoseconds of the clock that `Instant` reads ([`crate::clock`]). 64 bits are 584 years.
+pub(crate) type Nanos = u64;
 
 /// A tick that lies before every other: the entry is due already.
 pub(crate) const IMMEDIATE: u64 = 0;
 /// No tick at all.
 pub(crate) const NO_TICK: u64 = u64::MAX;
+/// The latest present there can be: a deadline that never comes is later.
+pub(crate) const END_OF_TIME: Nanos = Nanos::MAX - 1;
 
-/// Below this a stamp is exact.
+/// Below this a deadline is exact.
 const EXACT: u64 = 1 << 59;
-/// Above, it counts units of 2^20 ns (about a millisecond).
-const COARSE_SHIFT: u32 = 20;
-/// Seconds that cannot overflow 64 bits of nanoseconds together with an exact stamp.
-const NEAR: u64 = 1 << 29;
-const NANOS_PER_SEC: u64 = 1_000_000_000;
+/// Above, it counts units of 32 ns.
+const COARSE_SHIFT: u32 = 5;
 
-/// A point in time in 60 bits, so that it fits into a state word beside the state: whole nanoseconds for the first
-/// 18 years of the timer, units of about a millisecond for 19 million years more. Stamps compare like the times they
-/// stand for.
+/// When a timeout is due, in 60 bits, so that it fits into a state word beside the state: whole nanoseconds for the first
+/// 18 years of the clock, 32 ns after that. Deadlines compare like the times they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stamp(u64);
+pub(crate) struct Deadline(u64);
 
-impl Stamp {
-    /// How many bits a stamp takes.
+impl Deadline {
+    /// How many bits a deadline takes.
     pub(crate) const BITS: u32 = 60;
-    /// The end of time: a deadline that never comes.
-    pub(crate) const NEVER: Stamp = Stamp((1 << Self::BITS) - 1);
+    /// A deadline that never comes.
+    pub(crate) const NEVER: Deadline = Deadline((1 << Self::BITS) - 1);
 
-    /// The first stamp at or after `nanos`; [`Stamp::NEVER`] if there is none.
+    /// The first deadline at or after `nanos`.
     #[inline]
-    pub(crate) fn up(nanos: Nanos) -> Stamp {
-        if nanos < Nanos::from(EXACT) {
-            return Stamp(nanos as u64);
-        }
-        Self::coarse(nanos.div_ceil(1 << COARSE_SHIFT))
-    }
-
-    /// The first stamp at or after `delay` from `now`.
-    #[inline]
-    pub(crate) fn after(now: Nanos, delay: Duration) -> Stamp {
-        // Nearly all of them, in 64 bits.
-        if now < Nanos::from(EXACT) && delay.as_secs() < NEAR {
-            let at = now as u64 + delay.as_secs() * NANOS_PER_SEC + u64::from(delay.subsec_nanos());
-            if at < EXACT {
-                return Stamp(at);
-            }
-        }
-        Self::far_after(now, delay)
+    pub(crate) fn up(nanos: Nanos) -> Deadline {
+        if nanos < EXACT { Deadline(nanos) } else { Self::coarse_up(nanos) }
     }
 
     #[cold]
-    fn far_after(now: Nanos, delay: Duration) -> Stamp {
+    fn coarse_up(nanos: Nanos) -> Deadline {
+        if nanos > END_OF_TIME { Self::NEVER } else { Deadline(EXACT + ((nanos - EXACT).div_ceil(1 << COARSE_SHIFT))) }
+    }
+
+    /// The first deadline at or after `delay` from `now`.
+    #[inline]
+    pub(crate) fn after(now: Nanos, delay: Duration) -> Deadline {
         Self::up(after(now, delay))
+    }
+
+    /// A deadline between `delay` and `delay + slack` from `now`, the same for all whose range it lies in and who have as much slack.
+    pub(crate) fn within(now: Nanos, delay: Duration, slack: Duration) -> Deadline {
+        let earliest = after(now, delay);
+        let slack = after(0, slack);
+        if delay.is_zero() && slack == 0 {
+            return Self::down(now);
+        }
+        let multiple = earliest.checked_next_multiple_of(slack).unwrap_or(earliest);
+        let latest = earliest.saturating_add(slack);
+        let deadline = Self::up(multiple);
+        if deadline.nanos() <= latest { deadline } else { Self::up(earliest) }
+    }
+
+    /// The last deadline at or before `nanos`.
+    #[inline]
+    pub(crate) fn down(nanos: Nanos) -> Deadline {
+        if nanos < EXACT {
+            Deadline(nanos)
+        } else {
+            Deadline(EXACT + ((nanos.min(END_OF_TIME) - EXACT) >> COARSE_SHIFT))
+        }
     }
 
     /// Whether it has come by `now`.
@@ -66,58 +77,36 @@ impl Stamp {
         self.nanos() <= now
     }
 
-    /// The last stamp at or before `nanos` that is not [`Stamp::NEVER`].
-    #[inline]
-    pub(crate) fn down(nanos: Nanos) -> Stamp {
-        if nanos < Nanos::from(EXACT) {
-            return Stamp(nanos as u64);
-        }
-        Stamp(Self::coarse(nanos >> COARSE_SHIFT).0.min(Self::NEVER.0 - 1))
-    }
-
-    #[cold]
-    fn coarse(units: u128) -> Stamp {
-        Stamp(units.min(u128::from(EXACT - 1)) as u64 | EXACT)
-    }
-
     /// The time it stands for.
     #[inline]
     pub(crate) fn nanos(self) -> Nanos {
-        if self.0 < EXACT { Nanos::from(self.0) } else { Nanos::from(self.0 & (EXACT - 1)) << COARSE_SHIFT }
+        if self.0 < EXACT { self.0 } else { self.coarse_nanos() }
     }
 
-    /// The stamp as a number below 2^[`Stamp::BITS`].
+    #[cold]
+    fn coarse_nanos(self) -> Nanos {
+        // The last of these numbers lie beyond the end of time: they never come either.
+        if self == Self::NEVER { Nanos::MAX } else { EXACT.saturating_add((self.0 - EXACT) << COARSE_SHIFT) }
+    }
+
+    /// The deadline as a number below 2^[`Deadline::BITS`].
     #[inline]
     pub(crate) fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The stamp of a number from [`Stamp::to_bits`]; higher bits are ignored.
+    /// The deadline of a number from [`Deadline::to_bits`]; higher bits are ignored.
     #[inline]
-    pub(crate) fn from_bits(bits: u64) -> Stamp {
-        Stamp(bits & Self::NEVER.0)
+    pub(crate) fn from_bits(bits: u64) -> Deadline {
+        Deadline(bits & Self::NEVER.0)
     }
 }
 
-/// `at` later by `delay`, up to the end of time.
+/// `at` later by `delay`, or [`Nanos::MAX`], which never comes.
 #[inline]
 pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
-    at.saturating_add(delay.as_nanos())
-}
-
-/// How long after `then` it is at `now`, in 64 bits, which are enough for 584 years; 0 if it is not.
-#[inline]
-pub(crate) fn nanos_since(now: Nanos, then: Nanos) -> u64 {
-    u64::try_from(now.saturating_sub(then)).unwrap_or(u64::MAX)
-}
-
-/// A [`Duration`] of so many nanoseconds, or the longest one there is.
-pub(crate) fn duration(nanos: Nanos) -> Duration {
-    let second = Nanos::from(NANOS_PER_SEC);
-    match u64::try_from(nanos / second) {
-        Ok(seconds) => Duration::new(seconds, (nanos % second) as u32),
-        Err(_) => Duration::MAX,
-    }
+    let nanos = delay.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(delay.subsec_nanos()));
+    at.saturating_add(nanos)
 }
 
 /// How finely the wheel counts.
@@ -125,43 +114,46 @@ pub(crate) fn duration(nanos: Nanos) -> Duration {
 pub(crate) enum Resolution {
     /// Ticks of so many nanoseconds: what is due within one tick runs in one turn.
     Ticks(u64),
-    /// A tick is a stamp: virtual time needs no coarser step.
-    Exact,
+    /// Every deadline is a tick of its own, counted from the deadline of these bits: virtual time needs no coarser step.
+    Exact(u64),
 }
 
 impl Resolution {
     /// The first tick at or after `deadline`: the one whose turn may run it.
     #[inline]
-    pub(crate) fn tick_of(self, deadline: Stamp) -> u64 {
+    pub(crate) fn tick_of(self, deadline: Deadline) -> u64 {
         match self {
-            Resolution::Ticks(_) if deadline == Stamp::NEVER => NO_TICK,
             Resolution::Ticks(tick) if deadline.0 < EXACT => deadline.0.div_ceil(tick),
-            Resolution::Ticks(tick) => saturate(deadline.nanos().div_ceil(Nanos::from(tick)), NO_TICK),
-            Resolution::Exact => deadline.0,
+            Resolution::Ticks(_) if deadline == Deadline::NEVER => NO_TICK,
+            Resolution::Ticks(tick) => deadline.nanos().div_ceil(tick),
+            Resolution::Exact(origin) => deadline.0.saturating_sub(origin),
         }
+    }
+
+    /// The tick under which a deadline is linked: what is due already does not wait for the next one.
+    #[inline]
+    pub(crate) fn tick_from(self, deadline: Deadline, now: Nanos) -> u64 {
+        if deadline.is_due(now) { IMMEDIATE } else { self.tick_of(deadline) }
     }
 
     /// The last tick at or before `now`: the one whose turn it is.
     #[inline]
     pub(crate) fn tick_at(self, now: Nanos) -> u64 {
         match self {
-            Resolution::Ticks(tick) if now < Nanos::from(EXACT) => now as u64 / tick,
-            Resolution::Ticks(tick) => saturate(now / Nanos::from(tick), NO_TICK - 1),
-            Resolution::Exact => Stamp::down(now).0,
+            Resolution::Ticks(tick) => now / tick,
+            Resolution::Exact(origin) => Deadline::down(now).0.saturating_sub(origin),
         }
     }
 
     /// When `tick` begins.
     pub(crate) fn start_of(self, tick: u64) -> Nanos {
         match self {
-            Resolution::Ticks(nanos) => Nanos::from(tick) * Nanos::from(nanos),
-            Resolution::Exact => Stamp::from_bits(tick).nanos(),
+            Resolution::Ticks(nanos) => tick.saturating_mul(nanos),
+            Resolution::Exact(origin) => {
+                Deadline::from_bits(tick.saturating_add(origin).min(Deadline::NEVER.0)).nanos()
+            }
         }
     }
-}
-
-fn saturate(tick: Nanos, most: u64) -> u64 {
-    u64::try_from(tick).map_or(most, |tick| tick.min(most))
 }
 
 #[cfg(test)]
@@ -170,79 +162,93 @@ mod tests {
 
     /// Every edge at which the encoding or a level of a wheel changes.
     fn edges() -> impl Iterator<Item = Nanos> {
-        (0..100).flat_map(|bit| {
+        (0..64).flat_map(|bit| {
             let edge: Nanos = 1 << bit;
-            [edge.saturating_sub(1), edge, edge + 1, edge + 12_345]
+            [edge.saturating_sub(1), edge, edge + 1, edge.saturating_add(12_345)]
         })
     }
 
     // B10, B19, B23: early firing by rounding.
     #[test]
-    fn a_deadline_rounds_up_and_the_present_rounds_down() {
+    fn a_deadline_rounds_up_and_the_present_down() {
         for nanos in edges() {
-            let up = Stamp::up(nanos);
-            assert!(up == Stamp::NEVER || up.nanos() >= nanos, "{nanos}");
-            assert!(Stamp::down(nanos).nanos() <= nanos, "{nanos}");
+            let up = Deadline::up(nanos);
+            assert!(up.nanos() >= nanos, "{nanos}");
+            assert!(Deadline::down(nanos).nanos() <= nanos, "{nanos}");
             for tick in [1_000, 1_500_000, 1_000_000, 7_000_000, 86_400_000_000_000] {
                 let resolution = Resolution::Ticks(tick);
                 let linked = resolution.tick_of(up);
-                assert!(linked == NO_TICK || resolution.start_of(linked) >= nanos, "{nanos} at {tick}");
+                assert!(resolution.start_of(linked) >= nanos, "{nanos} at {tick}");
                 assert!(resolution.start_of(resolution.tick_at(nanos)) <= nanos, "{nanos} at {tick}");
-                assert!(
-                    linked == NO_TICK || resolution.tick_at(resolution.start_of(linked)) >= linked,
-                    "due at its tick"
-                );
+                let due = resolution.start_of(linked);
+                assert!(due > END_OF_TIME || resolution.tick_at(due) >= linked, "due at its tick");
             }
-            let linked = Resolution::Exact.tick_of(up);
-            assert!(up == Stamp::NEVER || Resolution::Exact.tick_at(up.nanos()) == linked);
-        }
-    }
-
-    // B21: the short way of a sum and the long one.
-    #[test]
-    fn a_deadline_is_the_same_in_64_bits_and_in_128() {
-        let delays = edges().map(duration).chain([NEAR - 1, NEAR, NEAR + 1, u64::MAX].map(Duration::from_secs));
-        for delay in delays {
-            for now in edges() {
-                assert_eq!(Stamp::after(now, delay), Stamp::up(after(now, delay)), "{delay:?} from {now}");
+            for origin in [0, 1 << 40, nanos.min(1 << 50)] {
+                let linked = Resolution::Exact(origin).tick_of(up);
+                assert_eq!(Resolution::Exact(origin).tick_at(up.nanos()), linked);
+                assert!(up.0 < origin || Resolution::Exact(origin).start_of(linked) == up.nanos());
             }
         }
     }
 
     #[test]
-    fn a_stamp_is_due_at_its_time_and_not_before() {
-        for stamp in edges().map(Stamp::up) {
-            assert!(stamp.is_due(stamp.nanos()) && stamp.is_due(Nanos::MAX));
-            assert!(stamp.nanos() == 0 || !stamp.is_due(stamp.nanos() - 1));
+    fn slack_gathers_deadlines_and_is_never_exceeded() {
+        let second = Duration::from_secs(1);
+        let picked = |now| Deadline::within(now, 30 * second, second).nanos();
+        for now in edges().filter(|now| *now < END_OF_TIME - 40_000_000_000) {
+            let earliest = now + 30_000_000_000;
+            assert!((earliest..=earliest + 1_000_000_000).contains(&picked(now)), "{now}");
+            assert_eq!(Deadline::within(now, second, Duration::ZERO), Deadline::after(now, second));
+        }
+        let distinct: std::collections::BTreeSet<_> = (0..1_000).map(|nth| picked(nth * 30_000_000)).collect();
+        assert!(distinct.len() <= 32, "{}", distinct.len());
+        assert_eq!(Deadline::within(5, Duration::MAX, second), Deadline::NEVER);
+    }
+
+    #[test]
+    fn a_deadline_is_due_at_its_time_and_not_before() {
+        for deadline in edges().map(Deadline::up) {
+            assert!(deadline.is_due(deadline.nanos()));
+            assert!(deadline.nanos() == 0 || !deadline.is_due(deadline.nanos() - 1));
+        }
+        assert!(!Deadline::NEVER.is_due(END_OF_TIME));
+    }
+
+    #[test]
+    fn what_rounds_up_beyond_the_end_of_time_never_comes() {
+        for nanos in (END_OF_TIME - 100)..=END_OF_TIME {
+            let up = Deadline::up(nanos);
+            assert!(up.nanos() >= nanos, "{nanos}");
+            assert_eq!(up.is_due(END_OF_TIME), nanos <= Nanos::MAX - 31, "{nanos}");
         }
     }
 
     // B88: large values overflow into marker values.
     #[test]
-    fn stamps_compare_like_the_times_they_stand_for() {
+    fn deadlines_compare_like_the_times_they_stand_for() {
         let mut times: Vec<Nanos> = edges().collect();
         times.sort_unstable();
         for pair in times.windows(2) {
-            assert!(Stamp::up(pair[0]) <= Stamp::up(pair[1]));
-            assert!(Stamp::down(pair[0]) <= Stamp::down(pair[1]));
+            assert!(Deadline::up(pair[0]) <= Deadline::up(pair[1]));
+            assert!(Deadline::down(pair[0]) <= Deadline::down(pair[1]));
         }
-        assert_eq!(Stamp::up(Nanos::MAX), Stamp::NEVER);
-        assert!(Stamp::down(Nanos::MAX) < Stamp::NEVER, "the end of time never comes");
+        assert_eq!(Deadline::up(Nanos::MAX), Deadline::NEVER);
+        assert!(Deadline::down(Nanos::MAX) < Deadline::NEVER, "the end of time never comes");
     }
 
     #[test]
     fn the_first_eighteen_years_are_exact() {
         let years: Nanos = 18 * 365 * 86_400 * 1_000_000_000;
-        assert_eq!(Stamp::up(years + 1).nanos(), years + 1);
-        assert_eq!(Stamp::down(years + 1).nanos(), years + 1);
+        assert_eq!(Deadline::up(years + 1).nanos(), years + 1);
+        assert_eq!(Deadline::down(years + 1).nanos(), years + 1);
+        assert_eq!(Deadline::up(EXACT + 1).nanos(), EXACT + 32);
     }
 
     // B21, B22: now + delay overflowed and fired at once.
     #[test]
     fn the_longest_delay_saturates() {
-        assert!(Stamp::up(after(0, Duration::MAX)) > Stamp::down(1 << 79));
-        assert_eq!(after(Nanos::MAX - 1, Duration::MAX), Nanos::MAX);
-        assert_eq!(duration(Nanos::MAX), Duration::MAX);
-        assert_eq!(duration(1_500_000_000), Duration::from_millis(1500));
+        assert_eq!(Deadline::after(0, Duration::MAX), Deadline::NEVER);
+        assert_eq!(Deadline::after(END_OF_TIME, Duration::from_nanos(1)), Deadline::NEVER);
+        assert_eq!(Deadline::after(5, Duration::new(3, 7)).nanos(), 3_000_000_012);
     }
 }

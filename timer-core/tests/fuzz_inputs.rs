@@ -71,5 +71,5 @@ fn a_timer_on_virtual_time_does_what_the_model_does_on_any_bytes() {
         seen.extend(names(&case.ops));
         case.run();
     }
-    assert_eq!(seen.len(), 9, "{seen:?}");
+    assert_eq!(seen.len(), 13, "{seen:?}");
 }

@@ -37,7 +37,7 @@ pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
 }
 
 /// [`catch`] for work without a result: a panic is reported as a `tracing` error, `what` says what happened.
-pub(crate) fn contain(what: &'static str, f: impl FnOnce()) {
+pub fn contain(what: &'static str, f: impl FnOnce()) {
     if let Err(message) = catch(f) {
         // A subscriber is foreign code too; if it panics no place is left to report it to.
         let _ = catch(|| tracing::error!(panic = %message, "{what}"));

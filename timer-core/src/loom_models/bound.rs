@@ -1,55 +1,98 @@
-//! The bound on pending timeouts under two schedulers and an expiry: never exceeded, never lost.
+//! The bound on pending timeouts: never exceeded, and no permit is lost.
 
-use super::{check, engine, new_timeout, turn};
+use super::{assert_sound, bounded, check, check_heavy, fails, new, set_time, try_new, turn, turn_out};
 use crate::error::RejectReason;
-use crate::sync::{AtomicU64, Ordering};
-use crate::turn::Turner;
+use crate::sync::How;
 use loom::thread;
+
+fn two_schedulers_and_an_expiry() {
+    let engine = bounded(1);
+    let (first, first_fate) = new(&engine, 5);
+    drop(first);
+    set_time(&engine, 5);
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || try_new(&engine, 50).0.map(drop))
+    };
+    let expired = turn(&mut engine.dispatcher());
+    let mine = try_new(&engine, 50).0.map(drop);
+    let theirs = other.join().unwrap();
+    let accepted = usize::from(mine.is_ok()) + usize::from(theirs.is_ok());
+    assert!(accepted <= 1, "the bound is exceeded");
+    if expired == 1 {
+        assert_eq!(accepted, 1, "the permit that the expiry gave back is taken by one of them");
+    }
+    for refused in [mine, theirs].into_iter().filter_map(Result::err) {
+        assert_eq!(refused, RejectReason::TooManyPending { max: 1 });
+    }
+    assert_eq!(first_fate.ran(), expired);
+    assert_eq!(engine.pending() as usize, accepted + 1 - expired);
+    assert_sound(&engine);
+}
 
 #[test]
 fn loom_bound_of_one_under_two_schedulers_and_an_expiry() {
-    check(|| {
-        let engine = engine(Some(1));
-        let (first, first_fate) = new_timeout(&engine, 5);
-        drop(first.unwrap());
-        let mut turner = Turner::new(engine.clone());
-        let other = {
-            let engine = engine.clone();
-            thread::spawn(move || new_timeout(&engine, 50).0.map(drop))
-        };
-        let expired = turn(&mut turner, 5);
-        let mine = new_timeout(&engine, 50).0.map(drop);
-        let theirs = other.join().unwrap();
-        let accepted = usize::from(mine.is_ok()) + usize::from(theirs.is_ok());
-        assert!(accepted <= 1, "the bound is one");
-        if expired == 1 {
-            assert_eq!(accepted, 1, "the place that the expiry gave back is taken by one of them");
-        }
-        for refused in [mine, theirs].into_iter().filter_map(Result::err) {
-            assert_eq!(refused, RejectReason::TooManyPending { max: 1 });
-        }
-        assert_eq!(first_fate.ran(), expired);
-        assert_eq!(engine.pending() as usize, accepted + 1 - expired);
+    check(two_schedulers_and_an_expiry);
+}
+
+#[test]
+#[should_panic(expected = "the bound is exceeded")]
+fn loom_bound_negative_looking_and_then_taking() {
+    fails("counters/counter.rs", "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)", How::Split, || {
+        two_schedulers();
     });
 }
 
-/// A place that is looked for and then taken: both take the last one.
+fn two_schedulers() {
+    let engine = bounded(1);
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || try_new(&engine, 50).0.is_ok())
+    };
+    let mine = try_new(&engine, 50).0.is_ok();
+    let accepted = usize::from(other.join().unwrap()) + usize::from(mine);
+    assert!(accepted <= 1, "the bound is exceeded");
+    assert_eq!(accepted, 1);
+}
+
 #[test]
-#[should_panic(expected = "the bound is exceeded")]
-fn loom_bound_negative_looking_and_then_taking_exceeds_it() {
-    check(|| {
-        let taken = loom::sync::Arc::new(AtomicU64::new(0));
-        let take = |taken: &AtomicU64| {
-            if taken.load(Ordering::Relaxed) < 1 {
-                taken.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        let other = {
-            let taken = taken.clone();
-            thread::spawn(move || take(&taken))
-        };
-        take(&taken);
-        other.join().unwrap();
-        assert!(taken.load(Ordering::Relaxed) <= 1, "the bound is exceeded");
+fn loom_bound_of_one_under_two_schedulers() {
+    check(two_schedulers);
+}
+
+/// A cancel, another cancel and an expiry of one timeout: one permit comes back.
+fn two_cancels_and_an_expiry() {
+    let engine = bounded(2);
+    drop(new(&engine, 90));
+    let (timeout, _) = new(&engine, 5);
+    set_time(&engine, 5);
+    let other = {
+        let timeout = timeout.clone();
+        thread::spawn(move || timeout.cancel())
+    };
+    let worker = {
+        let mut dispatcher = engine.dispatcher();
+        thread::spawn(move || turn(&mut dispatcher))
+    };
+    let ended = usize::from(timeout.cancel()) + usize::from(other.join().unwrap()) + worker.join().unwrap();
+    assert_eq!((ended, engine.pending()), (1, 1));
+    assert_sound(&engine);
+}
+
+#[test]
+fn loom_bound_two_cancels_and_an_expiry_give_one_permit_back() {
+    check_heavy(two_cancels_and_an_expiry);
+}
+
+#[test]
+#[should_panic]
+fn loom_bound_negative_giving_back_by_load_and_store() {
+    fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, || {
+        let engine = bounded(2);
+        let timeouts = [new(&engine, 5).0, new(&engine, 6).0];
+        let others = timeouts.map(|timeout| thread::spawn(move || timeout.cancel()));
+        others.into_iter().for_each(|other| assert!(other.join().unwrap()));
+        let _ = turn_out(&mut engine.dispatcher());
+        assert_eq!(engine.pending(), 0, "a permit is lost");
     });
 }

@@ -1,83 +1,171 @@
-//! A push to an inbox while the latch's holder leaves: no entry is ever stranded.
+//! Requests of callers that find the lock of a shard taken, and the worker that owes their reading. There is room for one request.
 
-use super::{check, collect, schedule, shard};
-use crate::sync::{HELD, Held, Queue};
-use loom::sync::Arc;
+use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
+use crate::entry::Timeout;
+use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
+use crate::time::{Deadline, NO_TICK};
+use crate::timer::Engine;
+use crate::worker;
+use loom::sync::{Condvar, Mutex as LoomMutex};
 use loom::thread;
 
-/// Two callers on one shard: when both calls have returned, the wheel has both entries and the inbox is empty.
-#[test]
-fn loom_inbox_no_entry_is_stranded_when_the_holder_leaves() {
-    check(|| {
-        let shard = shard();
-        let other = {
-            let shard = shard.clone();
-            thread::spawn(move || drop(schedule(&shard, 5)))
-        };
-        drop(schedule(&shard, 7));
-        other.join().unwrap();
-        assert_eq!(shard.next(), 5, "the earlier one is known, so no note of it lies about unread");
-        assert_eq!(collect(&shard, 10).len(), 2);
-        assert_eq!(shard.scheduled(), 2);
-    });
+/// Two callers at one shard: what the holder has overlooked the worker is told of, in time.
+fn two_callers() {
+    let engine = engine();
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || new(&engine, 5).1)
+    };
+    let mine = new(&engine, 7).1;
+    let theirs = other.join().unwrap();
+    assert!(engine.next() <= 5, "stranded");
+    let mut dispatcher = engine.dispatcher();
+    assert_eq!(turn_at(&mut dispatcher, 5), 1);
+    assert_eq!(turn_at(&mut dispatcher, 10), 1);
+    assert_eq!((mine.ran(), theirs.ran(), engine.next(), engine.stats().scheduled), (1, 1, NO_TICK, 2));
+    assert_sound(&engine);
 }
 
-/// The worker meets a taken latch and goes on: the holder answers its poke, or the worker gets the latch.
 #[test]
-fn loom_inbox_a_poke_is_answered() {
-    check(|| {
-        let shard = shard();
-        let other = {
-            let shard = shard.clone();
-            thread::spawn(move || drop(schedule(&shard, 5)))
-        };
-        let alarm = &shard.context().alarm;
-        let mut due = 0;
-        while due == 0 {
-            alarm.arm();
-            let next = shard.next_for_sleeper();
-            if next <= 10 {
-                alarm.disarm();
-                due = collect(&shard, 10).len();
-            } else if alarm.set(next) {
-                alarm.park(None);
-            }
-        }
-        other.join().unwrap();
-    });
+fn loom_inbox_what_the_holder_overlooks_is_the_workers() {
+    check(two_callers);
 }
 
-/// The same protocol with the caller's last look left out: the holder may have left just before the note was counted.
 #[test]
 #[should_panic(expected = "stranded")]
-fn loom_inbox_negative_a_caller_that_does_not_look_again_strands_its_note() {
-    check(|| {
-        let latch = Arc::new(Held::new(0, 0));
-        let inbox = Arc::new(Queue::new());
-        let call = |latch: &Held<i32>, inbox: &Queue<i32>| match latch.try_hold(Some) {
-            Ok(mut linked) => {
-                *linked += 1;
-                let mut held = linked;
-                while let Err(mut linked) = held.release(|word| (word & !HELD == 0).then_some(word)) {
-                    let counted = linked.word().load() & !HELD;
-                    while inbox.pop().is_some() {
-                        *linked += 1;
-                    }
-                    linked.word().update(|word| Some(word - counted)).unwrap();
-                    held = linked;
-                }
-            }
-            Err(_) => {
-                inbox.push(1);
-                latch.word().add(2);
-            }
-        };
-        let other = {
-            let (latch, inbox) = (latch.clone(), inbox.clone());
-            thread::spawn(move || call(&latch, &inbox))
-        };
-        call(&latch, &inbox);
-        other.join().unwrap();
-        assert_eq!(*latch.try_hold(Some).unwrap(), 2, "an entry is stranded");
+fn loom_inbox_negative_a_request_that_does_not_say_when() {
+    fails("shard/inbox.rs", "self.due.store(due", How::Skip, two_callers);
+}
+
+/// One links, one leaves a request, one waits at the gate.
+#[test]
+fn loom_inbox_three_callers_and_room_for_one() {
+    check_heavy(|| {
+        let engine = engine();
+        let others = [5, 6].map(|nanos| {
+            let engine = engine.clone();
+            thread::spawn(move || new(&engine, nanos).1)
+        });
+        let mine = new(&engine, 7).1;
+        let theirs = others.map(|other| other.join().unwrap());
+        assert!(engine.next() <= 5, "stranded");
+        let mut dispatcher = engine.dispatcher();
+        let _ = turn_out(&mut dispatcher);
+        assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
+        assert_sound(&engine);
     });
+}
+
+/// A turn goes on while callers come: what it did not get is announced, however the worker's reading and the pushes fall.
+fn a_turn_and_two_callers() {
+    let engine = engine();
+    set_time(&engine, 10);
+    let mut dispatcher = engine.dispatcher();
+    let first = new(&engine, 5).1;
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || new(&engine, 5).1)
+    };
+    let worker = thread::spawn(move || {
+        let _ = turn(&mut dispatcher);
+        dispatcher
+    });
+    let mine = new(&engine, 5).1;
+    let theirs = other.join().unwrap();
+    let mut dispatcher = worker.join().unwrap();
+    let _ = turn_out(&mut dispatcher);
+    assert_eq!((first.ran(), mine.ran(), theirs.ran()), (1, 1, 1), "`due` was lost");
+    assert_sound(&engine);
+}
+
+#[test]
+fn loom_inbox_due_is_not_lost_by_a_drain() {
+    check_heavy(a_turn_and_two_callers);
+}
+
+/// The same, written again with a `due` that is raised after the queue was unlocked.
+#[test]
+#[should_panic(expected = "`due` was lost")]
+fn loom_inbox_negative_due_is_raised_with_the_queue_unlocked() {
+    check(|| {
+        let (queue, due) = (Arc::new(Mutex::new(1)), Arc::new(AtomicU64::new(5)));
+        let caller = {
+            let (queue, due) = (queue.clone(), due.clone());
+            thread::spawn(move || {
+                let mut requests = queue.lock();
+                *requests += 1;
+                due.store(5, Ordering::Relaxed);
+            })
+        };
+        let taken = std::mem::take(&mut *queue.lock());
+        assert!(taken >= 1);
+        due.store(NO_TICK, Ordering::Relaxed);
+        caller.join().unwrap();
+        assert!(*queue.lock() == 0 || due.load(Ordering::Relaxed) == 5, "`due` was lost");
+    });
+}
+
+/// What a model waits for.
+#[derive(Default)]
+struct Bell(LoomMutex<u32>, Condvar);
+
+impl Bell {
+    fn ring(&self) {
+        *self.0.lock().unwrap() += 1;
+        self.1.notify_one();
+    }
+
+    fn wait_for(&self, rings: u32) {
+        let mut rung = self.0.lock().unwrap();
+        while *rung < rings {
+            rung = self.1.wait(rung).unwrap();
+        }
+    }
+}
+
+/// A timeout that is due.
+fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
+    let bell = bell.clone();
+    let due = Deadline::down(engine.context.now());
+    let scheduled = engine.schedule(crate::entry::Closure(move |_: &Timeout| bell.ring()), |_| due);
+    drop(scheduled.unwrap_or_else(|_| panic!("refused")));
+}
+
+/// The worker itself, and callers: were a request, a wish or a wake-up lost, this would be a deadlock.
+fn the_worker_and(callers: u32) {
+    let engine = engine();
+    let bell = Arc::new(Bell::default());
+    let worker = {
+        let engine = engine.clone();
+        thread::spawn(move || worker::run((*engine).clone()))
+    };
+    let others: Vec<_> = (1..callers)
+        .map(|_| {
+            let (engine, bell) = (engine.clone(), bell.clone());
+            thread::spawn(move || schedule_due(&engine, &bell))
+        })
+        .collect();
+    schedule_due(&engine, &bell);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    bell.wait_for(callers);
+    drop(engine.stop());
+    worker.join().unwrap();
+    assert_eq!((engine.pending(), engine.stats().expired), (0, callers.into()));
+    assert_sound(&engine);
+}
+
+#[test]
+fn loom_inbox_the_worker_and_a_caller() {
+    check(|| the_worker_and(1));
+}
+
+#[test]
+fn loom_inbox_the_worker_and_two_callers() {
+    check_heavy(|| the_worker_and(2));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_inbox_negative_the_worker_is_not_told() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, || the_worker_and(1));
 }

@@ -1,16 +1,20 @@
-//! Lazy start from two threads; the end of the last handle against a running turn.
+//! The beginning and the end: a lazy start from two threads, the worker's sleep and end, the last handle against a turn and an upgrade.
 
-use super::{check, engine, engine_driven, new_timeout, turn};
-use crate::engine::Driven;
-use crate::sync::{AtomicU64, Ordering};
-use crate::turn::Turner;
+use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails, new, set_time, turn};
+use crate::config::{Config, DrivenBy};
+use crate::handle::{Timer, WeakTimer};
+use crate::sync::{Arc, How};
 use loom::thread;
+
+fn with_worker() -> Subject {
+    engine_of(Config::default(), None, DrivenBy::Worker)
+}
 
 /// Both calls find the worker started, it is one, and `stop` ends it.
 #[test]
 fn loom_life_two_threads_start_one_worker() {
-    check(|| {
-        let engine = engine_driven(None, Driven::ByWorker);
+    check_heavy(|| {
+        let engine = with_worker();
         let other = {
             let engine = engine.clone();
             thread::spawn(move || engine.start())
@@ -19,44 +23,89 @@ fn loom_life_two_threads_start_one_worker() {
         assert_eq!(other.join().unwrap(), Ok(()));
         drop(engine.stop());
         assert!(engine.start().is_err());
+        assert_sound(&engine);
     });
+}
+
+/// Two stop a timer with a worker: both return when it has ended.
+fn stopped_twice() {
+    let engine = with_worker();
+    assert_eq!(engine.start(), Ok(()));
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || drop(engine.stop()))
+    };
+    drop(engine.stop());
+    other.join().unwrap();
+}
+
+#[test]
+fn loom_life_a_timer_with_a_worker_is_stopped_twice() {
+    check_heavy(stopped_twice);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_life_negative_the_worker_is_not_told_to_stop() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, stopped_twice);
 }
 
 /// The last handle goes while a turn runs: what was scheduled runs or is cancelled, once.
 #[test]
 fn loom_life_the_last_handle_goes_during_a_turn() {
     check(|| {
-        let engine = engine(None);
-        let (timeout, fate) = new_timeout(&engine, 5);
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 5);
         drop(timeout);
-        let mut turner = Turner::new(engine.clone());
-        let worker = thread::spawn(move || turn(&mut turner, 5));
+        set_time(&engine, 5);
+        let worker = {
+            let mut dispatcher = engine.dispatcher();
+            thread::spawn(move || turn(&mut dispatcher))
+        };
         engine.abandon();
-        let ran = worker.join().unwrap();
         drop(engine);
+        let ran = worker.join().unwrap();
         assert_eq!((fate.ran(), fate.dropped()), (ran, 1));
     });
 }
 
-/// Deciding by a flag that is looked at and then set: two workers.
+/// The last handle goes while another thread makes one of a weak one: either that comes first, and its timer lives; or it is refused.
+fn last_handle_and_upgrade() {
+    let engine = with_worker();
+    let timer = Timer::from_engine((*engine).clone());
+    let weak: WeakTimer = timer.downgrade();
+    let upgrader = {
+        let engine = engine.clone();
+        thread::spawn(move || {
+            let Some(timer) = weak.upgrade() else { return };
+            assert!(!engine.context.is_stopped(), "a handle to what has been stopped");
+            drop(timer);
+        })
+    };
+    drop(timer);
+    upgrader.join().unwrap();
+    assert!(engine.context.is_stopped(), "no handle is left");
+    assert_eq!(Arc::strong_count(&engine), 1);
+}
+
 #[test]
-#[should_panic(expected = "one worker")]
-fn loom_life_negative_a_flag_that_is_read_and_then_set_starts_two() {
-    check(|| {
-        let started = loom::sync::Arc::new(AtomicU64::new(0));
-        let workers = loom::sync::Arc::new(AtomicU64::new(0));
-        let start = |started: &AtomicU64, workers: &AtomicU64| {
-            if started.load(Ordering::Acquire) == 0 {
-                started.store(1, Ordering::Release);
-                workers.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        let other = {
-            let (started, workers) = (started.clone(), workers.clone());
-            thread::spawn(move || start(&started, &workers))
-        };
-        start(&started, &workers);
-        other.join().unwrap();
-        assert_eq!(workers.load(Ordering::Relaxed), 1, "one worker");
-    });
+fn loom_life_the_last_handle_and_an_upgrade() {
+    check(last_handle_and_upgrade);
+}
+
+#[test]
+#[should_panic]
+fn loom_life_negative_an_upgrade_by_load_and_store() {
+    fails(
+        "timer/life.rs",
+        "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
+        How::Split,
+        last_handle_and_upgrade,
+    );
+}
+
+#[test]
+#[should_panic]
+fn loom_life_negative_a_handle_less_by_load_and_store() {
+    fails("timer/life.rs", "self.life.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
 }

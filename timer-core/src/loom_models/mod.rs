@@ -1,98 +1,167 @@
 //! The races of the hand-overs, model-checked: `cargo xtask loom`.
 //!
-//! The code under the models is the code that ships; only `crate::sync` differs. Each file proves one race, says so, and has
-//! a negative twin that must fail.
+//! The code under the models is the code that ships; only `crate::sync` differs. Each file proves the races of one protocol, says so,
+//! and has negative twins that must fail: the same model with one line of the product left out or weakened ([`fails`]), or, for a step
+//! that is no atomic operation, the protocol written again without it.
+//!
+//! The bound on preemptions is the environment's; heavy models run with one fewer ([`check_heavy`]).
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a model is a test")]
+
+mod abandoned;
 mod alarm;
 mod bound;
+mod counts;
+mod executor;
+mod generation;
 mod inbox;
 mod life;
-mod notes;
+mod lock;
 mod periodic;
+mod references;
 mod rivals;
 mod stop;
+mod waited;
 
-use crate::clock::Clock;
+use crate::config::{Config, DrivenBy};
 use crate::context::Context;
-use crate::engine::{Driven, Engine};
-use crate::entry::{AnyEntry, Entry};
-use crate::entry_wheel::{EntryWheel, WheelKind};
+use crate::entry::{Closure, Period, Periodic, Timeout};
 use crate::error::RejectReason;
-use crate::job::{Closure, MissedRuns};
-use crate::shard::{Collected, Shard, Submitted};
-use crate::sync::Arc;
-use crate::tally::Bound;
-use crate::time::{Resolution, Stamp};
-use crate::timeout::Timeout;
-use crate::turn::Turner;
+use crate::sync::{Arc, Fault, How, Memory, has_failed};
+use crate::time::{Deadline, NO_TICK, Nanos};
+use crate::timer::Engine;
+use crate::worker::{self, Dispatcher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use timer_executor::TaskExecutor;
 
 /// Runs `model` in every interleaving within the bound that the environment sets.
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    check_with(loom::model::Builder::new(), model);
+fn check(model: fn()) {
+    explore(loom::model::Builder::new(), model);
 }
 
-/// The same, with a bound of at least `preemptions`, for a race that needs so many.
-fn check_at(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+/// The same with one preemption fewer, for what would take minutes.
+fn check_heavy(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.map(|bound| bound.saturating_sub(1));
+    explore(builder, model);
+}
+
+/// The same with a bound of at least `preemptions`, for a race that needs so many.
+fn check_at(preemptions: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(preemptions));
-    check_with(builder, model);
+    explore(builder, model);
 }
 
-fn check_with(builder: loom::model::Builder, model: impl Fn() + Sync + Send + 'static) {
+fn explore(mut builder: loom::model::Builder, model: fn()) {
+    builder.max_branches = 20_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = executions.clone();
     builder.check(move || {
         counted.fetch_add(1, Ordering::Relaxed);
+        Memory::free_all();
         model();
     });
     println!("{} executions", executions.load(Ordering::Relaxed));
 }
 
-fn context(bound: Option<usize>) -> Context {
-    let bound = bound.map(Bound::new);
-    Context::new("model".into(), Clock::by_hand(), Resolution::Exact, MissedRuns::Skip, bound)
+/// Runs `model`, which must not pass, with something wrong with one line of the product.
+fn fails(file: &'static str, line: &'static str, how: How, model: fn()) {
+    fails_at(0, file, line, how, model);
 }
 
-/// A shard of its own, on virtual time.
-fn shard() -> Arc<Shard> {
-    Arc::new(Shard::new(Arc::new(context(None)), EntryWheel::new(WheelKind::Hierarchical)))
+/// The same with a bound of at least `preemptions`.
+fn fails_at(preemptions: usize, file: &'static str, line: &'static str, how: How, model: fn()) {
+    Fault { file, line, how }.during(|| check_at(preemptions, model));
 }
 
-/// A timer of one shard, on virtual time, without a worker.
-fn engine(bound: Option<usize>) -> Arc<Engine> {
-    engine_driven(bound, Driven::ByHand)
+/// A timer in a model. If the model panics it is leaked: its end would ask the checker, which has given up.
+#[derive(Clone)]
+struct Subject(Option<Arc<Engine>>);
+
+impl Subject {
+    fn dispatcher(&self) -> Dispatcher {
+        Dispatcher::new((**self).clone())
+    }
 }
 
-fn engine_driven(bound: Option<usize>, driven: Driven) -> Arc<Engine> {
-    let (wheel, tick) = (WheelKind::Hierarchical, Duration::from_nanos(1));
-    Arc::new(Engine::new(context(bound), wheel, tick, None, driven, 1))
+impl std::ops::Deref for Subject {
+    type Target = Arc<Engine>;
+
+    fn deref(&self) -> &Arc<Engine> {
+        self.0.as_ref().expect("there until dropped")
+    }
 }
 
-/// What the turn takes out of a bare shard; nothing if the latch is taken.
-fn collect(shard: &Shard, tick: u64) -> Vec<Arc<dyn AnyEntry>> {
-    let mut due = Vec::new();
-    let collected = shard.collect(tick, false, &mut due);
-    assert!(collected == Collected::All || due.is_empty());
-    due.into_iter().map(|(_, entry)| entry).collect()
+impl Drop for Subject {
+    fn drop(&mut self) {
+        if has_failed() {
+            std::mem::forget(self.0.take());
+        }
+    }
 }
 
-/// Runs what is due at `nanos`; how many timeouts were handed over.
-fn turn(turner: &mut Turner, nanos: u64) -> usize {
-    let clock = &turner.engine().context.clock;
-    clock.set(nanos.into());
-    turner.turn(nanos.into()).expired
+/// A timer of one shard on virtual time, which no thread drives.
+fn engine() -> Subject {
+    engine_of(Config::default(), None, DrivenBy::ManualDriver)
 }
 
-/// What has become of a task.
+fn bounded(max: usize) -> Subject {
+    engine_of(Config { max_pending: Some(max), ..Config::default() }, None, DrivenBy::ManualDriver)
+}
+
+fn engine_of(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Subject {
+    Subject(Some(Arc::new(Engine::new(config, executor, driven_by, worker::run))))
+}
+
+/// Nanoseconds after which all is due, requests that wait for the worker's patience included.
+const LATER: u64 = 10_000_000;
+
+/// Takes turns until nothing is left to be looked at; how many timeouts were handed over.
+fn turn_out(dispatcher: &mut Dispatcher) -> usize {
+    let mut expired = 0;
+    while dispatcher.engine().next() != NO_TICK {
+        expired += turn_at(dispatcher, LATER);
+    }
+    expired
+}
+
+/// So many nanoseconds after the timer's time began.
+fn at(context: &Context, nanos: u64) -> Nanos {
+    context.resolution.start_of(0) + nanos
+}
+
+/// It is so many nanoseconds after the timer's time began.
+fn set_time(engine: &Engine, nanos: u64) {
+    engine.set_present(at(&engine.context, nanos));
+}
+
+/// Runs what is due at the present; how many timeouts were handed over.
+fn turn(dispatcher: &mut Dispatcher) -> usize {
+    let now = dispatcher.engine().context.now();
+    dispatcher.turn(now).expired
+}
+
+/// Moves the time, and runs what is due.
+fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
+    set_time(dispatcher.engine(), nanos);
+    turn(dispatcher)
+}
+
+/// What has become of a task. It is leaked: where two threads are let win a task, it is dropped twice.
 #[derive(Default)]
 struct Fate {
     ran: AtomicUsize,
     dropped: AtomicUsize,
 }
 
-struct Witness(std::sync::Arc<Fate>);
+struct Witness(&'static Fate);
+
+impl Witness {
+    fn run(&self) {
+        self.0.ran.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 impl Drop for Witness {
     fn drop(&mut self) {
@@ -101,6 +170,11 @@ impl Drop for Witness {
 }
 
 impl Fate {
+    fn witness() -> (Witness, &'static Fate) {
+        let fate: &Fate = Box::leak(Box::default());
+        (Witness(fate), fate)
+    }
+
     fn ran(&self) -> usize {
         self.ran.load(Ordering::Relaxed)
     }
@@ -110,27 +184,35 @@ impl Fate {
     }
 }
 
-/// A task, and what will have become of it.
-fn task() -> (impl FnOnce(&Timeout) + Send + 'static, std::sync::Arc<Fate>) {
-    let fate = std::sync::Arc::new(Fate::default());
-    let witness = Witness(fate.clone());
-    let task = move |_: &Timeout| {
-        witness.0.ran.fetch_add(1, Ordering::Relaxed);
-    };
-    (task, fate)
+/// A new timeout, due so many nanoseconds after the timer's time began.
+fn try_new(engine: &Arc<Engine>, nanos: u64) -> (Result<Timeout, RejectReason>, &'static Fate) {
+    let (witness, fate) = Fate::witness();
+    let deadline = Deadline::up(at(&engine.context, nanos));
+    let scheduled = engine.schedule(Closure(move |_: &Timeout| witness.run()), |_| deadline);
+    (
+        scheduled.map_err(|(job, reason)| {
+            drop(job);
+            reason
+        }),
+        fate,
+    )
 }
 
-/// A new timeout of a bare shard, due at `nanos`.
-fn schedule(home: &Arc<Shard>, nanos: u64) -> (Timeout, std::sync::Arc<Fate>) {
-    let (task, fate) = task();
-    let entry: Arc<dyn AnyEntry> = Arc::new(Entry::new(home.clone(), Stamp::up(nanos.into()), Closure(task)));
-    assert_eq!(home.schedule(entry.clone(), nanos), Submitted::Accepted);
-    (Timeout::from_entry(entry), fate)
+fn new(engine: &Arc<Engine>, nanos: u64) -> (Timeout, &'static Fate) {
+    let (timeout, fate) = try_new(engine, nanos);
+    (timeout.unwrap_or_else(|reason| panic!("refused: {reason}")), fate)
 }
 
-/// A new timeout of a timer, due at `nanos`.
-fn new_timeout(engine: &Arc<Engine>, nanos: u64) -> (Result<Timeout, RejectReason>, std::sync::Arc<Fate>) {
-    let (task, fate) = task();
-    let scheduled = engine.schedule(Closure(task), |_, _| Stamp::up(nanos.into()));
-    (scheduled.map_err(|(_, reason)| reason), fate)
+/// A new task that runs every 10 ns, first at 5.
+fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Fate) {
+    let (witness, fate) = Fate::witness();
+    let task = move |_: &Timeout| witness.run();
+    let deadline = Deadline::up(at(&engine.context, 5));
+    let scheduled = engine.schedule(Periodic { task, period: Period::Rate(10) }, |_| deadline);
+    (scheduled.unwrap_or_else(|_| panic!("refused")), fate)
+}
+
+/// What every model of a whole timer ends with: the checker's own panics within a run would be counted as the task's.
+fn assert_sound(engine: &Engine) {
+    assert_eq!(engine.stats().task_panics, 0);
 }

@@ -1,82 +1,109 @@
-//! A periodic task: cancelled during its run, and armed again against `stop`.
+//! A periodic task: cancelled and reset during its run, and linked again against `stop`.
 
-use super::{Fate, Witness, check, engine, turn};
-use crate::engine::Engine;
-use crate::job::{Pace, Periodic};
-use crate::state::{State, Word};
-use crate::sync::{Arc, HELD, Held};
-use crate::time::Stamp;
-use crate::timeout::Timeout;
-use crate::turn::Turner;
+use super::{assert_sound, check, engine, fails, heartbeat, set_time, turn, turn_at, turn_out};
+use crate::sync::How;
 use loom::thread;
-use std::sync::atomic::Ordering;
-
-fn heartbeat(engine: &Arc<Engine>) -> (Timeout, std::sync::Arc<Fate>) {
-    let fate = std::sync::Arc::new(Fate::default());
-    let witness = Witness(fate.clone());
-    let task = move |_: &Timeout| {
-        witness.0.ran.fetch_add(1, Ordering::Relaxed);
-    };
-    let scheduled = engine.schedule(Periodic { task, pace: Pace::Rate(10) }, |_, _| Stamp::up(5));
-    (scheduled.unwrap_or_else(|_| panic!("refused")), fate)
-}
+use std::time::Duration;
 
 /// Before, during or after the run: the cancel wins, the task never runs again and is dropped once.
+fn cancel_and_run() {
+    let engine = engine();
+    let (timeout, fate) = heartbeat(&engine);
+    set_time(&engine, 5);
+    let canceller = thread::spawn(move || timeout.cancel());
+    let mut dispatcher = engine.dispatcher();
+    let _ = turn(&mut dispatcher);
+    assert!(canceller.join().unwrap(), "a periodic timeout is there to be cancelled at any moment");
+    let ran = fate.ran();
+    assert!(ran <= 1);
+    assert_eq!(turn_out(&mut dispatcher), 0);
+    assert_eq!((fate.ran(), fate.dropped()), (ran, 1), "the cancel is lost");
+    assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
+    assert_sound(&engine);
+}
+
 #[test]
 fn loom_periodic_cancel_and_run() {
-    check(|| {
-        let engine = engine(None);
-        let (timeout, fate) = heartbeat(&engine);
-        let mut turner = Turner::new(engine.clone());
-        let canceller = thread::spawn(move || timeout.cancel());
-        turn(&mut turner, 5);
-        assert!(canceller.join().unwrap(), "a periodic timeout is there to be cancelled at any moment");
-        let ran = fate.ran();
-        assert!(ran <= 1);
-        assert_eq!(turn(&mut turner, 100), 0);
-        assert_eq!((fate.ran(), fate.dropped()), (ran, 1));
-        assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
-    });
+    check(cancel_and_run);
+}
+
+#[test]
+#[should_panic]
+fn loom_periodic_negative_a_blind_store_loses_the_cancel() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_run);
 }
 
 /// The run ends just when the timer is stopped: handed back or cancelled, never both, and not lost.
+fn linked_again_and_stop() {
+    let engine = engine();
+    let (timeout, fate) = heartbeat(&engine);
+    set_time(&engine, 5);
+    let worker = {
+        let mut dispatcher = engine.dispatcher();
+        thread::spawn(move || turn(&mut dispatcher))
+    };
+    let handed_back = engine.stop();
+    let stopped_with = handed_back.len();
+    drop(handed_back);
+    let _ = worker.join().unwrap();
+    assert!(stopped_with <= 1);
+    assert_sound(&engine);
+    let cancelled = engine.stats().cancelled;
+    let unclaimed = !timeout.is_cancelled();
+    drop(engine);
+    assert!(timeout.is_cancelled(), "lost");
+    assert_eq!((fate.dropped(), cancelled), (1, u64::from(!unclaimed)));
+}
+
 #[test]
-fn loom_periodic_armed_again_and_stop() {
-    check(|| {
-        let engine = engine(None);
+fn loom_periodic_linked_again_and_stop() {
+    check(linked_again_and_stop);
+}
+
+/// Linked again, with the shard's lock taken: by request, which `stop` takes or refuses.
+#[test]
+fn loom_periodic_linked_again_and_stop_and_a_caller() {
+    super::check_heavy(|| {
+        let engine = engine();
         let (timeout, fate) = heartbeat(&engine);
-        let mut turner = Turner::new(engine.clone());
-        let worker = thread::spawn(move || turn(&mut turner, 5));
-        let handed_back = engine.stop();
-        assert!(handed_back.len() <= 1);
-        drop(handed_back);
+        set_time(&engine, 5);
+        let worker = {
+            let mut dispatcher = engine.dispatcher();
+            thread::spawn(move || turn(&mut dispatcher))
+        };
+        let caller = {
+            let engine = engine.clone();
+            thread::spawn(move || super::try_new(&engine, 50).0.is_ok())
+        };
+        drop(engine.stop());
         let _ = worker.join().unwrap();
-        let was_cancelled = timeout.is_cancelled();
+        let _ = caller.join().unwrap();
+        assert_sound(&engine);
         drop(engine);
-        assert!(was_cancelled || timeout.is_cancelled());
-        assert_eq!(fate.dropped(), 1);
+        assert!(timeout.is_cancelled() && fate.dropped() == 1, "lost");
     });
 }
 
-/// A run that stores the waiting state when it ends, instead of changing it only if nobody has cancelled meanwhile.
+/// A reset during the run decides the next one; after it, it moves that.
 #[test]
-#[should_panic(expected = "the cancel is lost")]
-fn loom_periodic_negative_a_blind_store_loses_the_cancel() {
+fn loom_periodic_reset_and_run() {
     check(|| {
-        let waiting = Word::new(State::Repeating, Stamp::up(15)).to_bits();
-        let running = Word::new(State::Running, Stamp::up(5)).to_bits();
-        let state = loom::sync::Arc::new(Held::new(running, ()));
-        let held = state.try_hold(Some).unwrap();
-        let canceller = {
-            let state = state.clone();
-            thread::spawn(move || {
-                let cancel = |word| Word::from_bits(word).cancel().map(|(_, next)| next.to_bits());
-                state.word().update(cancel).is_ok()
-            })
+        let engine = engine();
+        let (timeout, fate) = heartbeat(&engine);
+        set_time(&engine, 5);
+        let caller = {
+            let timeout = timeout.clone();
+            thread::spawn(move || timeout.reset(Duration::from_nanos(2)))
         };
-        held.release(|_| Some(waiting & !HELD)).unwrap();
-        let cancelled = canceller.join().unwrap();
-        let now = Word::from_bits(state.word().load()).state();
-        assert!(!cancelled || now == State::Cancelled, "the cancel is lost");
+        let mut dispatcher = engine.dispatcher();
+        let _ = turn(&mut dispatcher);
+        assert!(caller.join().unwrap());
+        let before = fate.ran();
+        assert!(before <= 1 && engine.next() <= 7, "missed");
+        let _ = turn_at(&mut dispatcher, 7);
+        assert_eq!((fate.ran(), engine.pending()), (before + 1, 1));
+        assert!(timeout.cancel());
+        assert_eq!(fate.dropped(), 1);
+        assert_sound(&engine);
     });
 }

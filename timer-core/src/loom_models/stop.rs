@@ -1,99 +1,195 @@
-//! `stop` against `new_timeout`, `cancel` and expiry: every accepted timeout ends exactly once, pending returns to zero.
+//! `stop` shuts the door first: against new timeouts, requests, cancel, reset and expiry. What was accepted ends exactly once, and pending
+//! returns to zero.
 
-use super::{check, engine, new_timeout, turn};
+use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn};
 use crate::error::RejectReason;
-use crate::turn::Turner;
+use crate::sync::How;
+use crate::time::NO_TICK;
 use loom::thread;
+use std::time::Duration;
 
 #[test]
 fn loom_stop_and_new_timeout() {
     check(|| {
-        let engine = engine(None);
+        let engine = engine();
         let caller = {
             let engine = engine.clone();
-            thread::spawn(move || new_timeout(&engine, 5))
+            thread::spawn(move || try_new(&engine, 5))
         };
         let handed_back = engine.stop().len();
         let (scheduled, fate) = caller.join().unwrap();
+        let stats = engine.stats();
         match scheduled {
             Ok(timeout) => {
                 assert_eq!(handed_back, 1, "accepted, so it comes back");
                 assert!(timeout.is_cancelled());
-                assert_eq!((engine.stats().scheduled, engine.stats().cancelled), (1, 1));
+                assert_eq!((stats.scheduled, stats.cancelled, stats.rejected), (1, 1, 0));
             }
             Err(reason) => {
                 assert_eq!((reason, handed_back), (RejectReason::Stopped, 0));
-                assert_eq!((engine.stats().scheduled, engine.stats().cancelled), (0, 0));
+                assert_eq!((stats.scheduled, stats.cancelled, stats.rejected), (0, 0, 1));
             }
         }
         assert_eq!((fate.ran(), fate.dropped(), engine.pending()), (0, 1, 0));
+        assert_sound(&engine);
     });
 }
 
-/// Three may meet at the latch: `stop`, a caller whose note it must not miss, and one that reads the note in its stead.
+/// Three meet at the lock: `stop`, a caller whose request it must not miss, and one that reads the request in its stead.
 #[test]
 fn loom_stop_and_two_new_timeouts() {
-    check(|| {
-        let engine = engine(None);
-        let caller = || {
+    check_heavy(|| {
+        let engine = engine();
+        let callers = [5, 6].map(|nanos| {
             let engine = engine.clone();
-            thread::spawn(move || new_timeout(&engine, 5).0.is_ok())
-        };
-        let callers = [caller(), caller()];
+            thread::spawn(move || try_new(&engine, nanos))
+        });
         let handed_back = engine.stop().len();
-        let accepted = callers.map(|caller| caller.join().unwrap()).into_iter().filter(|accepted| *accepted).count();
+        let called = callers.map(|caller| caller.join().unwrap());
+        let accepted = called.iter().filter(|(scheduled, _)| scheduled.is_ok()).count();
         assert_eq!(handed_back, accepted, "accepted, so it comes back");
+        assert!(called.iter().all(|(_, fate)| (fate.ran(), fate.dropped()) == (0, 1)));
         assert_eq!((engine.stats().scheduled, engine.pending()), (accepted as u64, 0));
+        assert_sound(&engine);
     });
+}
+
+fn stop_and_cancel() {
+    let engine = engine();
+    let (timeout, fate) = new(&engine, 5);
+    let caller = thread::spawn(move || timeout.cancel());
+    let handed_back = engine.stop().len();
+    let cancelled = caller.join().unwrap();
+    assert_eq!(handed_back + usize::from(cancelled), 1);
+    assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+    assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
+    assert_sound(&engine);
 }
 
 #[test]
 fn loom_stop_and_cancel() {
-    check(|| {
-        let engine = engine(None);
-        let (timeout, fate) = new_timeout(&engine, 5);
-        let timeout = timeout.unwrap();
-        let caller = thread::spawn(move || timeout.cancel());
+    check(stop_and_cancel);
+}
+
+/// The canceller's request lies in the inbox, or is refused there, since another caller has the lock.
+#[test]
+fn loom_stop_and_cancel_and_a_caller_at_work() {
+    check_heavy(|| {
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 5);
+        let canceller = thread::spawn(move || timeout.cancel());
+        let caller = {
+            let engine = engine.clone();
+            thread::spawn(move || try_new(&engine, 6))
+        };
         let handed_back = engine.stop().len();
-        let cancelled = caller.join().unwrap();
-        assert_eq!(handed_back + usize::from(cancelled), 1);
+        let cancelled = usize::from(canceller.join().unwrap());
+        let accepted = usize::from(caller.join().unwrap().0.is_ok());
+        assert_eq!(handed_back + cancelled, 1 + accepted);
         assert_eq!((fate.ran(), fate.dropped()), (0, 1));
-        assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
+        assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1 + accepted as u64));
+        assert_sound(&engine);
     });
+}
+
+#[test]
+fn loom_stop_and_reset_to_earlier() {
+    check(|| {
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 9);
+        let caller = {
+            let timeout = timeout.clone();
+            thread::spawn(move || timeout.reset(Duration::from_nanos(5)))
+        };
+        let handed_back = engine.stop().len();
+        let _ = caller.join().unwrap();
+        assert_eq!(handed_back, 1);
+        assert!(timeout.is_cancelled());
+        assert_eq!((fate.ran(), fate.dropped(), engine.pending(), engine.next()), (0, 1, 0, NO_TICK));
+        assert_sound(&engine);
+    });
+}
+
+fn stop_and_expire() {
+    let engine = engine();
+    let (timeout, fate) = new(&engine, 5);
+    drop(timeout);
+    set_time(&engine, 5);
+    let worker = {
+        let mut dispatcher = engine.dispatcher();
+        thread::spawn(move || turn(&mut dispatcher))
+    };
+    let handed_back = engine.stop().len();
+    let ran = worker.join().unwrap();
+    // What the worker had taken out and not won was handed back, or is dropped with the engine.
+    let stats = engine.stats();
+    assert_sound(&engine);
+    drop(engine);
+    assert!(ran + handed_back <= 1);
+    assert_eq!((fate.ran(), fate.dropped()), (ran, 1), "lost");
+    assert_eq!(stats.expired as usize, ran);
 }
 
 #[test]
 fn loom_stop_and_expire() {
+    check(stop_and_expire);
+}
+
+/// The turn has taken out what was moved to a later deadline, and finds the shard shut when it gives it back.
+#[test]
+fn loom_stop_and_a_turn_that_gives_back() {
     check(|| {
-        let engine = engine(None);
-        let (timeout, fate) = new_timeout(&engine, 5);
-        drop(timeout);
-        let mut turner = Turner::new(engine.clone());
-        let worker = thread::spawn(move || turn(&mut turner, 5));
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 5);
+        assert!(timeout.reset(Duration::from_nanos(9)));
+        set_time(&engine, 5);
+        let worker = {
+            let mut dispatcher = engine.dispatcher();
+            thread::spawn(move || turn(&mut dispatcher))
+        };
         let handed_back = engine.stop().len();
-        let ran = worker.join().unwrap();
-        // What the worker had taken out and not won was handed back, or is dropped with the engine.
-        let stats = engine.stats();
+        assert_eq!(worker.join().unwrap(), 0);
+        assert_sound(&engine);
         drop(engine);
-        assert!(ran + handed_back <= 1);
-        assert_eq!((fate.ran(), fate.dropped()), (ran, 1));
-        assert_eq!(stats.expired as usize, ran);
+        assert!(handed_back <= 1 && timeout.is_cancelled());
+        assert_eq!((fate.ran(), fate.dropped()), (0, 1), "handed back or dropped");
     });
 }
 
-/// Counting at the stop and at the cancel, whoever has won: pending falls twice.
+/// Two stop: each timeout is handed back to one of them.
+#[test]
+fn loom_stop_twice() {
+    check(|| {
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 5);
+        let other = {
+            let engine = engine.clone();
+            thread::spawn(move || engine.stop().len())
+        };
+        let mine = engine.stop().len();
+        assert_eq!(mine + other.join().unwrap(), 1);
+        assert!(timeout.is_cancelled());
+        assert_eq!((fate.dropped(), engine.stats().cancelled), (1, 1));
+    });
+}
+
+#[test]
+#[should_panic]
+fn loom_stop_negative_ending_by_load_and_store() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, stop_and_cancel);
+}
+
+/// Counting at the stop and at the cancel, whichever has won.
 #[test]
 #[should_panic(expected = "counted twice")]
-fn loom_stop_negative_counting_without_having_won_counts_twice() {
+fn loom_stop_negative_counting_without_having_won() {
     check(|| {
-        let engine = engine(None);
-        let (timeout, _) = new_timeout(&engine, 5);
-        let timeout = timeout.unwrap();
-        let home = timeout.head().home().clone();
+        let engine = engine();
+        let (timeout, _) = new(&engine, 5);
         let caller = thread::spawn(move || timeout.cancel());
         drop(engine.stop());
-        home.count_withdrawn();
-        caller.join().unwrap();
+        engine.context.counters.cancelled_elsewhere.add_contended(1);
+        let _ = caller.join().unwrap();
         assert_eq!(engine.stats().cancelled, 1, "counted twice");
     });
 }

@@ -3,15 +3,202 @@
 //! Atomics, cells, locks and threads are loom's. The queue is a stand-in that promises no more than crossbeam's: a pop
 //! that finds an item sees what its push saw, and nothing is promised about the order of items or about pushes that did
 //! not happen before the pop. `Arc` and `OnceLock` are `std`'s: they are not what is being checked.
+//!
+//! A model that must fail names one line of the code that ships and says what is wrong with it ([`fault`]): the atomics and the bells
+//! here are that much weaker there, and as they should be everywhere else.
 
+mod fault;
+
+pub(crate) use fault::{Fault, How};
+use std::cell::RefCell;
 use std::io;
 use std::sync::Mutex as StdMutex;
 use std::time::Instant;
 
 pub(crate) use loom::cell::UnsafeCell;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use loom::hint::spin_loop;
 pub(crate) use loom::thread::{JoinHandle, ThreadId, yield_now};
+pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
+
+/// One of loom's atomics, with the faults that are asked for.
+macro_rules! atomic {
+    ($name:ident, $value:ty $(, $arithmetic:ident)*) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct $name(loom::sync::atomic::$name);
+
+        #[allow(dead_code, reason = "the same for all")]
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(loom::sync::atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                self.0.load(fault::order(order))
+            }
+
+            #[track_caller]
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                if fault::here() != Some(How::Skip) {
+                    self.0.store(value, fault::order(order));
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                match fault::here() {
+                    Some(How::Split | How::Read) => self.apart(|_| value),
+                    _ => self.0.swap(value, fault::order(order)),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                match fault::here() {
+                    Some(How::Split | How::Read) => {
+                        let found = self.0.load(Ordering::Acquire);
+                        if found != old {
+                            return Err(found);
+                        }
+                        self.0.store(new, Ordering::Release);
+                        Ok(old)
+                    }
+                    _ => self.0.compare_exchange(old, new, fault::order(order), fault::order(failed)),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(old, new, order, failed)
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_or(&self, bits: $value, order: Ordering) -> $value {
+                match fault::here() {
+                    Some(How::Split | How::Read) => self.apart(|value| value | bits),
+                    _ => self.0.fetch_or(bits, fault::order(order)),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_and(&self, bits: $value, order: Ordering) -> $value {
+                match fault::here() {
+                    Some(How::Split | How::Read) => self.apart(|value| value & bits),
+                    _ => self.0.fetch_and(bits, fault::order(order)),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_update(
+                &self,
+                order: Ordering,
+                failed: Ordering,
+                change: impl Fn($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                match fault::here() {
+                    Some(How::Split) => {
+                        let found = self.0.load(Ordering::Acquire);
+                        let value = change(found).ok_or(found)?;
+                        self.0.store(value, Ordering::Release);
+                        Ok(found)
+                    }
+                    // A thread that changes nothing leaves it at looking.
+                    Some(How::Read) => {
+                        let found = self.0.load(Ordering::Acquire);
+                        if change(found) == Some(found) {
+                            return Ok(found);
+                        }
+                        self.0.fetch_update(order, failed, change)
+                    }
+                    Some(How::Skip) => Err(self.0.load(Ordering::Relaxed)),
+                    _ => self.0.fetch_update(fault::order(order), fault::order(failed), change),
+                }
+            }
+
+            /// What one read-modify-write should do, in two steps; or, of a `Read`, the first of them.
+            #[track_caller]
+            fn apart(&self, change: impl Fn($value) -> $value) -> $value {
+                let found = self.0.load(Ordering::Acquire);
+                if fault::here() == Some(How::Split) {
+                    self.0.store(change(found), Ordering::Release);
+                }
+                found
+            }
+
+            $(#[track_caller]
+            pub(crate) fn $arithmetic(&self, by: $value, order: Ordering) -> $value {
+                if fault::here() == Some(How::Split) {
+                    let found = self.0.load(Ordering::Acquire);
+                    let cell = std::sync::atomic::$name::new(found);
+                    cell.$arithmetic(by, Ordering::Relaxed);
+                    self.0.store(cell.into_inner(), Ordering::Release);
+                    return found;
+                }
+                self.0.$arithmetic(by, fault::order(order))
+            })*
+        }
+    };
+}
+
+atomic!(AtomicBool, bool);
+atomic!(AtomicU16, u16);
+atomic!(AtomicU32, u32, fetch_add, fetch_sub);
+atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_max);
+atomic!(AtomicUsize, usize, fetch_add, fetch_sub);
+
+/// Whether the model has failed and is being taken apart: then the checker may have given up, and must not be asked.
+pub(crate) fn has_failed() -> bool {
+    std::thread::panicking()
+}
+
+thread_local! {
+    /// What was freed in this execution.
+    static FREED: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An allocation as the checker sees it: every use of it is a read of a cell, its end is a write, and it must end.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    in_use: UnsafeCell<()>,
+    leak: StdMutex<Option<loom::alloc::Track<()>>>,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self { in_use: UnsafeCell::new(()), leak: StdMutex::new(Some(loom::alloc::Track::new(()))) }
+    }
+
+    pub(crate) fn assert_in_use(&self) {
+        self.in_use.with(|_| ());
+        assert!(has_failed() || self.leak.lock().unwrap().is_some(), "used after it was freed");
+    }
+
+    /// `free` is called when the execution is over: until then a use would be seen.
+    pub(crate) fn end(&self, free: impl FnOnce() + 'static) {
+        self.in_use.with_mut(|_| ());
+        let track = self.leak.lock().unwrap().take();
+        assert!(has_failed() || track.is_some(), "freed twice");
+        FREED.with_borrow_mut(|freed| freed.push(Box::new(free)));
+    }
+
+    /// Frees what has ended in the executions before.
+    pub(crate) fn free_all() {
+        FREED.take().into_iter().for_each(|free| free());
+    }
+}
 
 /// loom's mutex in parking_lot's shape.
 #[derive(Debug, Default)]
@@ -25,6 +212,10 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
         self.0.lock().unwrap()
     }
+
+    pub(crate) fn try_lock(&self) -> Option<loom::sync::MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
 }
 
 /// Few slots, so that the rare paths are common.
@@ -36,12 +227,12 @@ const READY: usize = 2;
 /// An unordered bag with one release and one acquire per item.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    slots: Vec<(AtomicUsize, StdMutex<Option<T>>)>,
+    slots: Vec<(loom::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        Self { slots: (0..SLOTS).map(|_| (AtomicUsize::new(EMPTY), StdMutex::new(None))).collect() }
+        Self { slots: (0..SLOTS).map(|_| (loom::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect() }
     }
 
     pub(crate) fn push(&self, item: T) {
@@ -59,6 +250,11 @@ impl<T> Queue<T> {
 
     pub(crate) fn pop(&self) -> Option<T> {
         for (state, slot) in &self.slots {
+            // ORDERING: Acquire, as the swap below. A read-modify-write alone would always see the newest; a load may overlook a push
+            // that did not happen before it, as crossbeam's pop may.
+            if state.load(Ordering::Acquire) != READY {
+                continue;
+            }
             // ORDERING: Acquire pairs with the Release in `push`.
             if state.compare_exchange(READY, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 let item = slot.lock().unwrap().take();
@@ -93,7 +289,11 @@ impl Parker {
         *token = false;
     }
 
+    #[track_caller]
     pub(crate) fn unpark(&self) {
+        if fault::here() == Some(How::Skip) {
+            return;
+        }
         self.sent.fetch_add(1, Ordering::Relaxed);
         *self.token.lock().unwrap() = true;
         self.given.notify_one();
@@ -109,18 +309,79 @@ pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result
     Ok(loom::thread::spawn(body))
 }
 
-pub(crate) fn wake_on_time() {}
+/// Something that any number of threads wait for; in a model nobody is saved by a timeout.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    mutex: loom::sync::Mutex<()>,
+    happened: loom::sync::Condvar,
+}
+
+impl Event {
+    pub(crate) fn wait(&self, _: Option<Instant>, is_so: impl Fn() -> bool) {
+        let mut guard = self.mutex.lock().unwrap();
+        while !is_so() {
+            guard = self.happened.wait(guard).unwrap();
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn notify_all(&self) {
+        if fault::here() == Some(How::Skip) {
+            return;
+        }
+        drop(self.mutex.lock().unwrap());
+        self.happened.notify_all();
+    }
+}
+
+loom::lazy_static! {
+    static ref EVENT: Event = Event::default();
+}
+
+pub(crate) fn event_of(_: usize) -> &'static Event {
+    &EVENT
+}
+
+pub(crate) fn block_signals() {}
+
+pub(crate) fn wait_on_time(wait: impl FnOnce()) {
+    wait();
+}
 
 pub(crate) fn thread_id() -> ThreadId {
     loom::thread::current().id()
 }
 
-pub(crate) fn parallelism() -> usize {
+pub(crate) fn cpu() -> usize {
+    0
+}
+
+pub(crate) fn cpus() -> usize {
     1
 }
 
 pub(crate) fn thread_slot() -> usize {
     0
+}
+
+/// A model says by its shard's room how many requests there may be.
+pub(crate) fn within_quota(_: u64, _: u32) -> bool {
+    true
+}
+
+/// A task that runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) timeout: usize,
+    pub(crate) timer: usize,
+}
+
+pub(crate) fn while_running<R>(_: Running, run: impl FnOnce() -> R) -> R {
+    run()
+}
+
+pub(crate) fn is_running(_: impl Fn(Running) -> bool) -> bool {
+    false
 }
 
 pub(crate) fn timer_born() -> usize {

@@ -1,10 +1,10 @@
 //! The parts that ship: `std`'s atomics and threads, crossbeam's queue, parking_lot's locks.
 
-use std::cell::Cell;
 use std::io;
 use std::time::Instant;
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 pub(crate) use std::thread::{JoinHandle, ThreadId, yield_now};
 
@@ -13,6 +13,7 @@ pub(crate) use parking_lot::Mutex;
 
 /// A cell whose access is decided by an atomic next to it; the shape is loom's.
 #[derive(Debug)]
+#[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
@@ -20,10 +21,12 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
+    #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
+    #[inline]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
@@ -60,41 +63,54 @@ impl Parker {
     }
 }
 
+/// Something that any number of threads wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    mutex: Mutex<()>,
+    happened: parking_lot::Condvar,
+}
+
+impl Event {
+    const fn new() -> Self {
+        Self { mutex: Mutex::new(()), happened: parking_lot::Condvar::new() }
+    }
+
+    /// Waits until `is_so`, which is asked at first and after each notification, or until `until`.
+    pub(crate) fn wait(&self, until: Option<Instant>, is_so: impl Fn() -> bool) {
+        let mut guard = self.mutex.lock();
+        while !is_so() {
+            match until {
+                None => self.happened.wait(&mut guard),
+                Some(until) => {
+                    if self.happened.wait_until(&mut guard, until).timed_out() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Call it after what makes `is_so` true.
+    pub(crate) fn notify_all(&self) {
+        drop(self.mutex.lock());
+        self.happened.notify_all();
+    }
+}
+
+/// The event that the thing at this address waits for and others may: one of a fixed number, never freed.
+pub(crate) fn event_of(address: usize) -> &'static Event {
+    static EVENTS: [Event; 64] = [const { Event::new() }; 64];
+    &EVENTS[(address >> 6) % EVENTS.len()]
+}
+
 /// Starts a named thread.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// Asks the system to end the calling thread's waits when they are due: Linux lets them run 50 us over by default, so that
-/// wake-ups of several threads fall together. Where it cannot be asked, waits stay as they are.
-pub(crate) fn wake_on_time() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-}
-
 /// The identity of the calling thread.
 pub(crate) fn thread_id() -> ThreadId {
     std::thread::current().id()
-}
-
-/// How many threads can run at once here; 1 if the system does not say.
-pub(crate) fn parallelism() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// A small number of the calling thread's own, handed out in the order in which threads first ask.
-pub(crate) fn thread_slot() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    SLOT.with(|slot| {
-        if slot.get() == usize::MAX {
-            // ORDERING: Relaxed, the number only has to differ from the other threads'.
-            slot.set(THREADS.fetch_add(1, Ordering::Relaxed));
-        }
-        slot.get()
-    })
 }
 
 static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
@@ -114,6 +130,6 @@ pub(crate) fn timer_died() {
 /// `true` the first time in this process that it is called.
 pub(crate) fn first_warning() -> bool {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    // ORDERING: Relaxed, one read-modify-write decides who is first.
+    // ORDERING: Relaxed, one read-modify-write decides which call is first.
     !WARNED.swap(true, Ordering::Relaxed)
 }

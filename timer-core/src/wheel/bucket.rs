@@ -1,23 +1,25 @@
 //! One slot's values: an array of (deadline, value) that is read in sequence.
 //!
 //! An array and not a list, because expiring and cascading read all of a bucket: neighbours share cache lines and the
-//! hardware reads ahead. A removal leaves a gap, and the next insertion fills the latest one: nobody else is moved, so a
-//! removal touches its own place and no other, and the place that is filled is one that is still in the cache. The order
+//! hardware reads ahead. A removal leaves its place vacant, and the next insertion fills the latest one: no other value is
+//! moved, so a removal touches its own place and no other, and the place that is filled is still in the cache. The order
 //! within a bucket is that of insertion only as long as nothing is removed.
 //!
 //! A bucket caches the earliest of its deadlines. An insertion keeps it exact; a removal from a long bucket leaves it
 //! as it is, a lower bound, since finding the new one means reading the bucket. Emptiness is the array's, never a
 //! special deadline: all of `u64` may be scheduled.
 //!
-//! Memory follows the values: capacity stays within about four times their number, plus [`KEPT`].
+//! Memory follows the values: capacity stays within about four times their number, plus [`KEPT`]. Growing a long array and
+//! compacting a sparse one cost O(its values), amortised O(1) each.
 
-use super::spot::{Places, Spot};
+use super::location::{Location, Tracker};
+use std::mem;
 
 /// The number of the bucket of what is due already; both wheels have one.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
 
 /// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each time.
-const KEPT: usize = 4;
+pub(super) const KEPT: usize = 4;
 
 /// A bucket of at most this many values is read again after a removal, so its earliest deadline is exact.
 const REREAD: usize = 8;
@@ -25,14 +27,14 @@ const REREAD: usize = 8;
 /// An array of so many places no longer doubles when it is full.
 const LONG: usize = 1 << 9;
 
-/// The end of the chain of gaps.
+/// The end of the chain of vacant places.
 const END: u32 = u32::MAX;
 
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
-/// One place of the array: a value and its tick, or a gap and the position of the next one.
-pub(super) type Place<V> = (u64, Option<V>);
+/// One place of the array: a value and its tick; or vacant, with the position of the next vacant place.
+pub(crate) type Place<V> = (u64, Option<V>);
 
 /// Appends to an array. That there is room is plain to the compiler where it pushes, so it writes the pair from registers; on
 /// the stack, where it would be kept for the case that growing panics, it would wait for the stores before it.
@@ -62,109 +64,96 @@ pub(super) struct Bucket<V> {
     places: Vec<Place<V>>,
     /// `u64::MAX` when empty, so that a minimum needs no branch.
     earliest: u64,
-    /// How many places are gaps.
-    gaps: u32,
-    /// The latest gap, or [`END`].
-    gap: u32,
+    /// How many places are vacant.
+    vacancies: u32,
+    /// The latest vacant place, or [`END`].
+    vacant: u32,
 }
 
 impl<V> Bucket<V> {
     pub(super) const fn new() -> Self {
-        Bucket { places: Vec::new(), earliest: u64::MAX, gaps: 0, gap: END }
+        Bucket { places: Vec::new(), earliest: u64::MAX, vacancies: 0, vacant: END }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.places.len() - self.gaps as usize
+        self.places.len() - self.vacancies as usize
     }
 
-    /// The array of an empty bucket has no gaps.
+    /// The array of an empty bucket has no vacant places.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
     /// Not later than any deadline in here; `u64::MAX` when empty, but that does not mean empty.
+    #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest
     }
 
+    #[inline]
     pub(super) fn get(&self, position: u32) -> Option<(u64, &V)> {
         let (deadline, value) = self.places.get(position as usize)?;
         value.as_ref().map(|value| (*deadline, value))
     }
 
     /// Puts a value in; `id` is this bucket's number, for the report.
-    pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, places: &mut impl Places<V>) {
+    #[inline]
+    pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, tracker: &mut impl Tracker<V>) {
         self.earliest = self.earliest.min(deadline);
-        let position = match self.places.get(self.gap as usize) {
+        match self.places.get_mut(self.vacant as usize) {
             Some(place) => {
-                self.gaps -= 1;
-                let position = self.gap;
-                self.gap = place.0 as u32;
-                self.places[position as usize] = (deadline, Some(value));
-                position
+                let position = self.vacant;
+                self.vacancies -= 1;
+                self.vacant = place.0 as u32;
+                tracker.put(&value, Location::new(id, position));
+                *place = (deadline, Some(value));
             }
             None => {
+                tracker.put(&value, Location::new(id, self.places.len() as u32));
                 append(&mut self.places, deadline, Some(value));
-                self.places.len() as u32 - 1
             }
-        };
-        if let Some((_, Some(value))) = self.places.get(position as usize) {
-            places.put(value, Spot::new(id, position));
         }
     }
 
     /// Takes out the value at `position`, if there is one and it is `wanted`.
+    #[inline]
     pub(super) fn remove(
         &mut self,
         id: u32,
         position: u32,
         wanted: impl FnOnce(&V) -> bool,
-        places: &mut impl Places<V>,
+        tracker: &mut impl Tracker<V>,
     ) -> Option<V> {
         let is_last = position as usize + 1 == self.places.len();
         let place = self.places.get_mut(position as usize)?;
+        let deadline = place.0;
         let value = place.1.take_if(|value| wanted(value))?;
         if is_last {
             self.places.pop();
         } else {
-            place.0 = u64::from(self.gap);
-            self.gap = position;
-            self.gaps += 1;
+            place.0 = u64::from(self.vacant);
+            self.vacant = position;
+            self.vacancies += 1;
         }
-        self.settle(id, places);
-        if self.len() <= REREAD {
-            let values = self.places.iter().filter(|place| place.1.is_some());
-            self.earliest = values.fold(u64::MAX, |min, place| min.min(place.0));
+        let len = self.len();
+        if len <= REREAD || len < self.places.capacity() / 4 {
+            self.compact(id, deadline, tracker);
         }
         Some(value)
     }
 
-    /// Moves everything to the end of `out`.
-    pub(super) fn take(&mut self, out: &mut Vec<Entry<V>>) {
-        out.reserve(self.len());
-        let mut places = self.take_places();
-        for (deadline, value) in places.drain(..) {
-            if let Some(value) = value {
-                append(out, deadline, value);
-            }
-        }
-        self.reuse(places);
+    /// Takes the whole array, in exchange for the empty one in `out` if that is small enough to be kept. O(1).
+    pub(super) fn swap_out(&mut self, out: &mut Vec<Place<V>>) {
+        debug_assert!(out.is_empty());
+        let emptied = if out.capacity() <= KEPT { mem::take(out) } else { Vec::new() };
+        let full = mem::replace(self, Bucket { places: emptied, ..Bucket::new() });
+        *out = full.places;
     }
 
-    /// Takes the array.
-    pub(super) fn take_places(&mut self) -> Vec<Place<V>> {
-        std::mem::replace(self, Bucket::new()).places
-    }
-
-    /// Gives an emptied array back to the empty bucket from which it came, if it is small enough to be kept.
-    pub(super) fn reuse(&mut self, emptied: Vec<Place<V>>) {
-        if emptied.capacity() <= KEPT {
-            self.places = emptied;
-        }
-    }
-
-    /// Moves what is due by `now` to the end of `due`. One walk, after which `earliest` is exact.
-    pub(super) fn take_due(&mut self, id: u32, now: u64, due: &mut Vec<Entry<V>>, places: &mut impl Places<V>) {
+    /// Moves what is due by `now` to the end of `due`. One walk over the array, after which `earliest` is exact.
+    pub(super) fn take_due(&mut self, id: u32, now: u64, due: &mut Vec<Place<V>>, tracker: &mut impl Tracker<V>) {
         let mut earliest = u64::MAX;
         for (at, place) in self.places.iter_mut().enumerate() {
             let deadline = place.0;
@@ -172,41 +161,44 @@ impl<V> Bucket<V> {
                 None => {}
                 Some(_) if deadline > now => earliest = earliest.min(deadline),
                 Some(_) => {
-                    if let Some(value) = place.1.take() {
-                        append(due, deadline, value);
-                    }
-                    place.0 = u64::from(self.gap);
-                    self.gap = at as u32;
-                    self.gaps += 1;
+                    append(due, deadline, place.1.take());
+                    place.0 = u64::from(self.vacant);
+                    self.vacant = at as u32;
+                    self.vacancies += 1;
                 }
             }
         }
         self.earliest = earliest;
-        self.settle(id, places);
+        self.compact(id, END.into(), tracker);
     }
 
-    /// After something has left: an array without values is empty, and once three quarters of it are idle, the values
-    /// close up and it shrinks to twice their number. The removals in between pay for that.
-    fn settle(&mut self, id: u32, places: &mut impl Places<V>) {
+    /// After something due at `left` has left: an array without values is empty, one that becomes short, or a short one whose
+    /// earliest has left, is read again, and once three quarters of it are idle, the values close up and it shrinks to twice their number. The removals
+    /// in between pay for that.
+    #[inline(never)]
+    fn compact(&mut self, id: u32, left: u64, tracker: &mut impl Tracker<V>) {
         let (len, capacity) = (self.len(), self.places.capacity());
         if len == 0 {
             self.places.clear();
-            (self.gaps, self.gap) = (0, END);
+            (self.vacancies, self.vacant, self.earliest) = (0, END, u64::MAX);
+        } else if len == REREAD || (len < REREAD && left == self.earliest) {
+            let values = self.places.iter().filter(|place| place.1.is_some());
+            self.earliest = values.fold(u64::MAX, |min, place| min.min(place.0));
         }
         if capacity > KEPT && len < capacity / 4 {
-            self.close_up(id, places);
+            self.close_up(id, tracker);
             self.places.shrink_to(2 * len);
         }
     }
 
     #[cold]
-    fn close_up(&mut self, id: u32, places: &mut impl Places<V>) {
+    fn close_up(&mut self, id: u32, tracker: &mut impl Tracker<V>) {
         let first = self.places.iter().position(|place| place.1.is_none()).unwrap_or(self.places.len());
         self.places.retain(|place| place.1.is_some());
         for (at, (_, value)) in self.places.iter().enumerate().skip(first) {
-            value.iter().for_each(|value| places.put(value, Spot::new(id, at as u32)));
+            value.iter().for_each(|value| tracker.put(value, Location::new(id, at as u32)));
         }
-        (self.gaps, self.gap) = (0, END);
+        (self.vacancies, self.vacant) = (0, END);
     }
 }
 

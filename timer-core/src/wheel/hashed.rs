@@ -11,31 +11,31 @@
 //!
 //! Absent here: clocks, keys, locks, and any work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE};
-use super::pages::Pages;
+use super::bucket::{Bucket, Entry, OVERDUE, Place};
+use super::min_tree::MinTree;
 use super::raw::RawWheel;
-use super::spot::{Places, Spot};
+use super::location::{Tracker, Location};
 
 /// The most slots that a wheel has.
 const MOST_SLOTS: usize = 1 << 30;
 
 /// The hashed wheel below its keys.
-pub(crate) struct Ring<V, P> {
+pub(crate) struct RawHashed<V, P> {
     now: u64,
     len: usize,
     /// A power of two less one.
     mask: u32,
-    pages: Pages<V>,
+    buckets: MinTree<V>,
     /// What was due when it came in.
     overdue: Bucket<V>,
-    places: P,
+    tracker: P,
 }
 
-impl<V, P: Places<V>> Ring<V, P> {
+impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// `ticks_per_wheel` is brought into 1..=2^30 and rounded up to a power of two.
-    pub(crate) fn new(ticks_per_wheel: usize, places: P) -> Self {
+    pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let slots = ticks_per_wheel.clamp(1, MOST_SLOTS).next_power_of_two() as u32;
-        Ring { now: 0, len: 0, mask: slots - 1, pages: Pages::new(slots.ilog2()), overdue: Bucket::new(), places }
+        RawHashed { now: 0, len: 0, mask: slots - 1, buckets: MinTree::new(slots.ilog2()), overdue: Bucket::new(), tracker }
     }
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {
@@ -43,67 +43,62 @@ impl<V, P: Places<V>> Ring<V, P> {
     }
 }
 
-impl<V, P: Places<V>> RawWheel<V> for Ring<V, P> {
-    type Places = P;
+impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
+    type Tracker = P;
 
     fn insert(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
-            self.overdue.push(OVERDUE, deadline, value, &mut self.places);
+            self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
         } else {
-            self.pages.push(deadline as u32 & self.mask, deadline, value, &mut self.places);
+            self.buckets.push(deadline as u32 & self.mask, deadline, value, &mut self.tracker);
         }
         self.len += 1;
     }
 
-    fn remove(&mut self, spot: Spot, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let value = match spot.bucket() {
-            OVERDUE => self.overdue.remove(OVERDUE, spot.position(), wanted, &mut self.places),
-            slot if slot <= self.mask => self.pages.remove(slot, spot.position(), wanted, &mut self.places),
+    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
+        let value = match location.bucket() {
+            OVERDUE => self.overdue.remove(OVERDUE, location.position(), wanted, &mut self.tracker),
+            slot if slot <= self.mask => self.buckets.remove(slot, location.position(), wanted, &mut self.tracker),
             _ => None,
         }?;
         self.len -= 1;
         Some(value)
     }
 
-    fn get(&self, spot: Spot) -> Option<(u64, &V)> {
-        match spot.bucket() {
-            OVERDUE => self.overdue.get(spot.position()),
-            slot if slot <= self.mask => self.pages.bucket(slot)?.get(spot.position()),
+    fn get(&self, location: Location) -> Option<(u64, &V)> {
+        match location.bucket() {
+            OVERDUE => self.overdue.get(location.position()),
+            slot if slot <= self.mask => self.buckets.bucket(slot)?.get(location.position()),
             _ => None,
         }
     }
 
-    fn take_overdue(&mut self, due: &mut Vec<Entry<V>>) {
-        if !self.overdue.is_empty() {
-            self.len -= self.overdue.len();
-            self.overdue.take(due);
-        }
+    fn take_overdue(&mut self, out: &mut Vec<Place<V>>) {
+        self.len -= self.overdue.len();
+        self.overdue.swap_out(out);
     }
 
-    fn take_due(&mut self, now: u64, due: &mut Vec<Entry<V>>) -> bool {
+    /// Takes out only what is due: the others stay where they are. O(the bucket's places).
+    fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
+        debug_assert!(out.is_empty());
         // At once, so that each bucket is read once, however many of its rounds are due.
         self.now = self.now.max(now);
-        let before = due.len();
-        while due.len() == before {
-            if self.pages.earliest().is_none_or(|earliest| earliest > self.now) {
-                return false;
+        while self.buckets.earliest().is_some_and(|earliest| earliest <= self.now) {
+            self.buckets.take_earliest(self.now, out, &mut self.tracker);
+            if !out.is_empty() {
+                self.len -= out.len();
+                return true;
             }
-            self.pages.take_earliest(self.now, due, &mut self.places);
         }
-        self.len -= due.len() - before;
-        true
+        false
     }
 
-    fn next_expiry(&self) -> Option<u64> {
-        let next = self.now.saturating_add(1);
-        if !self.overdue.is_empty() {
-            return Some(next);
-        }
-        self.pages.earliest().map(|earliest| earliest.max(next))
+    fn earliest(&self) -> Option<u64> {
+        self.buckets.earliest()
     }
 
     fn has_overdue(&self) -> bool {
-        !self.overdue.is_empty() || self.pages.earliest().is_some_and(|earliest| earliest <= self.now)
+        !self.overdue.is_empty()
     }
 
     fn now(&self) -> u64 {
@@ -116,25 +111,22 @@ impl<V, P: Places<V>> RawWheel<V> for Ring<V, P> {
 
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
-        self.take_overdue(out);
-        while self.pages.earliest().is_some() {
-            self.pages.take_any(out);
+        let mut places = Vec::new();
+        self.overdue.swap_out(&mut places);
+        while self.buckets.earliest().is_some() {
+            self.buckets.take_any(&mut places);
         }
-        self.pages.clear();
-        self.overdue = Bucket::new();
+        out.extend(places.into_iter().filter_map(|(deadline, value)| Some((deadline, value?))));
+        self.buckets.clear();
         self.len = 0;
     }
 
-    fn cascaded(&self) -> u64 {
-        0
+    fn tracker(&self) -> &P {
+        &self.tracker
     }
 
-    fn places(&self) -> &P {
-        &self.places
-    }
-
-    fn places_mut(&mut self) -> &mut P {
-        &mut self.places
+    fn tracker_mut(&mut self) -> &mut P {
+        &mut self.tracker
     }
 }
 

@@ -8,15 +8,16 @@
 //!   first occupied bucket holds the earliest deadline, and its cached minimum is the next expiry;
 //! - all 64 bits are covered: there is no overflow list and no longest delay.
 //!
-//! When `now` enters a slot of an upper level, what is in there is carried down (cascades). Since `next_expiry` names
-//! a bucket's earliest deadline and not the slot's beginning, nobody has to wake merely to cascade: a jump does it for
-//! the one slot in which it ends, and hands out what lies before that slot without sorting it first.
+//! When `now` enters a slot of an upper level, the owner takes out what is in there and inserts again what is not due yet,
+//! which then belongs to a finer level: it is carried down (cascades). Since `next_expiry` names a bucket's earliest deadline
+//! and not the slot's beginning, no wake-up is needed merely to cascade: a jump does it for the one slot in which it ends,
+//! and hands out what lies before that slot without sorting it first.
 //!
 //! Absent here: clocks, keys, locks, and any work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE, append};
+use super::bucket::{Bucket, Entry, OVERDUE, Place};
 use super::raw::RawWheel;
-use super::spot::{Places, Spot};
+use super::location::{Tracker, Location};
 
 /// Bits of a tick that one level resolves. The 64 slots of a level are marked in one word.
 const BITS: u32 = 6;
@@ -24,17 +25,16 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
 /// The hierarchical wheel below its keys.
-pub(crate) struct Levels<V, P> {
+pub(crate) struct RawHierarchical<V, P> {
     now: u64,
     len: usize,
-    cascaded: u64,
     /// Bit n: level n is not empty.
     occupied: u32,
     /// Each is allocated when it is first needed.
     levels: [Option<Box<Level<V>>>; LEVELS],
     /// What was due when it came in: all deadlines are <= now.
     overdue: Bucket<V>,
-    places: P,
+    tracker: P,
 }
 
 struct Level<V> {
@@ -68,39 +68,38 @@ fn span(now: u64, level: usize, slot: usize) -> (u64, u64) {
     (start, start | !(u64::MAX << shift))
 }
 
-impl<V, P: Places<V>> Levels<V, P> {
-    pub(crate) fn new(places: P) -> Self {
-        Levels {
+impl<V, P: Tracker<V>> RawHierarchical<V, P> {
+    pub(crate) fn new(tracker: P) -> Self {
+        RawHierarchical {
             now: 0,
             len: 0,
-            cascaded: 0,
             occupied: 0,
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
-            places,
+            tracker,
         }
     }
 
     /// Puts a value where it belongs as seen from `now`. Does not count it.
     fn link(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
-            self.overdue.push(OVERDUE, deadline, value, &mut self.places);
+            self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
             return;
         }
         let (at, slot) = place(self.now, deadline);
         let level = self.levels[at].get_or_insert_with(Level::new);
         let id = (at * SLOTS + slot) as u32;
-        level.buckets[slot].push(id, deadline, value, &mut self.places);
+        level.buckets[slot].push(id, deadline, value, &mut self.tracker);
         level.occupied |= 1 << slot;
         self.occupied |= 1 << at;
     }
 
-    /// The first occupied bucket, which holds the earliest deadline that is not overdue.
-    fn first(&self) -> Option<(usize, usize, &Bucket<V>)> {
+    /// Level and slot of the first occupied bucket, which holds the earliest deadline that is not overdue.
+    #[inline]
+    fn first(&self) -> Option<(usize, usize)> {
         let at = self.occupied.trailing_zeros() as usize;
         let level = self.levels.get(at)?.as_deref()?;
-        let slot = level.occupied.trailing_zeros() as usize % SLOTS;
-        Some((at, slot, &level.buckets[slot]))
+        Some((at, level.occupied.trailing_zeros() as usize % SLOTS))
     }
 
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
@@ -120,54 +119,26 @@ impl<V, P: Places<V>> Levels<V, P> {
             }
         }
     }
-
-    /// Moves a whole bucket to the end of `out`.
-    fn take(&mut self, at: usize, slot: usize, out: &mut Vec<Entry<V>>) {
-        if let Some(level) = &mut self.levels[at] {
-            level.buckets[slot].take(out);
-        }
-        self.unmark(at, slot);
-    }
-
-    /// Carries down the values of the slot that `now` has entered; those that are due go to the end of `due`.
-    fn cascade(&mut self, at: usize, slot: usize, due: &mut Vec<Entry<V>>) {
-        self.unmark(at, slot);
-        let Some(level) = &mut self.levels[at] else { return };
-        let mut places = level.buckets[slot].take_places();
-        for (deadline, value) in places.drain(..) {
-            let Some(value) = value else { continue };
-            if deadline <= self.now {
-                self.len -= 1;
-                append(due, deadline, value);
-            } else {
-                self.cascaded += 1;
-                self.link(deadline, value);
-            }
-        }
-        if let Some(level) = &mut self.levels[at] {
-            level.buckets[slot].reuse(places);
-        }
-    }
 }
 
-impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
-    type Places = P;
+impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
+    type Tracker = P;
 
     fn insert(&mut self, deadline: u64, value: V) {
         self.link(deadline, value);
         self.len += 1;
     }
 
-    fn remove(&mut self, spot: Spot, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let id = spot.bucket();
+    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
+        let id = location.bucket();
         if id == OVERDUE {
-            let value = self.overdue.remove(id, spot.position(), wanted, &mut self.places)?;
+            let value = self.overdue.remove(id, location.position(), wanted, &mut self.tracker)?;
             self.len -= 1;
             return Some(value);
         }
         let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
         let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[slot];
-        let value = bucket.remove(id, spot.position(), wanted, &mut self.places)?;
+        let value = bucket.remove(id, location.position(), wanted, &mut self.tracker)?;
         if bucket.is_empty() {
             self.unmark(at, slot);
         }
@@ -175,48 +146,39 @@ impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
         Some(value)
     }
 
-    fn get(&self, spot: Spot) -> Option<(u64, &V)> {
-        self.bucket(spot.bucket())?.get(spot.position())
+    fn get(&self, location: Location) -> Option<(u64, &V)> {
+        self.bucket(location.bucket())?.get(location.position())
     }
 
-    fn take_overdue(&mut self, due: &mut Vec<Entry<V>>) {
-        if !self.overdue.is_empty() {
-            self.len -= self.overdue.len();
-            self.overdue.take(due);
-        }
+    fn take_overdue(&mut self, out: &mut Vec<Place<V>>) {
+        self.len -= self.overdue.len();
+        self.overdue.swap_out(out);
     }
 
-    fn take_due(&mut self, now: u64, due: &mut Vec<Entry<V>>) -> bool {
+    fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
         let to = self.now.max(now);
-        let before = due.len();
-        while let Some((at, slot, bucket)) = self.first() {
-            let (start, end) = span(self.now, at, slot);
-            if start > to {
-                break;
+        match self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot))) {
+            Some((at, slot, (start, end))) if start <= to => {
+                // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is
+                // put into a finer one.
+                self.now = end.min(to);
+                if let Some(level) = &mut self.levels[at] {
+                    self.len -= level.buckets[slot].len();
+                    level.buckets[slot].swap_out(out);
+                }
+                self.unmark(at, slot);
+                true
             }
-            if end <= to {
-                // All of it is due. The clock goes with it, so that whatever is put back is overdue.
-                let len = bucket.len();
-                self.now = end;
-                self.len -= len;
-                self.take(at, slot, due);
-            } else {
+            _ => {
                 self.now = to;
-                self.cascade(at, slot, due);
-            }
-            if due.len() > before {
-                return true;
+                false
             }
         }
-        self.now = to;
-        false
     }
 
-    fn next_expiry(&self) -> Option<u64> {
-        if !self.overdue.is_empty() {
-            return Some(self.now.saturating_add(1));
-        }
-        self.first().map(|(_, _, bucket)| bucket.earliest())
+    fn earliest(&self) -> Option<u64> {
+        let (at, slot) = self.first()?;
+        self.levels[at].as_ref().map(|level| level.buckets[slot].earliest())
     }
 
     fn has_overdue(&self) -> bool {
@@ -233,25 +195,28 @@ impl<V, P: Places<V>> RawWheel<V> for Levels<V, P> {
 
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
-        self.take_overdue(out);
-        while let Some((at, slot, _)) = self.first() {
-            self.take(at, slot, out);
+        let mut keep = |places: Vec<Place<V>>| {
+            places.into_iter().filter_map(|(deadline, value)| Some((deadline, value?))).for_each(|entry| out.push(entry));
+        };
+        let mut taken = Vec::new();
+        self.overdue.swap_out(&mut taken);
+        keep(taken);
+        for level in std::mem::replace(&mut self.levels, [const { None }; LEVELS]).into_iter().flatten() {
+            for mut bucket in level.buckets {
+                let mut taken = Vec::new();
+                bucket.swap_out(&mut taken);
+                keep(taken);
+            }
         }
-        self.levels = [const { None }; LEVELS];
-        self.overdue = Bucket::new();
-        self.len = 0;
+        (self.len, self.occupied) = (0, 0);
     }
 
-    fn cascaded(&self) -> u64 {
-        self.cascaded
+    fn tracker(&self) -> &P {
+        &self.tracker
     }
 
-    fn places(&self) -> &P {
-        &self.places
-    }
-
-    fn places_mut(&mut self) -> &mut P {
-        &mut self.places
+    fn tracker_mut(&mut self) -> &mut P {
+        &mut self.tracker
     }
 }
 

@@ -1,12 +1,12 @@
-//! The public wheels: a raw wheel, plus a table that finds a value's spot by its key.
+//! The public wheels: a raw wheel, plus a table that finds a value's location by its key.
 //!
 //! Everything about time is the raw wheel's; everything about keys is the table's, which the raw wheel keeps informed
-//! of each move. This file joins the two and adds nothing but names and documentation.
+//! of each move. This file joins the two, and keeps what is due safe from a receiver that panics.
 
 use super::TimingWheel;
-use super::bucket::Entry;
-use super::hashed::Ring;
-use super::hierarchical::Levels;
+use super::bucket::Place;
+use super::hashed::RawHashed;
+use super::hierarchical::RawHierarchical;
 use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
 use std::fmt;
@@ -37,9 +37,9 @@ use std::fmt;
 /// ```
 #[doc(alias = "HashedWheelTimer")]
 pub struct HashedWheel<T> {
-    raw: Ring<Item<T>, Slab>,
+    raw: RawHashed<Item<T>, Slab>,
     /// Empty but while something is handed out.
-    due: Vec<Entry<Item<T>>>,
+    due: Vec<Place<Item<T>>>,
 }
 
 /// Wheels of 64 slots, each turning 64 times as slowly as the one before it.
@@ -69,9 +69,9 @@ pub struct HashedWheel<T> {
 #[doc(alias = "SystemTimer")]
 #[doc(alias = "DelayQueue")]
 pub struct HierarchicalWheel<T> {
-    raw: Levels<Item<T>, Slab>,
+    raw: RawHierarchical<Item<T>, Slab>,
     /// Empty but while something is handed out.
-    due: Vec<Entry<Item<T>>>,
+    due: Vec<Place<Item<T>>>,
 }
 
 impl<T> HashedWheel<T> {
@@ -87,7 +87,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(usize::MAX).ticks_per_wheel(), 1 << 30);
     /// ```
     pub fn new(ticks_per_wheel: usize) -> Self {
-        HashedWheel { raw: Ring::new(ticks_per_wheel, Slab::new()), due: Vec::new() }
+        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Vec::new() }
     }
 
     /// How many slots the wheel has, which is the number of ticks in one round.
@@ -112,7 +112,7 @@ impl<T> HierarchicalWheel<T> {
     /// assert!(wheel.is_empty());
     /// ```
     pub fn new() -> Self {
-        HierarchicalWheel { raw: Levels::new(Slab::new()), due: Vec::new() }
+        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Vec::new() }
     }
 }
 
@@ -125,62 +125,72 @@ impl<T> Default for HierarchicalWheel<T> {
 /// Room for so many due values is kept between two calls.
 const KEPT: usize = 256;
 
-fn insert<T, R: RawWheel<Item<T>, Places = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
-    let key = raw.places_mut().reserve();
+fn insert<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
+    let key = raw.tracker_mut().reserve();
     raw.insert(deadline, key.item(value));
     key
 }
 
-fn remove<T, R: RawWheel<Item<T>, Places = Slab>>(raw: &mut R, key: Key) -> Option<T> {
-    let spot = raw.places().find(key)?;
+fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Option<T> {
+    let location = raw.tracker().find(key)?;
     // A key that is good knows where its value is.
-    let item = raw.remove(spot, |_| true)?;
-    raw.places_mut().release(item.index());
+    let item = raw.remove(location, |_| true)?;
+    raw.tracker_mut().release(item.index());
     if raw.len() == 0 {
-        raw.places_mut().reset();
+        raw.tracker_mut().reset();
     }
     Some(item.value)
 }
 
-fn advance<T, R: RawWheel<Item<T>, Places = Slab>>(
+fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     raw: &mut R,
-    due: &mut Vec<Entry<Item<T>>>,
+    due: &mut Vec<Place<Item<T>>>,
     now: u64,
     mut expired: impl FnMut(T),
 ) {
     raw.take_overdue(due);
-    while !due.is_empty() || raw.take_due(now, due) {
-        Leaving { raw, due }.hand_out(&mut expired);
+    let mut more = true;
+    while more {
+        Leaving { raw, due, now }.hand_out(&mut expired);
+        more = raw.take_next(now, due);
     }
     if due.capacity() > KEPT {
         *due = Vec::new();
     }
     if raw.len() == 0 {
-        raw.places_mut().reset();
+        raw.tracker_mut().reset();
     }
 }
 
-/// Values on their way out. If the receiver panics, the rest goes back into the wheel.
-struct Leaving<'a, T, R: RawWheel<Item<T>, Places = Slab>> {
+/// Values on their way out. What is not due goes back into the wheel; if the receiver panics, so does the rest.
+struct Leaving<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
-    due: &'a mut Vec<Entry<Item<T>>>,
+    due: &'a mut Vec<Place<Item<T>>>,
+    now: u64,
 }
 
-impl<T, R: RawWheel<Item<T>, Places = Slab>> Leaving<'_, T, R> {
+impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
+        let now = self.now.max(self.raw.now());
         // To be taken from the end, the first one first.
         self.due.reverse();
-        while let Some((_, item)) = self.due.pop() {
-            self.raw.places_mut().release(item.index());
-            expired(item.value);
+        while let Some((deadline, item)) = self.due.pop() {
+            match item {
+                Some(item) if deadline <= now => {
+                    self.raw.tracker_mut().release(item.index());
+                    expired(item.value);
+                }
+                Some(item) => self.raw.insert(deadline, item),
+                None => {}
+            }
         }
     }
 }
 
-impl<T, R: RawWheel<Item<T>, Places = Slab>> Drop for Leaving<'_, T, R> {
+impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for Leaving<'_, T, R> {
     fn drop(&mut self) {
-        while let Some((deadline, item)) = self.due.pop() {
-            self.raw.insert(deadline, item);
+        for (deadline, item) in self.due.drain(..) {
+            item.into_iter().for_each(|item| self.raw.insert(deadline, item));
         }
     }
 }
@@ -234,8 +244,8 @@ mod tests {
 
     #[test]
     fn the_table_is_given_back_when_the_last_value_leaves_either_way() {
-        fn room<T>(raw: &impl RawWheel<Item<T>, Places = Slab>) -> usize {
-            raw.places().room()
+        fn room<T>(raw: &impl RawWheel<Item<T>, Tracker = Slab>) -> usize {
+            raw.tracker().room()
         }
         let (mut removed, mut expired) = (HierarchicalWheel::new(), HashedWheel::new(512));
         for _ in 0..3 {

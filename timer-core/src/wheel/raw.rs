@@ -1,42 +1,53 @@
-//! What both wheels can do below the keys: values are linked at spots, and found again by them.
+//! What both wheels can do below the keys: values are linked at locations, and found again by them.
 //!
-//! A raw wheel owns its [`Places`] and reports to it every change of a value's [`Spot`]. It never looks into a value.
-//! It keeps no table of its own, so an owner whose values remember their spots pays for nothing else.
+//! A raw wheel owns its [`Tracker`] and reports to it every change of a value's [`Location`]. It never looks into a value.
+//! It keeps no table of its own, so an owner whose values remember their locations pays for nothing else.
 //!
-//! The owner sees to it that fewer than 2^32 values are linked at a time. It is not told that a value leaves, so a spot that
-//! it names may be out of date: it says which value it wants there.
+//! The owner sees to it that fewer than 2^32 values are linked at a time. The wheel does not report that a value leaves, so a
+//! location that the owner names may be out of date: the owner says which value it wants there.
+//!
+//! Expiry is in two steps, so that an owner who works under a lock holds it for O(1): a whole bucket leaves the wheel
+//! ([`RawWheel::take_overdue`], [`RawWheel::take_next`]); the owner reads it, and puts back what is not due.
 
-use super::bucket::Entry;
-use super::spot::{Places, Spot};
+use super::bucket::{Entry, Place};
+use super::location::{Location, Tracker};
 
-/// A timing wheel whose values are addressed by their spots.
+/// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel<V> {
-    /// Who is told of the values' places.
-    type Places: Places<V>;
+    /// What is told of the values' locations.
+    type Tracker: Tracker<V>;
 
-    /// Links `value` to be due at `deadline`; its spot is reported. A deadline up to `now()` is overdue at once.
+    /// Links `value` to be due at `deadline`; its location is reported. A deadline up to `now()` is overdue at once.
     fn insert(&mut self, deadline: u64, value: V);
 
-    /// Unlinks the value at `spot`, if there is one and it is `wanted`.
-    fn remove(&mut self, spot: Spot, wanted: impl FnOnce(&V) -> bool) -> Option<V>;
+    /// Unlinks the value at `location`, if there is one and it is `wanted`.
+    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V>;
 
-    /// The value at `spot` and the deadline under which it is linked; `None` if there is nothing.
-    fn get(&self, spot: Spot) -> Option<(u64, &V)>;
+    /// The value at `location` and the deadline under which it is linked; `None` if there is nothing.
+    fn get(&self, location: Location) -> Option<(u64, &V)>;
 
-    /// Moves what was due when it came in to the end of `due`.
-    fn take_overdue(&mut self, due: &mut Vec<Entry<V>>);
+    /// Takes out what was due when it came in. `out` must be empty.
+    fn take_overdue(&mut self, out: &mut Vec<Place<V>>);
 
-    /// Moves what is due by `now` in the first bucket that has something to the end of `due`, and the clock at least as far,
-    /// but not beyond `now` unless it is there already. `false` if nothing was left; then the clock is at `now`.
+    /// Takes out the first bucket in which something may be due by `now`, and moves the clock at least as far, but not beyond
+    /// `now` unless it is there already. `false` if there is no such bucket; then the clock is at `now`. `out` must be empty.
     ///
-    /// So the owner may stop between two buckets. Whatever it puts back by `insert` is overdue.
-    fn take_due(&mut self, now: u64, due: &mut Vec<Entry<V>>) -> bool;
+    /// A value in `out` whose deadline is not beyond `now` is due. The owner inserts the others again: until then they are
+    /// in no wheel. What is inserted meanwhile and is due by the clock is overdue.
+    fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool;
 
-    /// Some tick beyond `now()` and not beyond the earliest deadline; that deadline itself unless a removal has made
-    /// the cached minimum stale. With something overdue, the next tick. `None` exactly when empty.
-    fn next_expiry(&self) -> Option<u64>;
+    /// A tick not beyond the earliest deadline; that deadline itself unless a removal has made the cached minimum stale.
+    /// `None` exactly when nothing but the overdue is linked.
+    fn earliest(&self) -> Option<u64>;
 
-    /// Whether something is due that was not taken, be it that it was due when it came in or that the owner has stopped.
+    /// Some tick beyond `now()` and not beyond the earliest deadline. With something overdue, the next tick. `None` exactly
+    /// when empty.
+    fn next_expiry(&self) -> Option<u64> {
+        let next = self.now().saturating_add(1);
+        if self.has_overdue() { Some(next) } else { self.earliest().map(|earliest| earliest.max(next)) }
+    }
+
+    /// Whether something was due when it came in and has not been taken.
     fn has_overdue(&self) -> bool;
 
     /// The tick up to which everything was handed out.
@@ -48,12 +59,9 @@ pub(crate) trait RawWheel<V> {
     /// Moves everything to the end of `out`, due or not, in no particular order, and frees the memory. The clock stays.
     fn drain(&mut self, out: &mut Vec<Entry<V>>);
 
-    /// How many times a value was carried to a finer level so far.
-    fn cascaded(&self) -> u64;
+    /// What is told of the values' locations.
+    fn tracker(&self) -> &Self::Tracker;
 
-    /// Who is told of the values' places.
-    fn places(&self) -> &Self::Places;
-
-    /// Who is told of the values' places.
-    fn places_mut(&mut self) -> &mut Self::Places;
+    /// What is told of the values' locations.
+    fn tracker_mut(&mut self) -> &mut Self::Tracker;
 }

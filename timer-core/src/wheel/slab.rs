@@ -7,7 +7,7 @@
 //! The memory of a large table is given back when the last value leaves. What must outlive that is how far the
 //! generations have come: one number for [`CHUNK`] slots is kept, the highest of theirs.
 
-use super::spot::{Places, Spot};
+use super::location::{Tracker, Location};
 use std::num::NonZeroU32;
 
 /// Slots that share one floor. A table of no more than these is kept when it becomes empty.
@@ -16,7 +16,7 @@ const CHUNK: usize = 256;
 /// The generation of a slot that is out of use for good. No key bears it.
 const RETIRED: u32 = u32::MAX;
 
-/// The bucket number in a vacant slot's spot; its position is the next vacant slot. Same as [`Spot::NONE`]'s.
+/// The bucket number in a vacant slot's location; its position is the next vacant slot. Same as [`Location::NONE`]'s.
 const VACANT: u32 = u32::MAX;
 
 /// The end of the chain of vacant slots.
@@ -73,7 +73,7 @@ impl<T> Item<T> {
 #[derive(Clone, Copy)]
 struct Slot {
     generation: u32,
-    spot: Spot,
+    location: Location,
 }
 
 /// Slots by index.
@@ -96,7 +96,7 @@ impl Slab {
         let index = match self.vacant {
             END => self.grow(),
             index => {
-                self.vacant = self.slots[index as usize].spot.position();
+                self.vacant = self.slots[index as usize].location.position();
                 index
             }
         };
@@ -105,9 +105,9 @@ impl Slab {
 
     /// The place of the value that `key` names.
     #[inline]
-    pub(super) fn find(&self, key: Key) -> Option<Spot> {
+    pub(super) fn find(&self, key: Key) -> Option<Location> {
         let slot = self.slots.get(key.index as usize)?;
-        (slot.generation == key.generation && slot.spot.bucket() != VACANT).then_some(slot.spot)
+        (slot.generation == key.generation && slot.location.bucket() != VACANT).then_some(slot.location)
     }
 
     /// The value of this slot is gone: its keys find nothing from now on.
@@ -115,9 +115,9 @@ impl Slab {
     pub(super) fn release(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         slot.generation += 1;
-        slot.spot = Spot::NONE;
+        slot.location = Location::NONE;
         if slot.generation != RETIRED {
-            slot.spot = Spot::new(VACANT, self.vacant);
+            slot.location = Location::new(VACANT, self.vacant);
             self.vacant = index as u32;
         }
     }
@@ -143,7 +143,7 @@ impl Slab {
             let index = self.slots.len();
             assert!(index < END as usize, "a wheel holds fewer than 2^32 - 1 values");
             let generation = self.floors.get(index / CHUNK).copied().unwrap_or(0);
-            self.slots.push(Slot { generation, spot: Spot::NONE });
+            self.slots.push(Slot { generation, location: Location::NONE });
             if generation != RETIRED {
                 return index as u32;
             }
@@ -151,10 +151,10 @@ impl Slab {
     }
 }
 
-impl<T> Places<Item<T>> for Slab {
+impl<T> Tracker<Item<T>> for Slab {
     #[inline]
-    fn put(&mut self, item: &Item<T>, spot: Spot) {
-        self.slots[item.index()].spot = spot;
+    fn put(&mut self, item: &Item<T>, location: Location) {
+        self.slots[item.index()].location = location;
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn put(slab: &mut Slab, key: Key, position: u32) {
-        slab.put(&key.item(()), Spot::new(1, position));
+        slab.put(&key.item(()), Location::new(1, position));
     }
 
     fn put_new(slab: &mut Slab) -> Key {

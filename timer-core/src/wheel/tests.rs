@@ -1,16 +1,21 @@
 //! Both raw wheels: whatever is done to them, the inner order holds after every step.
 
-use super::{Levels, Places, RawWheel, Ring, Spot};
+use super::{Location, Place, RawHashed, RawHierarchical, RawWheel, Tracker};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Places that remember everything.
+/// A tracker that remembers everything.
 #[derive(Default)]
-pub(super) struct Tracked(BTreeMap<u32, Spot>);
+pub(super) struct Tracked(BTreeMap<u32, Location>, u64);
 
 impl Tracked {
-    pub(super) fn spot(&self, value: u32) -> Spot {
-        self.0.get(&value).copied().unwrap_or(Spot::NONE)
+    pub(super) fn location(&self, value: u32) -> Location {
+        self.0.get(&value).copied().unwrap_or(Location::NONE)
+    }
+
+    /// How many values were put back because they were not due.
+    pub(super) fn carried(&self) -> u64 {
+        self.1
     }
 
     pub(super) fn len(&self) -> usize {
@@ -22,15 +27,15 @@ impl Tracked {
     }
 }
 
-impl Places<u32> for Tracked {
-    fn put(&mut self, value: &u32, spot: Spot) {
-        self.0.insert(*value, spot);
+impl Tracker<u32> for Tracked {
+    fn put(&mut self, value: &u32, location: Location) {
+        self.0.insert(*value, location);
     }
 }
 
 /// Looks into a wheel.
-pub(super) trait Check: RawWheel<u32, Places = Tracked> {
-    /// Asserts the inner order: every bit, every bound, every spot.
+pub(super) trait Check: RawWheel<u32, Tracker = Tracked> {
+    /// Asserts the inner order: every bit, every bound, every location.
     fn check(&self);
 
     /// For how many entries there is room, and how many levels or pages are allocated.
@@ -39,10 +44,26 @@ pub(super) trait Check: RawWheel<u32, Places = Tracked> {
 
 /// Moves the clock and takes out all that is due.
 pub(super) fn take_all_due(wheel: &mut impl Check, now: u64) -> Vec<u32> {
-    let mut due = Vec::new();
-    wheel.take_overdue(&mut due);
-    while wheel.take_due(now, &mut due) {}
+    let (mut due, mut taken) = (Vec::new(), Vec::new());
+    wheel.take_overdue(&mut taken);
+    keep_due(wheel, now, &mut taken, &mut due);
+    while wheel.take_next(now, &mut taken) {
+        keep_due(wheel, now, &mut taken, &mut due);
+    }
     gone(wheel, due)
+}
+
+/// Puts back what is not due, and moves the rest to the end of `due`.
+fn keep_due(wheel: &mut impl Check, now: u64, taken: &mut Vec<Place<u32>>, due: &mut Vec<(u64, u32)>) {
+    let to = now.max(wheel.now());
+    for (deadline, value) in taken.drain(..).filter_map(|(deadline, value)| Some((deadline, value?))) {
+        if deadline <= to {
+            due.push((deadline, value));
+        } else {
+            wheel.insert(deadline, value);
+            wheel.tracker_mut().1 += 1;
+        }
+    }
 }
 
 /// Takes out everything.
@@ -53,7 +74,7 @@ pub(super) fn drain(wheel: &mut impl Check) -> Vec<u32> {
 }
 
 fn gone(wheel: &mut impl Check, out: Vec<(u64, u32)>) -> Vec<u32> {
-    out.into_iter().inspect(|(_, value)| wheel.places_mut().forget(*value)).map(|(_, value)| value).collect()
+    out.into_iter().inspect(|(_, value)| wheel.tracker_mut().forget(*value)).map(|(_, value)| value).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -106,11 +127,11 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::Remove(any) => {
                 if let Some(value) = live.keys().nth(any % live.len().max(1)).copied() {
-                    let spot = wheel.places().spot(value);
-                    assert_eq!(wheel.get(spot), live.remove(&value).map(|deadline| (deadline, &value)));
-                    assert_eq!(wheel.remove(spot, |_| false), None);
-                    assert_eq!(wheel.remove(spot, |at| *at == value), Some(value));
-                    wheel.places_mut().forget(value);
+                    let location = wheel.tracker().location(value);
+                    assert_eq!(wheel.get(location), live.remove(&value).map(|deadline| (deadline, &value)));
+                    assert_eq!(wheel.remove(location, |_| false), None);
+                    assert_eq!(wheel.remove(location, |at| *at == value), Some(value));
+                    wheel.tracker_mut().forget(value);
                 }
             }
             Op::Advance(by) => advance(&mut wheel, &mut live, by),
@@ -122,15 +143,15 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::AdvanceHalf(by, steps, kept) => {
                 let (from, to) = (wheel.now(), wheel.now().saturating_add(by));
-                let mut due = Vec::new();
+                let (mut due, mut taken) = (Vec::new(), Vec::new());
                 for _ in 0..steps {
-                    let before = due.len();
-                    assert_eq!(wheel.take_due(to, &mut due), due.len() > before);
+                    assert_eq!(wheel.take_next(to, &mut taken), !taken.is_empty());
                     assert!((from..=to).contains(&wheel.now()));
+                    keep_due(&mut wheel, to, &mut taken, &mut due);
                 }
                 for (nth, (deadline, value)) in due.into_iter().enumerate() {
                     assert!(deadline <= to && live.get(&value) == Some(&deadline), "early, or twice");
-                    wheel.places_mut().forget(value);
+                    wheel.tracker_mut().forget(value);
                     if nth < kept {
                         live.remove(&value);
                     } else {
@@ -149,11 +170,13 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
         wheel.check();
         assert_eq!(wheel.len(), live.len());
         for (value, deadline) in &live {
-            assert_eq!(wheel.get(wheel.places().spot(*value)), Some((*deadline, value)));
+            assert_eq!(wheel.get(wheel.tracker().location(*value)), Some((*deadline, value)));
         }
         let earliest = live.values().min().copied();
         assert_eq!(wheel.next_expiry().is_none(), earliest.is_none());
-        assert_eq!(wheel.has_overdue(), earliest.is_some_and(|earliest| earliest <= wheel.now()));
+        let due = earliest.is_some_and(|earliest| earliest <= wheel.now());
+        assert!(due || !wheel.has_overdue(), "nothing is overdue that is not due");
+        assert!(!due || wheel.has_overdue() || wheel.earliest().is_some_and(|earliest| earliest <= wheel.now()));
         if let (Some(next), Some(earliest)) = (wheel.next_expiry(), earliest) {
             assert!(next <= earliest.max(wheel.now().saturating_add(1)));
             assert!(next > wheel.now() || next == u64::MAX);
@@ -180,7 +203,7 @@ proptest! {
         uptime in delay(),
         ops in prop::collection::vec(op(), 0..120),
     ) {
-        run(Levels::new(Tracked::default()), uptime, &ops);
+        run(RawHierarchical::new(Tracked::default()), uptime, &ops);
     }
 
     #[test]
@@ -189,7 +212,7 @@ proptest! {
         uptime in delay(),
         ops in prop::collection::vec(op(), 0..120),
     ) {
-        run(Ring::new(slots, Tracked::default()), uptime, &ops);
+        run(RawHashed::new(slots, Tracked::default()), uptime, &ops);
     }
 }
 
@@ -210,9 +233,9 @@ fn churn<W: Check>(mut wheel: W, standing: u32, passing: bool) -> (usize, usize)
         if waiting.len() > 100
             && let Some(value) = waiting.pop_front()
         {
-            let spot = wheel.places().spot(value);
-            if wheel.remove(spot, |at| *at == value).is_some() {
-                wheel.places_mut().forget(value);
+            let location = wheel.tracker().location(value);
+            if wheel.remove(location, |at| *at == value).is_some() {
+                wheel.tracker_mut().forget(value);
             }
         }
         if passing {
@@ -229,10 +252,10 @@ fn values_that_are_removed_at_once_leave_no_memory_behind() {
     for passing in [false, true] {
         for standing in [0, 1000] {
             // Up to 100 values at a time pass through; the empty buckets keep four places each.
-            let (room, levels) = churn(Levels::new(Tracked::default()), standing, passing);
+            let (room, levels) = churn(RawHierarchical::new(Tracked::default()), standing, passing);
             assert!(room < 4 * (standing as usize + 100) + 11 * 64 * 4 && levels <= 11, "{room}, {levels}");
             for slots in [1, 512, 1 << 20, 1 << 30] {
-                let (room, pages) = churn(Ring::new(slots, Tracked::default()), standing, passing);
+                let (room, pages) = churn(RawHashed::new(slots, Tracked::default()), standing, passing);
                 assert!(room < 8 * (standing as usize + 100) + 16 * 64 * 4 + 512 * 4, "{room} of {slots}");
                 assert!(pages < 16 + 4 * 100 + standing as usize, "{pages} pages of {slots}");
             }
@@ -241,18 +264,18 @@ fn values_that_are_removed_at_once_leave_no_memory_behind() {
 }
 
 #[test]
-fn a_spot_in_no_wheel_names_nothing() {
+fn a_location_in_no_wheel_names_nothing() {
     fn none<W: Check>(mut wheel: W) {
         wheel.insert(5, 1);
-        let beyond = [Spot::NONE, Spot::new(u32::MAX - 1, 0), Spot::new(u32::MAX - 2, 0), Spot::new(5, 1)];
-        for spot in beyond.into_iter().chain((6..2000).map(|bucket| Spot::new(bucket, 0))) {
-            assert_eq!(wheel.get(spot), None);
-            assert_eq!(wheel.remove(spot, |_| true), None);
+        let beyond = [Location::NONE, Location::new(u32::MAX - 1, 0), Location::new(u32::MAX - 2, 0), Location::new(5, 1)];
+        for location in beyond.into_iter().chain((6..2000).map(|bucket| Location::new(bucket, 0))) {
+            assert_eq!(wheel.get(location), None);
+            assert_eq!(wheel.remove(location, |_| true), None);
         }
         assert_eq!(wheel.len(), 1);
     }
-    none(Levels::new(Tracked::default()));
-    none(Ring::new(512, Tracked::default()));
+    none(RawHierarchical::new(Tracked::default()));
+    none(RawHashed::new(512, Tracked::default()));
 }
 
 #[test]
@@ -264,6 +287,6 @@ fn what_is_overdue_is_handed_out_as_it_came() {
         }
         assert_eq!(take_all_due(&mut wheel, 1000), (0..100).collect::<Vec<u32>>());
     }
-    in_order(Levels::new(Tracked::default()));
-    in_order(Ring::new(512, Tracked::default()));
+    in_order(RawHierarchical::new(Tracked::default()));
+    in_order(RawHashed::new(512, Tracked::default()));
 }

@@ -15,3 +15,5 @@ mod model;
 mod never_fired;
 mod panics_and_life_cycle;
 mod races;
+#[cfg(target_os = "linux")]
+mod threads;

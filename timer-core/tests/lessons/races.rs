@@ -181,16 +181,27 @@ fn every_call_in_every_state_says_what_is_so() {
         assert!(timeout.reset(SECOND) && timeout.reset(Duration::ZERO) && timeout.cancel());
         assert_eq!((state(&timeout), timeout.reset(SECOND), timeout.cancel()), ((false, true), false, false));
     }
-    let (fired, running, moved) = (once(), rate(), rate());
-    driver.advance(Duration::ZERO);
-    assert_eq!((state(&fired), fired.reset(SECOND), fired.cancel()), ((true, false), false, false), "handed over");
-    assert_eq!((state(&running), running.cancel(), running.cancel()), ((false, false), true, false), "handed over");
-    assert!(moved.reset(HOUR) && moved.reset(2 * SECOND));
+    let (fired, cancelled, stopped, moved, later) = (once(), once(), rate(), rate(), once());
+    assert_eq!(driver.advance(Duration::ZERO), 5);
+    for queued in [&fired, &cancelled, &stopped, &moved, &later] {
+        assert_eq!((state(queued), queued.expire_now()), ((false, false), false), "handed over: pending, and due");
+    }
+    for queued in [&cancelled, &stopped] {
+        assert_eq!((queued.cancel(), queued.cancel(), state(queued)), (true, false, (false, true)), "not started");
+    }
+    assert!(fired.reset(HOUR) && fired.reset(Duration::ZERO), "moved there and back");
+    assert!(moved.reset(HOUR) && moved.reset(2 * SECOND) && later.reset(3 * SECOND));
+    assert_eq!(driver.next_expiry(), None, "what waits in the pool's queue is in no wheel");
     pool.run();
     assert_eq!((state(&fired), fired.reset(SECOND), fired.cancel()), ((true, false), false, false), "has run");
-    assert_eq!((state(&running), running.reset(SECOND)), ((false, true), false));
-    assert_eq!((state(&moved), driver.next_expiry()), ((false, false), Some(2 * SECOND)));
-    assert!(moved.cancel() && driver.next_expiry().is_none());
+    assert_eq!((state(&stopped), stopped.reset(SECOND)), ((false, true), false));
+    assert_eq!((state(&moved), state(&later)), ((false, false), (false, false)), "linked again");
+    assert_eq!((driver.advance(2 * SECOND - NANO), driver.advance(NANO)), (0, 1));
+    assert!(moved.cancel() && driver.next_expiry() == Some(SECOND));
+    assert_eq!(driver.advance(SECOND), 1);
+    pool.run();
+    assert_eq!(state(&later), (true, false));
+    assert_eq!(driver.next_expiry(), None);
     let left = once();
     drop(driver.stop());
     assert_eq!((state(&left), left.reset(SECOND), left.cancel()), ((false, true), false, false), "handed back");

@@ -17,3 +17,4 @@ mod heap;
 mod kept;
 mod leaks;
 mod million;
+mod storm;

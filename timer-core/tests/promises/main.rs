@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod handles;
 mod p01_never_early;
 mod p02_due_now;
 mod p03_exactly_one_end;
@@ -22,3 +23,6 @@ mod p12_rejecting_executor;
 mod p13_end_of_life;
 mod p14_periodic;
 mod p15_build_errors;
+mod p16_bounded;
+mod p17_panics_of_the_user;
+mod queued;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, Timer};
 
@@ -113,5 +114,52 @@ fn a_turn_ends_though_every_task_of_thousands_schedules_another_that_is_due_at_o
         assert_eq!(driver.turn().expired, 6 * 4_000, "{wheel:?}");
         assert_eq!(driver.turn().expired, 6 * 4_000, "what they have scheduled");
         assert_eq!((driver.turn().expired, timer.pending_timeouts()), (0, 0));
+    }
+}
+
+// What was left of more than a turn takes at once was not told of, and waited for the next tick.
+#[test]
+fn thousands_due_at_once_are_announced_at_once() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(YEAR).build_driven().unwrap();
+        for _ in 0..3_000 {
+            let inner = timer.clone();
+            accepted(
+                timer.new_timeout(Duration::ZERO, move |_| drop(accepted(inner.new_timeout(Duration::ZERO, |_| {})))),
+            );
+        }
+        let turn = driver.turn();
+        assert_eq!(turn.expired, 3_000, "{wheel:?}");
+        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "its tasks have scheduled what is due: {turn:?}");
+        let turn = driver.turn();
+        assert_eq!((turn.expired, turn.next), (3_000, None), "{wheel:?}");
+        assert_eq!(timer.stats().turns, 2);
+    }
+}
+
+#[test]
+fn thousands_due_at_once_run_at_their_instant() {
+    for (wheel, pools) in WHEELS.into_iter().flat_map(|wheel| [(wheel, false), (wheel, true)]) {
+        let builder = Timer::builder().wheel(wheel);
+        let builder = if pools { builder.executor(timer_executor::Task::run) } else { builder };
+        let (timer, mut driver) = builder.build_manual().unwrap();
+        let at = driver.now() + SECOND;
+        let other_times = Arc::new(Mutex::new(Vec::new()));
+        for _ in 0..3_000 {
+            let (inner, seen) = (timer.clone(), other_times.clone());
+            let now_or_note = move |timer: &Timer| {
+                if timer.now() != at {
+                    seen.lock().unwrap().push(timer.now() - at);
+                }
+            };
+            accepted(timer.new_timeout(SECOND, move |_| {
+                now_or_note(&inner);
+                let again = inner.clone();
+                accepted(inner.new_timeout(Duration::ZERO, move |_| now_or_note(&again)));
+            }));
+        }
+        assert_eq!(driver.advance(HOUR), 6_000, "{wheel:?}");
+        assert_eq!((driver.elapsed(), other_times.lock().unwrap().len()), (HOUR, 0), "{wheel:?}");
+        assert_eq!((timer.stats().turns, timer.stats().task_panics), (2, 0), "{wheel:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! 4. `pending_timeouts` is exact at quiet: it falls at the winning transition, never twice; a rejected call changes nothing.
+//! 4. `pending_timeouts` is exact at quiet: it falls when the task starts, is cancelled or handed back,
+//!    never twice; a rejected call changes nothing.
 
 use crate::support::executors::{Later, panic_on_purpose};
 use crate::support::*;
@@ -66,14 +67,28 @@ fn a_periodic_task_is_one_pending_timeout_until_it_ends() {
 }
 
 #[test]
-fn the_count_falls_before_the_task_runs_and_even_if_it_waits_in_a_pool() {
-    let pool = Later::default();
-    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
-    accepted(timer.new_timeout(SECOND, |_| {}));
-    driver.advance(SECOND);
-    assert_eq!(timer.pending_timeouts(), 0);
-    assert_eq!(pool.run(), 1);
-    assert_eq!(timer.pending_timeouts(), 0);
+fn the_count_falls_when_the_task_starts_not_before() {
+    for bound in [None, Some(2)] {
+        let pool = Later::default();
+        let builder = Timer::builder().executor(pool.clone());
+        let builder = bound.map_or(Timer::builder().executor(pool.clone()), |max| builder.max_pending_timeouts(max));
+        let (timer, mut driver) = builder.build_manual().unwrap();
+        let (inner, seen) = (timer.clone(), Arc::new(AtomicUsize::new(usize::MAX)));
+        let inside = seen.clone();
+        let once = accepted(timer.new_timeout(SECOND, move |_| inside.store(inner.pending_timeouts(), SeqCst)));
+        let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
+        assert_eq!(driver.advance(SECOND), 2, "handed over");
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.expired, stats.runs, stats.queued), (2, 0, 2, 2));
+        assert!(!once.is_expired() && !rate.is_expired());
+        let full = timer.new_timeout(HOUR, |_| {}).map(|timeout| timeout.cancel());
+        assert_eq!(full.is_err(), bound.is_some(), "what waits in a pool's queue has its place");
+        assert_eq!(pool.run(), 2);
+        let stats = timer.stats();
+        assert_eq!((seen.load(SeqCst), stats.pending, stats.expired, stats.queued), (1, 1, 1, 0));
+        assert!(once.is_expired() && rate.cancel());
+        assert_eq!(timer.pending_timeouts(), 0);
+    }
 }
 
 // B04: the count fell only after the run, so a task at the bound could not schedule itself again.
@@ -136,7 +151,7 @@ fn a_rejected_task_comes_back_unharmed() {
     let (ran, received) = channel();
     let rejected = timer.new_timeout(SECOND, move |_: &Timeout| ran.send(()).unwrap()).unwrap_err();
     let (other, mut driver) = manual(WHEELS[0]);
-    accepted(other.new_timeout(Duration::ZERO, rejected.task));
+    accepted(other.new_timeout(Duration::ZERO, rejected.into_task()));
     driver.advance(Duration::ZERO);
     next(&received);
 }

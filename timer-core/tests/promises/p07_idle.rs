@@ -1,6 +1,8 @@
 //! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both wheels.
 
 use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{Timer, WheelKind};
@@ -176,4 +178,46 @@ fn virtual_time_hops_to_the_deadline_in_one_turn() {
         driver.advance(NANO);
         assert_eq!((timer.stats().turns, driver.next_expiry()), (1, None), "{wheel:?}");
     }
+}
+
+#[test]
+fn a_driver_under_load_is_called_once_between_turns() {
+    let (timer, mut driver) = Timer::builder().shards(1).build_driven().unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    driver.set_waker(move || _ = counted.fetch_add(1, SeqCst));
+    for round in 1..=5 {
+        driver.turn();
+        // Each is earlier than all before it.
+        for left in (0..10_000u32).rev() {
+            accepted(timer.new_timeout(HOUR + left * MILLI - round * 20 * SECOND, |_| {}));
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert!((0..1_000).all(|_| accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel())));
+            }
+        });
+        assert_eq!(calls.swap(0, SeqCst), 1, "round {round}");
+    }
+}
+
+// Both a waker's calls and a worker's: nothing that is scheduled later than what is waited for wakes anybody.
+#[cfg(target_os = "linux")]
+#[test]
+fn later_timeouts_wake_no_worker_under_load() {
+    let timer = named("load-sleeps");
+    for _ in 0..64 {
+        // On every shard that this thread comes to there is an earlier one, soon.
+        accepted(timer.new_timeout(HOUR, |_| {}));
+    }
+    watch_for(20 * MILLI);
+    let (before, turns) = (sleeps("load-sleeps"), timer.stats().turns);
+    for _ in 0..50_000 {
+        accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel();
+    }
+    let woken = sleeps("load-sleeps") - before;
+    // Once for each shard that this thread has not been on before.
+    let shards = timer.stats().shards;
+    assert!(woken <= 2 * shards + 2, "woken {woken} times for 50,000 timeouts of which none was earlier");
+    assert!(timer.stats().turns - turns <= shards, "and nothing was due");
 }

@@ -3,18 +3,26 @@
 use crate::support::*;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use timer_core::Timer;
+use timer_core::{ManualDriver, Timer};
 
 /// Uptimes up to which virtual time is brought first: around each edge of wheels, words and encodings.
 fn uptimes() -> impl Iterator<Item = Duration> {
     let edges = [0u32, 6, 12, 30, 36, 48, 54, 58, 59].map(|bit| Duration::from_nanos(1 << bit));
     let around = edges.into_iter().flat_map(|edge| [edge.saturating_sub(NANO), edge, edge + 12_345 * NANO]);
-    around.chain([12 * YEAR, 18 * YEAR, 19 * YEAR, 1_000 * YEAR, 1_000_000 * YEAR])
+    around.chain([12 * YEAR, 18 * YEAR, 19 * YEAR, 200 * YEAR, 500 * YEAR])
 }
 
-/// Beyond 18 years of uptime a deadline is known to about a millisecond, rounded up.
-fn slack(at: Duration) -> Duration {
-    if at < 18 * YEAR { Duration::ZERO } else { 2 * MILLI }
+/// When one that is due `after` the driver's beginning is due, counted from there: to the nanosecond until the clock says 2^59 ns,
+/// in steps of 32 ns after that, rounded up.
+fn rounded(driver: &ManualDriver, after: Duration) -> Duration {
+    let at = u128::from(driver.origin()) + after.as_nanos();
+    let rounded = if at < 1 << 59 { at } else { at.next_multiple_of(32) };
+    after + Duration::from_nanos((rounded - at) as u64)
+}
+
+/// The latest present there can be, counted from the driver's beginning.
+fn end_of_time(driver: &ManualDriver) -> Duration {
+    Duration::from_nanos(u64::MAX - 1 - driver.origin())
 }
 
 // B21, B22: now + delay overflowed and fired at once.
@@ -28,17 +36,21 @@ fn the_farthest_delays_wait_at_any_uptime() {
                 Duration::MAX,
                 Duration::MAX - NANO,
                 Duration::MAX - uptime,
-                Duration::from_nanos(1 << 63),
+                end_of_time(&driver) - uptime + NANO,
                 Duration::from_nanos(u64::MAX),
                 Duration::from_millis(u64::MAX),
                 Duration::from_secs(u64::MAX / 1_000),
             ];
             let timeouts = far.map(|delay| accepted(timer.new_timeout(delay, |_| {})));
             let near = accepted(timer.new_timeout(MILLI, |_| {}));
-            assert!(timeouts.iter().all(|timeout| timeout.deadline() > driver.now() + YEAR));
-            assert_eq!(driver.advance(MILLI + slack(uptime)), 1, "{wheel:?} at {uptime:?}");
+            let never = driver.now() + (end_of_time(&driver) - uptime + NANO);
+            assert!(timeouts.iter().all(|timeout| timeout.deadline() == never));
+            let due = rounded(&driver, uptime + MILLI) - uptime;
+            assert_eq!(driver.advance(due - NANO), 0, "{wheel:?} at {uptime:?}");
+            assert_eq!(driver.advance(NANO), 1, "{wheel:?} at {uptime:?}");
             assert!(near.is_expired());
-            assert_eq!(driver.advance(200 * YEAR), 0, "{wheel:?} at {uptime:?}");
+            assert_eq!(driver.advance(Duration::MAX), 0, "{wheel:?} at {uptime:?}");
+            assert_eq!(driver.elapsed(), end_of_time(&driver), "584 years");
             assert_eq!(timer.pending_timeouts(), far.len());
             assert!(timeouts.iter().all(|timeout| timeout.cancel()));
             assert_eq!((timer.pending_timeouts(), driver.next_expiry()), (0, None));
@@ -58,15 +70,18 @@ fn every_magnitude_of_delay_runs_at_its_deadline_at_any_uptime() {
             for &delay in &delays {
                 accepted(timer.new_timeout(delay, |_| {}));
             }
-            for &delay in &delays {
-                driver.advance((uptime + delay).saturating_sub(driver.elapsed()));
-                let (elapsed, expired) = (driver.elapsed() - uptime, timer.stats().expired);
-                let ran_by = |at: Duration| delays.iter().filter(|&&delay| delay <= at).count() as u64;
-                assert!(expired <= ran_by(elapsed), "early at {delay:?}, {wheel:?} at {uptime:?}");
-                let surely = elapsed.saturating_sub(slack(driver.elapsed()));
-                assert!(expired >= ran_by(surely), "late at {delay:?}, {wheel:?} at {uptime:?}");
+            let due: Vec<Duration> = delays
+                .iter()
+                // What is due at once is due now, which is rounded down.
+                .map(|&delay| if delay.is_zero() { uptime } else { rounded(&driver, uptime + delay) })
+                .collect();
+            for &at in &due {
+                for step in [(at - driver.elapsed().min(at)).saturating_sub(NANO), NANO] {
+                    driver.advance(step);
+                    let ran = due.iter().filter(|due| **due <= driver.elapsed()).count() as u64;
+                    assert_eq!(timer.stats().expired, ran, "around {at:?}, {wheel:?} at {uptime:?}");
+                }
             }
-            driver.advance(2 * MILLI);
             assert_eq!((timer.stats().expired, timer.pending_timeouts()), (60, 0), "{wheel:?} at {uptime:?}");
         }
     }
@@ -77,9 +92,11 @@ fn what_never_comes_does_not_come_even_at_the_end_of_time() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let never = accepted(timer.new_timeout(Duration::MAX, |_| {}));
-        let last = accepted(timer.new_timeout(18_000_000 * YEAR, |_| {}));
+        // The last instant that a deadline can name.
+        let last = accepted(timer.new_timeout(Duration::from_nanos(u64::MAX - 31 - driver.origin()), |_| {}));
+        let beyond = accepted(timer.new_timeout(Duration::from_nanos(u64::MAX - 30 - driver.origin()), |_| {}));
         assert_eq!(driver.advance(Duration::MAX), 1);
-        assert!(last.is_expired());
+        assert!(last.is_expired() && !beyond.is_expired() && beyond.cancel());
         // Time stands still now, and still nothing goes wrong.
         let now = driver.elapsed();
         assert_eq!((driver.advance(YEAR), driver.elapsed()), (0, now));

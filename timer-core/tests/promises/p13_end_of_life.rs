@@ -208,6 +208,28 @@ fn a_pool_may_run_what_it_was_given_after_the_timer_has_gone() {
     assert!(rate.is_cancelled(), "no next run, and so an end");
 }
 
+#[test]
+fn no_handle_comes_back_while_the_worker_ends() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel();
+    let task = accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        next(&released);
+    }));
+    let far = accepted(timer.new_timeout(HOUR, |_| {}));
+    next(&inside);
+    let weak = timer.downgrade();
+    assert!(weak.upgrade().is_some() && task.timer().is_some(), "there is one handle");
+    drop(timer);
+    // The worker holds the inside of the timer for as long as its last task runs, and it is stopped all the same.
+    assert!(weak.upgrade().is_none() && task.timer().is_none() && far.timer().is_none());
+    assert!(far.is_cancelled() && !far.reset(SECOND));
+    release.send(()).unwrap();
+    assert_eq!(task.cancel_and_wait(), Ok(false));
+    assert!(weak.upgrade().is_none() && task.is_expired());
+}
+
 /// Run as a program of its own by the test below: leaves a worker that waits for an hour, and returns.
 #[test]
 #[ignore = "a part of the_worker_does_not_keep_the_process_alive"]

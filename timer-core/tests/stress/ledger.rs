@@ -6,7 +6,7 @@ use crate::capture::{Capture, apart};
 use crate::clock::Clock;
 use crate::tally::Tally;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, TimerStats};
 
@@ -41,6 +41,8 @@ pub(crate) struct Record {
     /// Its first run, unless it is moved; `None` for never.
     pub(crate) not_before: Option<Instant>,
     pub(crate) moved: AtomicBool,
+    /// Of one that was moved: who else could say what has become of it?
+    handle: OnceLock<Timeout>,
     pub(crate) in_run: AtomicBool,
     /// Runs that began after a cancel had returned, as far as that can be seen.
     pub(crate) late_runs: AtomicU64,
@@ -78,7 +80,8 @@ pub(crate) fn get(count: &AtomicU64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     None,
-    /// The timer was stopped: a periodic run that goes on meanwhile is the last.
+    /// The timer was stopped: a periodic run that goes on meanwhile is the last; and what was moved in an executor's queue is
+    /// cancelled when it comes out of it.
     Periodic,
     /// The timer was dropped.
     Any,
@@ -122,6 +125,7 @@ impl Ledger {
             kind,
             not_before: self.clock.at_least().checked_add(delay),
             moved: AtomicBool::new(false),
+            handle: OnceLock::new(),
             in_run: AtomicBool::new(false),
             late_runs: AtomicU64::new(0),
             runs: AtomicU64::new(0),
@@ -155,6 +159,7 @@ impl Ledger {
     pub(crate) fn reset(&self, timeout: &Timeout, record: &Record, delay: Duration) {
         record.moved.store(true, Ordering::Release);
         if timeout.reset(delay) {
+            record.handle.get_or_init(|| timeout.clone());
             self.resets.fetch_add(1, Ordering::AcqRel);
         } else {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost to nobody");
@@ -230,7 +235,9 @@ impl Ledger {
     fn check_end(&self, record: &Record, unknown: Unknown) {
         let may_be_unknown = match unknown {
             Unknown::None => false,
-            Unknown::Periodic => record.kind == Kind::Periodic,
+            Unknown::Periodic => {
+                record.kind == Kind::Periodic || record.handle.get().is_some_and(Timeout::is_cancelled)
+            }
             Unknown::Any => true,
         };
         let once = record.ends() == 1 || record.ends() == 0 && may_be_unknown;

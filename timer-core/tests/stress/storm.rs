@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_core::{RejectReason, RejectedTimeout, StopError, Timeout, Timer, Unprocessed, WeakTimer};
+use timer_core::{RejectReason, RejectedTimeout, Timeout, Timer, Unprocessed, WeakTimer};
 
 /// A handle and what it is a handle to.
 pub(crate) type Held = (Timeout, Arc<Record>);
@@ -192,7 +192,7 @@ impl Storm {
         let expected = match rejected.reason {
             RejectReason::Stopped => self.ends.load(Ordering::Acquire),
             RejectReason::TooManyPending { max } => Some(max) == self.bound,
-            RejectReason::ZeroPeriod => false,
+            _ => false,
         };
         self.ledger.check(expected, "refused without a reason");
         self.ledger.check(record.freed.load(Ordering::Acquire) == 0, "a refused task did not come back");
@@ -211,9 +211,8 @@ impl Storm {
     pub(crate) fn stop(&self) {
         self.ends.store(true, Ordering::Release);
         let Some(timer) = self.timer.upgrade() else { return };
-        match timer.stop() {
-            Ok(unprocessed) => self.take_back(unprocessed),
-            Err(StopError::OnWorker | StopError::Driven) => {}
+        if let Ok(unprocessed) = timer.stop() {
+            self.take_back(unprocessed);
         }
     }
 

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 
-/// Below this deadlines are exact; above they are rounded up to the next of these units.
+/// Below this time of the system's clock deadlines are exact; above they are rounded up to the next of these units.
 const EXACT: u64 = 1 << 59;
-const UNIT: u64 = 1 << 20;
+const UNIT: u64 = 32;
 
 pub(crate) struct World {
     timer: Timer,
     epoch: Instant,
+    /// The same in nanoseconds of the system's clock.
+    began: u64,
     model: Mutex<Model>,
 }
 
@@ -34,7 +36,9 @@ impl World {
             Kind::Delay(pause) => self.timer.schedule_with_fixed_delay(nanos(delay), nanos(pause), run).unwrap(),
         };
         let (deadline, wanted) = (self.nanos(scheduled.deadline()), now + delay);
-        let right = if wanted < EXACT { deadline == wanted } else { (wanted..wanted + UNIT).contains(&deadline) };
+        let absolute = self.began + wanted;
+        let rounded = if absolute < EXACT { absolute } else { absolute.next_multiple_of(UNIT) };
+        let right = self.began + deadline == rounded;
         let mut model = self.model();
         model.check(right, || format!("{id}: due {delay} after {now}, so at {wanted} and not at {deadline}"));
         model.accepted(id, deadline, scheduled);
@@ -86,7 +90,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(wheel: WheelKind, stops: impl IntoIterator<Item = u64>) -> Self {
         let (timer, driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
-        let world = World { timer, epoch: driver.now(), model: Mutex::default() };
+        let world = World { timer, epoch: driver.now(), began: driver.origin(), model: Mutex::default() };
         let mut stops: Vec<u64> = stops.into_iter().collect();
         stops.sort_unstable_by(|a, b| b.cmp(a));
         Self { world: Arc::new(world), driver, stops, jumps: 0, hops: 0, empty_hops: 0 }

@@ -56,17 +56,20 @@ fn setup(bytes: &mut Unstructured<'_>) -> Result<Setup> {
         mode: *bytes.choose(&Mode::ALL)?,
         uptime: uptime(bytes)?,
         bound: if bytes.ratio(1, 3)? { Some(bytes.int_in_range(1..=11)?) } else { None },
-        missed_runs: *bytes.choose(&[MissedRuns::Skip, MissedRuns::Burst])?,
+        missed_runs: *bytes.choose(&[MissedRuns::Skip, MissedRuns::Burst, MissedRuns::Delay])?,
         end: *bytes.choose(&End::ALL)?,
     })
 }
 
 /// One operation from outside.
 fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match bytes.int_in_range(0u8..=35)? {
+    // What was added later shares its remainder with others, so that inputs which were kept say what they said.
+    let choice = bytes.arbitrary::<u8>()?;
+    Ok(match choice % 36 {
         0..=11 => Op::Schedule(spawn(bytes, 2)?),
         12..=15 => Op::Cancel(target(bytes)?),
         16..=20 => Op::Reset(target(bytes)?, when(bytes)?),
+        21 if choice > 57 => return later_op(bytes, choice / 36),
         21 => Op::Forget(target(bytes)?),
         22 => Op::Stop,
         23..=27 => Op::Advance(jump(bytes)?),
@@ -74,6 +77,25 @@ fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
         32..=34 => Op::RunQueued(any(bytes)?),
         _ => Op::DropQueued(any(bytes)?),
     })
+}
+
+fn later_op(bytes: &mut Unstructured<'_>, choice: u8) -> Result<Op> {
+    Ok(match choice {
+        2 => Op::ExpireNow(target(bytes)?),
+        3 => Op::ResetAt(target(bytes)?, when(bytes)?),
+        4 => Op::CancelAll(targets(bytes)?),
+        _ => {
+            let len = bytes.int_in_range(0..=5)?;
+            Op::ScheduleAll(
+                (0..len).map(|_| Ok(Spawn { kind: Kind::Once, ..spawn(bytes, 1)? })).collect::<Result<_>>()?,
+            )
+        }
+    })
+}
+
+fn targets(bytes: &mut Unstructured<'_>) -> Result<Vec<Target>> {
+    let len = bytes.int_in_range(0..=4)?;
+    (0..len).map(|_| target(bytes)).collect()
 }
 
 /// A timeout whose task may do something; `depth` is how often its tasks may have tasks.
@@ -103,9 +125,13 @@ fn within(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Vec<O
     (0..len)
         .map(|_| {
             let schedules = if depth > 0 { 9 } else { 0 };
-            Ok(match bytes.int_in_range(0u8..=8 + schedules)? {
+            let choice = bytes.arbitrary::<u8>()?;
+            Ok(match choice % (9 + schedules) {
                 0..=2 => Op::Cancel(target(bytes)?),
                 3..=6 => Op::Reset(target(bytes)?, when(bytes)?),
+                7 if choice >= 200 => Op::ExpireNow(target(bytes)?),
+                7 if choice >= 160 => Op::ResetAt(target(bytes)?, when(bytes)?),
+                7 if choice >= 128 => Op::CancelAll(targets(bytes)?),
                 7 => Op::Forget(target(bytes)?),
                 8 => Op::Stop,
                 _ => Op::Schedule(spawn(bytes, depth - 1)?),

@@ -1,5 +1,6 @@
 //! Everything that can be seen of the timer, beside what the model says.
 
+use super::executors::Mode;
 use super::model::LOOKS;
 use super::slot::{Counts, END_OF_TIME, State};
 use super::world::World;
@@ -14,12 +15,12 @@ impl World {
     pub(crate) fn compare(&self) {
         let look = self.model().look();
         if look {
-            self.compare_counts(&self.timer.stats());
+            self.compare_counts(&self.timer.stats(), false);
         }
         self.compare_handles();
     }
 
-    fn compare_counts(&self, stats: &TimerStats) {
+    fn compare_counts(&self, stats: &TimerStats, at_rest: bool) {
         let mut model = self.model();
         model.settle();
         if model.failure.is_some() {
@@ -35,9 +36,22 @@ impl World {
             // Counted as each is run; what the executor loses is seen later.
             executor_rejections: model.counts.executor_rejections,
             lag: u64::try_from(stats.timeout_lag.sum().as_nanos()).unwrap_or(u64::MAX),
+            lags: stats.timeout_lag.count(),
+            start_lag: u64::try_from(stats.start_lag.sum().as_nanos()).unwrap_or(u64::MAX),
+            starts: stats.start_lag.count(),
         };
-        assert_eq!(seen, model.counts);
-        assert_eq!(stats.timeout_lag.count(), stats.runs);
+        let mut expected = model.counts.clone();
+        if !at_rest && self.mode == Mode::Immediate {
+            // Told by the reading after the batch.
+            let Counts { lag, lags, start_lag, starts, .. } = seen;
+            (expected.lag, expected.lags, expected.start_lag, expected.starts) = (lag, lags, start_lag, starts);
+        }
+        assert_eq!(seen, expected);
+        if at_rest {
+            let handed = model.slots.iter().filter(|slot| slot.state == State::Handed).count() as u64;
+            assert_eq!((stats.queued, stats.running, stats.in_flight), (handed, 0, handed));
+        }
+        assert_eq!(stats.max_pending, model.bound);
         assert_eq!(stats.pending, model.pending());
         assert_eq!(stats.scheduled, stats.pending + stats.expired + stats.cancelled);
     }
@@ -53,8 +67,8 @@ impl World {
             let Some(handle) = &slot.handle else { continue };
             let seen = (handle.is_expired(), handle.is_cancelled());
             let expected = match slot.state {
-                State::Waiting | State::Rejected => (false, false),
-                State::Handed | State::InRun => (!slot.is_periodic(), false),
+                State::Waiting | State::Handed | State::Rejected => (false, false),
+                State::InRun => (!slot.is_periodic(), false),
                 State::Expired => (true, false),
                 State::Cancelled | State::HandedBack => (false, true),
             };
@@ -67,7 +81,7 @@ impl World {
     pub(crate) fn compare_at_rest(&self) {
         self.report();
         let stats = self.timer.stats();
-        self.compare_counts(&stats);
+        self.compare_counts(&stats, true);
         self.compare_handles();
         self.report();
         let mut model = self.model();
@@ -85,7 +99,8 @@ impl World {
     pub(crate) fn compare_driver(&self, driver: &ManualDriver) {
         let model = self.model();
         let now = model.now;
-        assert_eq!(driver.elapsed(), self.duration(now));
+        assert_eq!(driver.elapsed().as_nanos(), now - self.began);
+        assert_eq!(self.timer.now(), driver.now());
         assert_eq!(self.nanos(driver.now()), now);
         let next = driver.next_expiry();
         let Some(due) = model.next() else {

@@ -1,4 +1,4 @@
-//! Durations at which something changes: a level, a round, the unit of a stamp.
+//! Durations at which something changes: a level, a round, the unit of a deadline.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Immediate,
-    /// A closure; the timer takes it to run tasks at once.
+    /// A closure that runs each task at once; they are handed over together before.
     Closure,
     /// Each batch another way: runs it, refuses it, loses one task, panics with one in hand.
     Unruly,
@@ -21,9 +21,9 @@ pub(crate) enum Mode {
 impl Mode {
     pub(crate) const ALL: [Mode; 4] = [Mode::Immediate, Mode::Closure, Mode::Unruly, Mode::Deferred];
 
-    /// Tasks are handed over one by one, and run at once.
+    /// Nothing is handed over before it runs.
     pub(crate) fn is_inline(self) -> bool {
-        matches!(self, Mode::Immediate | Mode::Closure)
+        self == Mode::Immediate
     }
 }
 
@@ -37,6 +37,15 @@ fn told(known: &Known, batch: usize, refused: usize) {
         model.hand_over_batch(batch);
         model.counts.executor_rejections += refused as u64;
     });
+}
+
+/// Runs each task at once.
+pub(crate) fn closure(known: Known) -> impl Fn(Task) + Send + Sync + 'static {
+    move |task| {
+        let world = known.get().and_then(Weak::upgrade).expect("the world is there");
+        world.watched(|| world.model().hand_over_next());
+        task.run();
+    }
 }
 
 #[derive(Default)]
@@ -79,7 +88,7 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// One of the tasks that wait.
+    /// One of the tasks that wait, or an empty shell of one.
     pub(crate) fn take(&self, any: usize) -> Option<Task> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let at = any.checked_rem(queue.len())?;

@@ -28,20 +28,24 @@ pub(crate) struct Model {
     pub(crate) collected: Vec<usize>,
     /// How often something was put into the wheel.
     pub(crate) links: u64,
-    bound: Option<usize>,
+    pub(crate) bound: Option<usize>,
     pub(crate) missed_runs: MissedRuns,
+    /// Tasks that were handed over stay with the executor after the turn.
+    pub(crate) keeps: bool,
+    /// So many of a batch that is handed over one by one are still to come.
+    pub(crate) batch_left: usize,
     pub(crate) looks: u32,
     /// How many more timeouts tasks and callers may make.
     fuel: usize,
 }
 
 impl Model {
-    pub(crate) fn new(bound: Option<usize>, missed_runs: MissedRuns) -> Self {
+    pub(crate) fn new(began: u128, bound: Option<usize>, missed_runs: MissedRuns, keeps: bool) -> Self {
         Self {
             slots: Vec::new(),
             counts: Counts::default(),
-            now: 0,
-            target: 0,
+            now: began,
+            target: began,
             ghosts: BTreeSet::new(),
             stopped: false,
             failure: None,
@@ -51,6 +55,8 @@ impl Model {
             links: 0,
             bound,
             missed_runs,
+            keeps,
+            batch_left: 0,
             looks: LOOKS,
             fuel: 150,
         }
@@ -104,6 +110,18 @@ impl Model {
         if delay.is_zero() { down(self.now) } else { up(self.now.saturating_add(delay.as_nanos())) }
     }
 
+    fn due_at(&self, at: u128) -> u128 {
+        if at <= self.now { down(at) } else { up(at) }
+    }
+
+    /// The instant that `when` means.
+    pub(crate) fn at(&self, when: When) -> u128 {
+        match when {
+            When::Ago(ago) => self.now.saturating_sub(ago.as_nanos()),
+            _ => self.now.saturating_add(self.delay(when).as_nanos()),
+        }
+    }
+
     /// The slot of a new timeout, due at `at` or in a delay; and whether the timer takes it. `None` if it is enough.
     pub(crate) fn admit(
         &mut self,
@@ -118,8 +136,7 @@ impl Model {
             _ => Ok(()),
         };
         let deadline = match when {
-            Ok(at) if at <= self.now => down(at),
-            Ok(at) => up(at),
+            Ok(at) => self.due_at(at),
             Err(delay) => self.due_in(delay),
         };
         let state = if outcome.is_ok() { State::Waiting } else { State::Rejected };
@@ -137,6 +154,7 @@ impl Model {
             handle: None,
             freed: false,
             told: false,
+            contained: false,
             unsettled: false,
         });
         Some((self.slots.len() - 1, outcome))
@@ -146,8 +164,8 @@ impl Model {
     pub(crate) fn cancel(&mut self, id: usize) -> bool {
         let slot = &mut self.slots[id];
         let won = match slot.state {
-            State::Waiting => true,
-            State::Handed | State::InRun => slot.is_periodic(),
+            State::Waiting | State::Handed => true,
+            State::InRun => slot.is_periodic(),
             _ => false,
         };
         if won {
@@ -163,7 +181,55 @@ impl Model {
 
     /// What `reset` answers.
     pub(crate) fn reset(&mut self, id: usize, delay: Duration) -> bool {
-        let deadline = self.due_in(delay);
+        self.move_to(id, self.due_in(delay))
+    }
+
+    /// What `reset_at` answers.
+    pub(crate) fn reset_at(&mut self, id: usize, at: u128) -> bool {
+        self.move_to(id, self.due_at(at))
+    }
+
+    /// What `expire_now` answers.
+    pub(crate) fn expire_now(&mut self, id: usize) -> bool {
+        let slot = &self.slots[id];
+        match slot.state {
+            State::Waiting if slot.deadline > self.now => self.move_to(id, down(self.now)),
+            State::InRun => self.move_to(id, down(self.now)),
+            _ => false,
+        }
+    }
+
+    /// Whether a shell of it is in the executor's queue that will not run when it comes out.
+    pub(crate) fn is_moved_shell(&self, id: usize) -> bool {
+        self.slots[id].state == State::Handed && self.slots[id].deadline > self.now
+    }
+
+    /// Whether it may be a task that the executor has lost; the model does not know which of them runs with the next turn.
+    pub(crate) fn is_lost(&self, id: usize) -> bool {
+        self.slots[id].state == State::Handed && self.lost > 0
+    }
+
+    /// After `stop` a shell of one that was moved is cancelled when it comes out, which its end tells.
+    pub(crate) fn come_out_after_stop(&mut self, id: usize) {
+        if self.stopped && self.is_moved_shell(id) {
+            self.relink(id);
+        }
+    }
+
+    /// Such a shell came out: its timeout waits again, or is cancelled if the timer is stopped.
+    pub(crate) fn relink(&mut self, id: usize) {
+        let slot = &mut self.slots[id];
+        slot.linked = slot.deadline;
+        slot.state = State::Waiting;
+        self.links += 1;
+        if self.stopped {
+            slot.state = State::Cancelled;
+            slot.contained = true;
+            self.counts.cancelled += 1;
+        }
+    }
+
+    fn move_to(&mut self, id: usize, deadline: u128) -> bool {
         let slot = &mut self.slots[id];
         match slot.state {
             State::Waiting if deadline < slot.deadline => {
@@ -174,7 +240,8 @@ impl Model {
             State::Waiting => {
                 slot.former.insert(slot.deadline);
             }
-            State::Handed | State::InRun if slot.is_periodic() => slot.moved = true,
+            State::Handed => {}
+            State::InRun if slot.is_periodic() => slot.moved = true,
             _ => return false,
         }
         slot.deadline = deadline;

@@ -7,6 +7,11 @@ pub(crate) enum Op {
     Schedule(Spawn),
     Cancel(Target),
     Reset(Target, When),
+    ResetAt(Target, When),
+    ExpireNow(Target),
+    CancelAll(Vec<Target>),
+    /// `new_timeouts`, of closures.
+    ScheduleAll(Vec<Spawn>),
     /// Drops the handle; the timeout goes on.
     Forget(Target),
     /// `Timer::stop`, which belongs to the driver here.

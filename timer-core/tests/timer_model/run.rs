@@ -1,7 +1,7 @@
 //! One case from its beginning to its end.
 
 use super::edges;
-use super::executors::{Deferred, Known, Mode, Unruly};
+use super::executors::{Deferred, Known, Mode, Unruly, closure};
 use super::guard::has_hook;
 use super::model::Model;
 use super::ops::Op;
@@ -10,7 +10,7 @@ use super::world::World;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use timer_core::{ManualDriver, MissedRuns, Timer, Unprocessed, WheelKind};
+use timer_core::{ManualDriver, MissedRuns, Timeout, Timer, Unprocessed, WheelKind};
 use timer_executor::Task;
 
 /// How the timer is built, and how it ends.
@@ -58,20 +58,21 @@ struct Case {
 impl Case {
     fn new(setup: &Setup) -> Self {
         let (deferred, unruly) = (Arc::new(Deferred::default()), Arc::new(Unruly::default()));
-        let known: [Known; 2] = [deferred.known.clone(), unruly.known.clone()];
+        let known: [Known; 3] = [deferred.known.clone(), unruly.known.clone(), Known::default()];
         let mut builder = Timer::builder().wheel(setup.wheel).missed_runs(setup.missed_runs);
         if let Some(bound) = setup.bound {
             builder = builder.max_pending_timeouts(bound);
         }
         builder = match setup.mode {
             Mode::Immediate => builder,
-            Mode::Closure => builder.executor(Task::run),
+            Mode::Closure => builder.executor(closure(known[2].clone())),
             Mode::Unruly => builder.executor(unruly),
             Mode::Deferred => builder.executor(deferred.clone()),
         };
         let (timer, driver) = builder.build_manual().unwrap();
-        let model = Model::new(setup.bound, setup.missed_runs);
-        let world = Arc::new(World::new(timer, driver.now(), setup.mode, model));
+        let began = u128::from(driver.origin());
+        let model = Model::new(began, setup.bound, setup.missed_runs, setup.mode == Mode::Deferred);
+        let world = Arc::new(World::new(timer, driver.now(), began, setup.mode, model));
         known.iter().for_each(|known| known.set(Arc::downgrade(&world)).unwrap());
         Self { world, driver, deferred }
     }
@@ -100,11 +101,15 @@ impl Case {
             }
             Op::RunQueued(any) => {
                 if let Some(task) = self.deferred.take(any) {
-                    task.run();
+                    self.run_queued(task);
                 }
             }
             Op::DropQueued(any) => {
-                if let Some(task) = self.deferred.take(any) {
+                let moved = |model: &Model| (0..model.slots.len()).any(|id| model.is_moved_shell(id));
+                // The model does not know which of the tasks it is, nor need it unless one of them was moved.
+                if !moved(&self.world.model())
+                    && let Some(task) = self.deferred.take(any)
+                {
                     drop(task);
                     self.world.model().lost += 1;
                 }
@@ -114,6 +119,23 @@ impl Case {
             }
         }
         self.compare();
+    }
+
+    /// A task comes out of the queue: it runs, or is the shell of one that was cancelled, or that was moved and waits again.
+    fn run_queued(&self, task: Task) {
+        let world = &self.world;
+        let moved: Vec<usize> = {
+            let model = world.model();
+            (0..model.slots.len()).filter(|id| model.is_moved_shell(*id)).collect()
+        };
+        task.run();
+        let mut model = world.model();
+        for id in moved {
+            let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
+            if model.is_moved_shell(id) && model.slots[id].handle.as_ref().is_some_and(waits) {
+                model.relink(id);
+            }
+        }
     }
 
     fn compare(&self) {
@@ -143,7 +165,7 @@ impl Case {
             let (Some(next), Some(..NEVER)) = (self.driver.next_expiry(), earliest) else { break };
             self.advance(next);
             while let Some(task) = self.deferred.take(0) {
-                task.run();
+                self.run_queued(task);
             }
             self.world.report();
         }
@@ -194,7 +216,10 @@ impl Case {
         drop(model);
         world.compare_at_rest();
         // And nothing comes back to life.
-        for op in ops.iter().filter(|op| matches!(op, Op::Schedule(_) | Op::Cancel(_) | Op::Reset(..))).take(10) {
+        let from_outside = |op: &&Op| {
+            !matches!(op, Op::Advance(_) | Op::AdvanceToNext(_) | Op::RunQueued(_) | Op::DropQueued(_) | Op::Stop)
+        };
+        for op in ops.iter().filter(from_outside).take(10) {
             world.watched(|| world.apply(op, None));
             world.compare_at_rest();
         }

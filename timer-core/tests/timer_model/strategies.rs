@@ -20,7 +20,7 @@ pub(crate) fn hashed() -> impl Strategy<Value = Setup> {
 fn setup(wheel: impl Strategy<Value = WheelKind>) -> impl Strategy<Value = Setup> {
     let bound = prop_oneof![2 => Just(None), 1 => (1usize..12).prop_map(Some)];
     let end = prop::sample::select(&End::ALL[..]);
-    let missed_runs = prop::sample::select(&[MissedRuns::Skip, MissedRuns::Burst][..]);
+    let missed_runs = prop::sample::select(&[MissedRuns::Skip, MissedRuns::Burst, MissedRuns::Delay][..]);
     let mode = prop::sample::select(&Mode::ALL[..]);
     (wheel, mode, uptime(), bound, missed_runs, end).prop_map(|(wheel, mode, uptime, bound, missed_runs, end)| Setup {
         wheel,
@@ -110,6 +110,9 @@ fn within(depth: u32, most: usize) -> BoxedStrategy<Vec<Op>> {
         4 => (target(), when()).prop_map(|(target, when)| Op::Reset(target, when)),
         1 => target().prop_map(Op::Forget),
         1 => Just(Op::Stop),
+        1 => target().prop_map(Op::ExpireNow),
+        1 => (target(), when()).prop_map(|(target, when)| Op::ResetAt(target, when)),
+        1 => vec(target(), 0..5).prop_map(Op::CancelAll),
     ];
     let some = match depth {
         0 => vec(ops, 0..=most).boxed(),
@@ -133,6 +136,11 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (-1i64..=1).prop_map(Op::AdvanceToNext),
         3 => any::<usize>().prop_map(Op::RunQueued),
         1 => any::<usize>().prop_map(Op::DropQueued),
+        1 => target().prop_map(Op::ExpireNow),
+        2 => (target(), when()).prop_map(|(target, when)| Op::ResetAt(target, when)),
+        1 => vec(target(), 0..5).prop_map(Op::CancelAll),
+        2 => vec(spawn(within(1, 2), within(0, 1)).prop_map(|spawn| Spawn { kind: Kind::Once, ..spawn }), 0..6)
+            .prop_map(Op::ScheduleAll),
     ]
 }
 

@@ -18,11 +18,10 @@ impl Model {
         self.now = due;
         let lag = u64::try_from(due - slot.deadline).unwrap_or(u64::MAX);
         self.counts.lag = self.counts.lag.saturating_add(lag);
+        self.counts.lags += 1;
         self.counts.runs += 1;
-        self.counts.expired += u64::from(!slot.is_periodic());
         let slot = &mut self.slots[id];
         slot.state = State::Handed;
-        slot.moved = false;
     }
 
     /// Time is about to move on by `by`.
@@ -39,7 +38,22 @@ impl Model {
 
     /// Everything that is due next, handed over together.
     pub(crate) fn hand_over_batch(&mut self, expected: usize) {
+        let due = self.hand_over_due();
+        assert_eq!(due.len(), expected, "the batch that is due is {due:?}");
+    }
+
+    /// One more of a batch that is handed over one by one.
+    pub(crate) fn hand_over_next(&mut self) {
+        if self.batch_left == 0 {
+            self.batch_left = self.hand_over_due().len();
+        }
+        let left = self.batch_left.checked_sub(1);
+        self.batch_left = left.expect("something is due");
+    }
+
+    fn hand_over_due(&mut self) -> Vec<usize> {
         self.settle();
+        self.settle_shells();
         let next = self.next();
         let mut due: Vec<usize> =
             self.waiting().filter(|id| Some(self.slots[*id].deadline.max(self.now)) == next).collect();
@@ -48,8 +62,21 @@ impl Model {
         if next == Some(self.now) && due.iter().any(|id| collected.contains(id)) {
             due.retain(|id| collected.contains(id));
         }
-        assert_eq!(due.len(), expected, "the batch due at {next:?} is {due:?}");
-        due.into_iter().for_each(|id| self.hand_over(id));
+        due.iter().for_each(|id| self.hand_over(*id));
+        due
+    }
+
+    /// All shells of an executor that keeps none have come out by now.
+    fn settle_shells(&mut self) {
+        if self.keeps {
+            return;
+        }
+        for id in 0..self.slots.len() {
+            if self.is_moved_shell(id) {
+                self.relink(id);
+            }
+            assert_ne!(self.slots[id].state, State::Handed, "{id} was handed over and has not run");
+        }
     }
 
     /// Its task begins; `inline` if nothing has said so before. `true` if `stop` had handed it back.
@@ -61,7 +88,14 @@ impl Model {
         let before = self.slots[id].state;
         assert!(matches!(before, State::Handed | State::HandedBack), "{id} runs though it is {before:?}");
         if before == State::Handed {
-            self.slots[id].state = State::InRun;
+            let slot = &mut self.slots[id];
+            assert!(slot.deadline <= self.now, "{id} starts at {} and is due at {}", self.now, slot.deadline);
+            slot.state = State::InRun;
+            slot.moved = false;
+            self.counts.starts += 1;
+            self.counts.expired += u64::from(!slot.is_periodic());
+            let lag = u64::try_from(self.now - slot.deadline).unwrap_or(u64::MAX);
+            self.counts.start_lag = self.counts.start_lag.saturating_add(lag);
         }
         self.slots[id].runs_left = self.slots[id].runs_left.saturating_sub(1);
         before == State::HandedBack
@@ -82,6 +116,7 @@ impl Model {
         let next = match (slot.spawn.kind, missed_runs) {
             (Kind::Delay(delay), _) => now + nanos(delay),
             (Kind::Rate(period), MissedRuns::Burst) => due + nanos(period),
+            (Kind::Rate(period), MissedRuns::Delay) => now + nanos(period),
             (Kind::Rate(period), MissedRuns::Skip) => {
                 let period = nanos(period);
                 let missed = now.saturating_sub(due) / period;
@@ -107,6 +142,7 @@ impl Model {
     /// Time has come to `target`, and everything that was due on the way has run.
     pub(crate) fn arrive(&mut self) {
         self.settle();
+        self.settle_shells();
         self.now = self.target;
         if let Some(late) = self.waiting().find(|id| self.slots[*id].deadline <= self.now) {
             panic!("{late} was due at {} and has not run by {}", self.slots[late].deadline, self.now);

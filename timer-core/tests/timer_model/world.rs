@@ -3,6 +3,7 @@
 //! The model goes first where the timer may call a task, a hook or the `Drop` of a capture meanwhile, for these look at
 //! both again. It is never locked while the timer is called.
 
+use super::edges::nanos;
 use super::executors::Mode;
 use super::guard::{Guard, Hooked, has_hook};
 use super::model::Model;
@@ -10,12 +11,14 @@ use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use timer_core::{StopError, Timeout, Timer};
 
 pub(crate) struct World {
     pub(crate) timer: Timer,
     pub(crate) epoch: Instant,
+    /// The same in nanoseconds of the system's clock.
+    pub(crate) began: u128,
     pub(crate) mode: Mode,
     model: Mutex<Model>,
 }
@@ -24,8 +27,8 @@ pub(crate) struct World {
 pub(crate) type Own<'a> = Option<(usize, &'a Timeout)>;
 
 impl World {
-    pub(crate) fn new(timer: Timer, epoch: Instant, mode: Mode, model: Model) -> Self {
-        Self { timer, epoch, mode, model: Mutex::new(model) }
+    pub(crate) fn new(timer: Timer, epoch: Instant, began: u128, mode: Mode, model: Model) -> Self {
+        Self { timer, epoch, began, mode, model: Mutex::new(model) }
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
@@ -62,10 +65,17 @@ impl World {
             Op::Schedule(spawn) => self.schedule(spawn),
             Op::Cancel(target) => self.cancel(*target, own),
             Op::Reset(target, when) => self.reset(*target, *when, own),
+            Op::ResetAt(target, when) => self.reset_at(*target, *when, own),
+            Op::ExpireNow(target) => self.expire_now(*target, own),
+            Op::CancelAll(targets) => self.cancel_all(targets, own),
+            Op::ScheduleAll(spawns) => self.schedule_all(spawns),
             Op::Forget(target) => {
                 let picked = self.picked(*target, own);
                 if let Some((id, _)) = picked {
-                    let handle = self.model().slots[id].handle.take();
+                    let mut model = self.model();
+                    // Of one that was moved in the executor's queue, only the handle says when it waits again.
+                    let handle = if model.is_moved_shell(id) { None } else { model.slots[id].handle.take() };
+                    drop(model);
                     drop(handle);
                 }
             }
@@ -88,13 +98,9 @@ impl World {
     fn schedule(self: &Arc<Self>, spawn: &Spawn) {
         let mut model = self.model();
         let delay = model.delay(spawn.when);
-        let at = match (spawn.kind, spawn.when) {
-            (Kind::At, When::Ago(ago)) => Some(model.now.saturating_sub(ago.as_nanos())),
-            (Kind::At, _) => Some(model.now.saturating_add(delay.as_nanos())),
-            _ => None,
-        };
+        let at = (spawn.kind == Kind::At).then(|| model.at(spawn.when));
         // Not every deadline has an instant.
-        let instant = at.and_then(|at| self.epoch.checked_add(super::edges::nanos(at)));
+        let instant = at.and_then(|at| self.instant(at));
         let when = match at {
             Some(at) if instant.is_some() => Ok(at),
             _ => Err(delay),
@@ -134,6 +140,61 @@ impl World {
         }
     }
 
+    /// `new_timeouts`.
+    fn schedule_all(self: &Arc<Self>, spawns: &[Spawn]) {
+        let mut batch = Vec::new();
+        for spawn in spawns {
+            let mut model = self.model();
+            let delay = model.delay(spawn.when);
+            let Some((id, expected)) = model.admit(spawn, Err(delay)) else { break };
+            let guard = Guard { world: self.clone(), id, end: spawn.end.clone() };
+            batch.push((id, expected, delay, guard));
+        }
+        let expected: Vec<_> = batch.iter().map(|(id, expected, ..)| (*id, *expected)).collect();
+        let items = batch.into_iter().map(|(_, _, delay, guard)| (delay, move |timeout: &Timeout| guard.run(timeout)));
+        let scheduled = self.timer.new_timeouts(items);
+        assert_eq!(scheduled.len(), expected.len(), "a result for each");
+        for ((id, expected), scheduled) in expected.into_iter().zip(scheduled) {
+            match scheduled {
+                Ok(handle) => {
+                    assert_eq!(expected, Ok(()), "{id} was accepted in a batch");
+                    let mut model = self.model();
+                    assert_eq!(self.nanos(handle.deadline()), model.slots[id].deadline, "deadline of {id}");
+                    model.slots[id].handle = Some(handle);
+                }
+                Err(rejected) => {
+                    assert_eq!(expected, Err(rejected.reason), "{id} was refused in a batch");
+                    drop(rejected.into_task());
+                    assert!(self.model().slots[id].freed, "a refused task comes back");
+                }
+            }
+        }
+    }
+
+    /// `Timeout::cancel_all`.
+    fn cancel_all(&self, targets: &[Target], own: Own<'_>) {
+        let picked: Vec<_> = targets.iter().filter_map(|target| self.picked(*target, own)).collect();
+        let mut won = Vec::new();
+        for (id, _) in &picked {
+            let mut model = self.model();
+            let running = model.slots[*id].state == State::InRun;
+            if model.cancel(*id) {
+                model.slots[*id].contained = true;
+                won.push((*id, running));
+            }
+        }
+        assert_eq!(Timeout::cancel_all(picked.iter().map(|(_, handle)| handle)), won.len(), "of {picked:?}");
+        let model = self.model();
+        if model.failure.is_some() {
+            return;
+        }
+        for (id, _) in won.into_iter().filter(|(_, running)| !running) {
+            let slot = &model.slots[id];
+            assert!(slot.freed, "cancel_all left the captures of {id} behind");
+            assert_eq!(slot.told, has_hook(slot.spawn.kind), "the hook of {id}");
+        }
+    }
+
     fn cancel(&self, target: Target, own: Own<'_>) {
         let Some((id, handle)) = self.picked(target, own) else { return };
         let mut model = self.model();
@@ -160,11 +221,37 @@ impl World {
     fn reset(&self, target: Target, when: When, own: Own<'_>) {
         let Some((id, handle)) = self.picked(target, own) else { return };
         let mut model = self.model();
+        if model.is_lost(id) {
+            return;
+        }
         let delay = model.delay(when);
         let expected = model.reset(id, delay);
         let state = model.slots[id].state;
         drop(model);
         assert_eq!(handle.reset(delay), expected, "reset of {id}, which is {state:?}");
+    }
+
+    fn reset_at(&self, target: Target, when: When, own: Own<'_>) {
+        let Some((id, handle)) = self.picked(target, own) else { return };
+        let mut model = self.model();
+        let at = model.at(when);
+        let Some(instant) = self.instant(at) else { return };
+        if model.is_lost(id) {
+            return;
+        }
+        let expected = model.reset_at(id, at);
+        let state = model.slots[id].state;
+        drop(model);
+        assert_eq!(handle.reset_at(instant), expected, "reset_at of {id}, which is {state:?}");
+    }
+
+    fn expire_now(&self, target: Target, own: Own<'_>) {
+        let Some((id, handle)) = self.picked(target, own) else { return };
+        let mut model = self.model();
+        let state = model.slots[id].state;
+        let expected = model.expire_now(id);
+        drop(model);
+        assert_eq!(handle.expire_now(), expected, "expire_now of {id}, which is {state:?}");
     }
 
     /// The task of a timeout. Whether it panics.
@@ -194,12 +281,13 @@ impl World {
     /// The hook of a timeout. Whether it panics.
     pub(crate) fn told(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
+        model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "{id} was told though {:?}", slot.state);
         assert!(!std::mem::replace(&mut slot.told, true), "{id} was told twice");
         assert!(!slot.freed, "{id} was told after its end");
         let (script, panics) = (slot.spawn.end.clone(), slot.spawn.hook_panics);
-        let caught = panics && slot.state == State::HandedBack;
+        let caught = panics && (slot.contained || slot.state == State::HandedBack);
         drop(model);
         assert!(timeout.is_cancelled());
         self.compare();
@@ -214,6 +302,7 @@ impl World {
     /// The captures of a timeout are dropped.
     pub(crate) fn freed(self: &Arc<Self>, id: usize, script: &[Op]) {
         let mut model = self.model();
+        model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(!std::mem::replace(&mut slot.freed, true), "the captures of {id} were dropped twice");
         assert!(!matches!(slot.state, State::Waiting | State::Handed), "{id} lost its captures");
@@ -225,10 +314,17 @@ impl World {
     }
 
     pub(crate) fn nanos(&self, instant: Instant) -> u128 {
-        instant.saturating_duration_since(self.epoch).as_nanos()
+        match instant.checked_duration_since(self.epoch) {
+            Some(after) => self.began + after.as_nanos(),
+            None => self.began - self.epoch.duration_since(instant).as_nanos(),
+        }
     }
 
-    pub(crate) fn duration(&self, until: u128) -> Duration {
-        super::edges::nanos(until)
+    fn instant(&self, at: u128) -> Option<Instant> {
+        if at >= self.began {
+            self.epoch.checked_add(nanos(at - self.began))
+        } else {
+            self.epoch.checked_sub(nanos(self.began - at))
+        }
     }
 }

@@ -2,7 +2,7 @@ use super::super::tests::Tracked;
 use super::*;
 
 impl<V> Bucket<V> {
-    /// The positions, deadlines and values of all places that are no gaps.
+    /// The positions, deadlines and values of all places that are no vacancies.
     pub(in crate::wheel) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
         (0..).zip(&self.places).filter_map(|(position, place)| place.1.as_ref().map(|value| (position, place.0, value)))
     }
@@ -17,14 +17,14 @@ impl<V> Bucket<V> {
             Some(min) => assert!(self.earliest <= min),
             None => assert_eq!((self.earliest, self.places.len()), (u64::MAX, 0)),
         }
-        let (mut gaps, mut gap) = (0, self.gap);
-        while let Some(place) = self.places.get(gap as usize) {
-            gaps += 1;
-            assert!(place.1.is_none() && gaps <= self.gaps, "the chain leads to a value, or in a circle");
-            gap = place.0 as u32;
+        let (mut vacancies, mut vacant) = (0, self.vacant);
+        while let Some(place) = self.places.get(vacant as usize) {
+            vacancies += 1;
+            assert!(place.1.is_none() && vacancies <= self.vacancies, "the chain leads to a value, or in a circle");
+            vacant = place.0 as u32;
         }
-        assert_eq!((gap, gaps), (END, self.gaps));
-        assert_eq!(self.places.len() - self.entries().count(), gaps as usize, "every gap is in the chain");
+        assert_eq!((vacant, vacancies), (END, self.vacancies));
+        assert_eq!(self.places.len() - self.entries().count(), vacancies as usize, "every vacant is in the chain");
         // A growing array doubles, a shrinking one waits for a quarter.
         assert!(self.capacity() <= 4 * self.len() + 2 * KEPT, "{} for {}", self.capacity(), self.len());
     }
@@ -50,12 +50,12 @@ fn a_gap_moves_nobody_and_the_latest_one_is_filled_first() {
     let (mut bucket, mut places) = filled([10, 20, 30, 40]);
     assert_eq!(remove(&mut bucket, 0, &mut places), Some(0));
     assert_eq!(remove(&mut bucket, 2, &mut places), Some(2));
-    assert_eq!((places.spot(1), places.spot(3)), (Spot::new(3, 1), Spot::new(3, 3)));
+    assert_eq!((places.location(1), places.location(3)), (Location::new(3, 1), Location::new(3, 3)));
     assert_eq!((bucket.len(), bucket.get(2)), (2, None));
     for (value, position) in [(4, 2), (5, 0), (6, 4)] {
         bucket.push(3, 50, value, &mut places);
         bucket.check();
-        assert_eq!(places.spot(value), Spot::new(3, position));
+        assert_eq!(places.location(value), Location::new(3, position));
     }
 }
 
@@ -64,7 +64,7 @@ fn only_the_value_that_is_wanted_is_removed() {
     let (mut bucket, mut places) = filled([10, 20, 30]);
     assert_eq!(bucket.remove(3, 1, |value| *value == 2, &mut places), None);
     assert_eq!(bucket.remove(3, 1, |value| *value == 1, &mut places), Some(1));
-    assert_eq!(bucket.remove(3, 1, |_| true, &mut places), None, "a gap");
+    assert_eq!(bucket.remove(3, 1, |_| true, &mut places), None, "vacant");
     assert_eq!(bucket.remove(3, 3, |_| true, &mut places), None, "a position beyond the end is nothing");
     bucket.check();
 }
@@ -73,11 +73,11 @@ fn only_the_value_that_is_wanted_is_removed() {
 fn a_bucket_that_is_sparse_closes_up_and_says_who_has_moved() {
     let (mut bucket, mut places) = filled(0..64);
     for position in (0..64).filter(|position| position % 5 != 0) {
-        remove(&mut bucket, places.spot(position).position(), &mut places);
+        remove(&mut bucket, places.location(position).position(), &mut places);
     }
     assert!(bucket.capacity() < 64);
     for (position, deadline, value) in bucket.entries() {
-        assert_eq!((deadline, places.spot(*value)), (u64::from(*value), Spot::new(3, position)));
+        assert_eq!((deadline, places.location(*value)), (u64::from(*value), Location::new(3, position)));
     }
 }
 
@@ -115,10 +115,10 @@ fn one_walk_takes_out_all_that_is_due_and_nothing_else() {
         bucket.take_due(3, 50, &mut taken, &mut places);
         bucket.check();
         let expected: Vec<u32> = (0..7).filter(|value| due >> value & 1 == 1).collect();
-        assert_eq!(taken.iter().map(|entry| entry.1).collect::<Vec<_>>(), expected, "as they came");
+        assert_eq!(taken.iter().filter_map(|entry| entry.1).collect::<Vec<_>>(), expected, "as they came");
         for (position, deadline, value) in bucket.entries() {
             assert!(deadline > 50);
-            assert_eq!(places.spot(*value), Spot::new(3, position));
+            assert_eq!(places.location(*value), Location::new(3, position));
         }
         let earliest = bucket.entries().map(|(_, deadline, _)| deadline).min();
         assert_eq!(bucket.earliest(), earliest.unwrap_or(u64::MAX), "exact after a walk");
@@ -131,8 +131,8 @@ fn memory_is_given_back_as_the_values_leave() {
         let (mut bucket, mut places) = filled(0..1_000);
         for nth in 0..1_000u32 {
             let value = if from_the_end { 999 - nth } else { nth };
-            let spot = places.spot(value);
-            assert_eq!(remove(&mut bucket, spot.position(), &mut places), Some(value));
+            let location = places.location(value);
+            assert_eq!(remove(&mut bucket, location.position(), &mut places), Some(value));
         }
         assert!(bucket.capacity() <= KEPT);
     }

@@ -1,39 +1,39 @@
 use super::super::tests::{Check, Tracked, drain, take_all_due};
 use super::*;
 
-impl Check for Ring<u32, Tracked> {
+impl Check for RawHashed<u32, Tracked> {
     fn check(&self) {
         let mut len = self.overdue.len();
-        for (slot, bucket) in self.pages.check().0 {
+        for (slot, bucket) in self.buckets.check().0 {
             bucket.check();
             assert!(slot <= self.mask || bucket.is_empty());
             for (position, deadline, value) in bucket.entries() {
                 assert_eq!(deadline as u32 & self.mask, slot);
-                assert_eq!(self.places.spot(*value), Spot::new(slot, position));
+                assert_eq!(self.tracker.location(*value), Location::new(slot, position));
             }
             len += bucket.len();
         }
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
-            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position));
+            assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position));
         }
         assert_eq!(self.len, len);
-        assert_eq!(self.places.len(), len);
+        assert_eq!(self.tracker.len(), len);
     }
 
     fn room(&self) -> (usize, usize) {
-        let (buckets, pages) = self.pages.check();
+        let (buckets, pages) = self.buckets.check();
         let room: usize = buckets.iter().map(|(_, bucket)| bucket.capacity()).sum();
         (room + self.overdue.capacity(), pages)
     }
 }
 
-fn ring(slots: usize) -> Ring<u32, Tracked> {
-    Ring::new(slots, Tracked::default())
+fn ring(slots: usize) -> RawHashed<u32, Tracked> {
+    RawHashed::new(slots, Tracked::default())
 }
 
-fn advance(wheel: &mut Ring<u32, Tracked>, now: u64) -> Vec<u32> {
+fn advance(wheel: &mut RawHashed<u32, Tracked>, now: u64) -> Vec<u32> {
     let due = take_all_due(wheel, now);
     wheel.check();
     due
@@ -56,7 +56,7 @@ fn rounds_that_share_a_slot_expire_in_their_own_round() {
         for round in order {
             wheel.insert(5 + 8 * u64::from(round), round);
         }
-        assert_eq!(wheel.pages.check().0.iter().filter(|(_, bucket)| !bucket.is_empty()).count(), 1);
+        assert_eq!(wheel.buckets.check().0.iter().filter(|(_, bucket)| !bucket.is_empty()).count(), 1);
         for round in 0..5 {
             assert_eq!(wheel.next_expiry(), Some(5 + 8 * u64::from(round)));
             assert!(advance(&mut wheel, 4 + 8 * u64::from(round)).is_empty());
@@ -69,13 +69,13 @@ fn rounds_that_share_a_slot_expire_in_their_own_round() {
 fn a_value_is_not_moved_while_it_waits() {
     let mut wheel = ring(8);
     wheel.insert(8_005, 1);
-    let spot = wheel.places.spot(1);
+    let location = wheel.tracker.location(1);
     for now in 0..8_005 {
         assert!(advance(&mut wheel, now).is_empty());
-        assert_eq!(wheel.places.spot(1), spot);
+        assert_eq!(wheel.tracker.location(1), location);
     }
     assert_eq!(advance(&mut wheel, 8_005), [1]);
-    assert_eq!(wheel.cascaded(), 0);
+    assert_eq!(wheel.tracker.carried(), 0);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
     for value in 0..20 {
         wheel.insert(100 + u64::from(value), value);
     }
-    let first = wheel.places.spot(0);
+    let first = wheel.tracker.location(0);
     assert_eq!(wheel.remove(first, |_| true), Some(0));
-    wheel.places.forget(0);
+    wheel.tracker.forget(0);
     assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
     assert!(advance(&mut wheel, 100).is_empty());
     assert_eq!(wheel.next_expiry(), Some(101));

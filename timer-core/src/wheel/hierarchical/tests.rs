@@ -1,7 +1,7 @@
 use super::super::tests::{Check, Tracked, drain, take_all_due};
 use super::*;
 
-impl Check for Levels<u32, Tracked> {
+impl Check for RawHierarchical<u32, Tracked> {
     fn check(&self) {
         let mut len = self.overdue.len();
         for (at, level) in self.levels.iter().enumerate() {
@@ -15,7 +15,7 @@ impl Check for Levels<u32, Tracked> {
                 for (position, deadline, value) in bucket.entries() {
                     assert_eq!(place(self.now, deadline), (at, slot));
                     assert!(self.now < start && start <= deadline && deadline <= end);
-                    assert_eq!(self.places.spot(*value), Spot::new((at * SLOTS + slot) as u32, position));
+                    assert_eq!(self.tracker.location(*value), Location::new((at * SLOTS + slot) as u32, position));
                 }
                 len += bucket.len();
             }
@@ -23,10 +23,10 @@ impl Check for Levels<u32, Tracked> {
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
-            assert_eq!(self.places.spot(*value), Spot::new(OVERDUE, position));
+            assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position));
         }
         assert_eq!(self.len, len);
-        assert_eq!(self.places.len(), len);
+        assert_eq!(self.tracker.len(), len);
     }
 
     fn room(&self) -> (usize, usize) {
@@ -36,13 +36,13 @@ impl Check for Levels<u32, Tracked> {
     }
 }
 
-fn at(now: u64) -> Levels<u32, Tracked> {
-    let mut wheel = Levels::new(Tracked::default());
-    assert!(!wheel.take_due(now, &mut Vec::new()));
+fn at(now: u64) -> RawHierarchical<u32, Tracked> {
+    let mut wheel = RawHierarchical::new(Tracked::default());
+    assert!(!wheel.take_next(now, &mut Vec::new()));
     wheel
 }
 
-fn advance(wheel: &mut Levels<u32, Tracked>, now: u64) -> Vec<u32> {
+fn advance(wheel: &mut RawHierarchical<u32, Tracked>, now: u64) -> Vec<u32> {
     let due = take_all_due(wheel, now);
     wheel.check();
     due
@@ -103,7 +103,7 @@ fn a_cascade_leaves_its_source_empty() {
         assert_eq!(wheel.levels.iter().flatten().count(), 1, "all in one slot");
         assert_eq!(advance(&mut wheel, start), [0], "level {level}");
         assert_eq!(wheel.occupied >> level & 1, 0);
-        assert_eq!(wheel.cascaded(), 3);
+        assert_eq!(wheel.tracker.carried(), 3);
         for (value, deadline) in (0..).zip(inside).skip(1) {
             assert_eq!(wheel.next_expiry(), Some(deadline));
             assert_eq!(advance(&mut wheel, deadline), [value]);
@@ -124,7 +124,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
                 assert!(advance(&mut wheel, slot).is_empty());
             }
         }
-        assert!(wheel.cascaded() < LEVELS as u64, "{}", wheel.cascaded());
+        assert!(wheel.tracker.carried() < LEVELS as u64, "{}", wheel.tracker.carried());
         assert_eq!(wheel.next_expiry(), Some(deadline));
         assert_eq!(advance(&mut wheel, deadline), [7]);
     }
@@ -138,7 +138,7 @@ fn a_jump_cascades_only_what_shares_its_last_slot() {
     }
     assert_eq!(advance(&mut wheel, 9_999).len(), 9_999);
     // Tick 10,000 alone is carried down, from the slot in which the jump ends.
-    assert_eq!(wheel.cascaded(), 1);
+    assert_eq!(wheel.tracker.carried(), 1);
 }
 
 #[test]

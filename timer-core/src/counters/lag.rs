@@ -1,0 +1,280 @@
+//! How late: a histogram that is read without stopping its writer.
+//!
+//! Log-linear: every power of two is cut into 128 parts, so a value is known to better than 1 % from 1 ns to 39 hours; what
+//! is longer counts as the longest. Where there is one writer it makes plain loads and stores, no read-modify-write.
+
+use crate::sync::{AtomicU64, OnceLock, Ordering};
+use std::fmt;
+use std::time::Duration;
+
+const PART_BITS: u32 = if cfg!(all(test, timer_loom)) { 1 } else { 7 };
+const PARTS: usize = 1 << PART_BITS;
+/// Values of 2^47 ns (39 hours) and more share the last bucket.
+const TOP_BIT: u32 = if cfg!(all(test, timer_loom)) { 4 } else { 47 };
+const BUCKETS: usize = (TOP_BIT - PART_BITS + 1) as usize * PARTS + 1;
+
+fn bucket_of(nanos: u64) -> usize {
+    if nanos >> TOP_BIT != 0 {
+        return BUCKETS - 1;
+    }
+    if nanos < PARTS as u64 {
+        return nanos as usize;
+    }
+    let shift = nanos.ilog2() - PART_BITS;
+    (shift as usize + 1) * PARTS + ((nanos >> shift) as usize & (PARTS - 1))
+}
+
+/// The largest value that a bucket holds.
+fn upper_edge(bucket: usize) -> u64 {
+    if bucket < PARTS {
+        return bucket as u64;
+    }
+    if bucket >= BUCKETS - 1 {
+        return u64::MAX;
+    }
+    let shift = (bucket / PARTS - 1) as u32;
+    (((bucket % PARTS + PARTS) as u64 + 1) << shift) - 1
+}
+
+/// The histogram as the worker writes it. Ground rule: of one histogram, either
+/// [`record`](Self::record) is called, by the owner of the turn only, or [`record_contended`](Self::record_contended), by any thread.
+#[derive(Default)]
+pub(crate) struct LagHistogram {
+    /// Allocated with the first record: a timer that is never used takes no room for it.
+    buckets: OnceLock<Box<[AtomicU64]>>,
+    sum: AtomicU64,
+    max: AtomicU64,
+}
+
+impl LagHistogram {
+    /// Counts one lag of so many nanoseconds.
+    #[inline]
+    pub(crate) fn record(&self, nanos: u64) {
+        let buckets = self.buckets.get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
+        let bucket = &buckets[bucket_of(nanos)];
+        // ORDERING: Relaxed, there is one writer, and a reader takes each figure as it is at the moment.
+        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.sum.store(self.sum.load(Ordering::Relaxed).saturating_add(nanos), Ordering::Relaxed);
+        if nanos > self.max.load(Ordering::Relaxed) {
+            // ORDERING: Relaxed, as above.
+            self.max.store(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts one lag of so many nanoseconds. For histograms that any thread writes, and [`record`](Self::record) never.
+    pub(crate) fn record_contended(&self, nanos: u64) {
+        let buckets = self.buckets.get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
+        // ORDERING: Relaxed, as in `record`; read-modify-writes, since there are several writers.
+        buckets[bucket_of(nanos)].fetch_add(1, Ordering::Relaxed);
+        let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| Some(sum.saturating_add(nanos)));
+        // ORDERING: Relaxed, as above.
+        self.max.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// The figures so far.
+    pub(crate) fn snapshot(&self) -> LagSnapshot {
+        let counts: Box<[u64]> = match self.buckets.get() {
+            // ORDERING: Relaxed, as in `record`: a record that goes on just now may be in one figure and not yet in another.
+            Some(buckets) => buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
+            None => Box::default(),
+        };
+        LagSnapshot {
+            count: counts.iter().sum(),
+            counts,
+            // ORDERING: Relaxed, as above.
+            sum: self.sum.load(Ordering::Relaxed),
+            max: self.max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// How late, as it stood when [`Timer::stats`](crate::Timer::stats) was called.
+///
+/// Values are known to better than 1 % up to 39 hours; quantiles round up, never down.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// timer.new_timeout(Duration::from_millis(5), |_| {})?;
+/// driver.advance(Duration::from_millis(5));
+/// let lag = timer.stats().timeout_lag;
+/// assert_eq!((lag.count(), lag.max()), (1, Duration::ZERO));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct LagSnapshot {
+    counts: Box<[u64]>,
+    count: u64,
+    sum: u64,
+    max: u64,
+}
+
+impl LagSnapshot {
+    /// These and those as one.
+    pub(crate) fn merged(mut self, other: &LagSnapshot) -> LagSnapshot {
+        if self.counts.is_empty() {
+            return other.clone();
+        }
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+        self
+    }
+
+    /// How many were measured.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(timer_core::LagSnapshot::default().count(), 0);
+    /// ```
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest, exactly; zero if there was none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_core::LagSnapshot::default().max().is_zero());
+    /// ```
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// All of them together.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_core::LagSnapshot::default().sum().is_zero());
+    /// ```
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum)
+    }
+
+    /// Their mean; zero if there was none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_core::LagSnapshot::default().mean().is_zero());
+    /// ```
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.sum.checked_div(self.count).unwrap_or(0))
+    }
+
+    /// The lag that the fraction `q` of all does not exceed: `quantile(0.99)` is the 99th percentile. `q` below 0 counts as
+    /// 0, above 1 (or not a number) as 1. Zero if there was none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_core::LagSnapshot::default().quantile(0.5).is_zero());
+    /// ```
+    #[doc(alias = "percentile")]
+    pub fn quantile(&self, q: f64) -> Duration {
+        let q = if q.is_nan() { 1.0 } else { q.clamp(0.0, 1.0) };
+        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return Duration::from_nanos(upper_edge(bucket).min(self.max));
+            }
+        }
+        self.max()
+    }
+
+    /// How many did not exceed `lag`, to within the 1 % that a value is known to: for a cumulative histogram.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// assert_eq!(timer_core::LagSnapshot::default().count_up_to(Duration::from_secs(1)), 0);
+    /// ```
+    pub fn count_up_to(&self, lag: Duration) -> u64 {
+        let nanos = u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX);
+        self.counts.iter().take(bucket_of(nanos) + 1).sum()
+    }
+}
+
+impl fmt::Debug for LagSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LagSnapshot")
+            .field("count", &self.count())
+            .field("mean", &self.mean())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("max", &self.max())
+            .finish()
+    }
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_is_known_to_one_percent() {
+        for bit in 0..TOP_BIT {
+            for nanos in [1u64 << bit, (1 << bit) + 1, (1 << bit) + (1 << bit) / 3, (2 << bit) - 1] {
+                let bucket = bucket_of(nanos);
+                let edge = upper_edge(bucket);
+                assert!(edge >= nanos, "{nanos} above the edge {edge}");
+                assert!(bucket == 0 || upper_edge(bucket - 1) < nanos, "{nanos} in the bucket before");
+                assert!((edge - nanos) as f64 <= nanos as f64 * 0.01, "{nanos} known as {edge}");
+            }
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_of_known_values() {
+        let lag = LagHistogram::default();
+        for micros in 1..=1_000 {
+            lag.record(micros * 1_000);
+        }
+        let lag = lag.snapshot();
+        assert_eq!(lag.count(), 1_000);
+        assert_eq!(lag.max(), Duration::from_millis(1));
+        assert_eq!(lag.mean(), Duration::from_nanos(500_500));
+        for (q, micros) in
+            [(0.0, 1.0), (0.5, 500.0), (0.99, 990.0), (1.0, 1_000.0), (f64::NAN, 1_000.0), (7.0, 1_000.0)]
+        {
+            let known = lag.quantile(q).as_secs_f64() * 1e6;
+            assert!(known >= micros && known <= micros * 1.01, "q {q}: {known} for {micros}");
+        }
+        let half = lag.count_up_to(Duration::from_micros(500));
+        assert!((500..=505).contains(&half), "{half}");
+        assert_eq!(lag.count_up_to(Duration::MAX), 1_000);
+    }
+
+    // The rank is rounded up: the middle of three is the second.
+    #[test]
+    fn the_median_of_three_is_the_second() {
+        let (lag, more) = (LagHistogram::default(), LagHistogram::default());
+        [10, 20].into_iter().for_each(|nanos| lag.record(nanos));
+        more.record_contended(30);
+        let lag = lag.snapshot().merged(&more.snapshot());
+        assert_eq!((lag.quantile(0.5), lag.quantile(0.67)), (Duration::from_nanos(20), Duration::from_nanos(30)));
+        assert_eq!((lag.count(), lag.max(), lag.sum()), (3, Duration::from_nanos(30), Duration::from_nanos(60)));
+        assert_eq!(LagSnapshot::default().merged(&lag).count(), 3);
+    }
+
+    #[test]
+    fn a_lag_beyond_the_range_is_counted_and_its_maximum_kept() {
+        let lag = LagHistogram::default();
+        lag.record(u64::MAX);
+        lag.record(u64::MAX);
+        let lag = lag.snapshot();
+        assert_eq!((lag.count(), lag.max(), lag.quantile(0.5)), (2, Duration::from_nanos(u64::MAX), lag.max()));
+    }
+}

@@ -1,0 +1,74 @@
+use super::*;
+use crate::time::END_OF_TIME;
+use std::sync::Arc;
+
+const SHARD: ShardId = ShardId { index: 3, generation: 7 };
+
+fn entry(of: &Arc<()>) -> (Timeout, Timeout) {
+    let captured = of.clone();
+    Timeout::new(SHARD, Deadline::up(5), Closure(move |_: &Timeout| drop(captured)))
+}
+
+#[test]
+fn two_references_and_the_last_frees() {
+    let task = Arc::new(());
+    let (user, wheel) = entry(&task);
+    assert!(user == wheel && user.shard() == SHARD && !user.is_last());
+    let Due::Won(owned) = user.expire(5) else { panic!("due") };
+    assert!(owned.run().is_none());
+    assert_eq!(Arc::strong_count(&task), 1);
+    drop(wheel);
+    assert!(user.is_last());
+}
+
+#[test]
+fn the_wheels_reference_is_handed_over() {
+    let task = Arc::new(());
+    let (user, wheel) = entry(&task);
+    let other = user.clone();
+    let (cancel, owned) = user.win_cancel();
+    assert_eq!(cancel, Cancel::Waiting);
+    user.take_over(wheel);
+    owned.unwrap().cancelled();
+    assert_eq!(Arc::strong_count(&task), 1);
+    assert!(!user.is_last());
+    drop(user);
+    assert!(other.is_last());
+}
+
+#[test]
+fn a_job_comes_back_as_what_it_was() {
+    let task = Arc::new(());
+    let (user, wheel) = entry(&task);
+    let (_, owned) = user.win_cancel();
+    assert!(owned.unwrap().into_job::<Hooked<Never>>().is_none(), "of another type; this leaks the job");
+    drop((user, wheel));
+    let period = Period::Delay(1);
+    let (user, _wheel) = Timeout::new(SHARD, Deadline::NEVER, Periodic { task: |_: &Timeout| {}, period });
+    let Due::Later(_) = user.expire(END_OF_TIME) else { panic!("never due") };
+}
+
+struct Never;
+
+impl TimerTask for Never {
+    fn run(self, _: &Timeout) {}
+}
+
+#[test]
+fn a_periodic_job_comes_back_until_it_is_cancelled() {
+    let captured = Arc::new(());
+    let inside = captured.clone();
+    let task = move |_: &Timeout| assert_eq!(Arc::strong_count(&inside), 2);
+    let (user, _wheel) = Timeout::new(SHARD, Deadline::up(5), Periodic { task, period: Period::Rate(10) });
+    for due in [5, 15] {
+        let Due::Won(owned) = user.expire(due) else { panic!("due") };
+        let (owned, _) = owned.run().unwrap();
+        assert_eq!(owned.rearm(Deadline::up(due + 10)).ok(), Some(Deadline::up(due + 10)));
+    }
+    let Due::Won(owned) = user.expire(25) else { panic!("due") };
+    let (cancel, nothing) = user.win_cancel();
+    assert!(cancel == Cancel::Running && nothing.is_none());
+    let (owned, _) = owned.run().unwrap();
+    owned.rearm(Deadline::up(35)).err().unwrap().discard();
+    assert_eq!(Arc::strong_count(&captured), 1);
+}

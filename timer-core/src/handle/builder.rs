@@ -1,0 +1,239 @@
+//! Every choice that a timer can be built with, checked.
+
+use super::driver::Driver;
+use super::manual::ManualDriver;
+use super::timer::Timer;
+use crate::config::{Config, DrivenBy, MissedRuns, SpreadBy, WheelKind};
+use crate::error::BuildError;
+use crate::sync::Arc;
+use crate::timer::Engine;
+use crate::worker::{self, Dispatcher};
+use std::any::Any;
+use std::fmt;
+use std::time::Duration;
+use timer_executor::{ImmediateExecutor, TaskExecutor};
+
+/// Builds a [`Timer`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, WheelKind};
+///
+/// let timer = Timer::builder()
+///     .name("rpc")
+///     .tick_duration(Duration::from_millis(10))
+///     .wheel(WheelKind::Hashed { ticks_per_wheel: 1024 })
+///     .max_pending_timeouts(1_000_000)
+///     .build()?;
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until it builds"]
+pub struct TimerBuilder {
+    config: Config,
+    /// `None`: the owner of the turn runs the tasks, which is what [`ImmediateExecutor`] means.
+    executor: Option<Box<dyn TaskExecutor>>,
+}
+
+impl Default for TimerBuilder {
+    fn default() -> Self {
+        Self { config: Config::default(), executor: None }
+    }
+}
+
+impl TimerBuilder {
+    /// What it is called in traces, in metrics, and as a thread (of which systems show the first 15 bytes). Default: "timer".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::Timer;
+    /// assert_eq!(Timer::builder().name("leases").build()?.name(), "leases");
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// How finely the worker counts: what is due within one tick runs in one turn, at the tick's end. 1 us to 365 days;
+    /// default 1 ms. A finer tick costs nothing while nothing is due, and more wake-ups when much is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// Timer::builder().tick_duration(Duration::from_micros(50)).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "tickDuration")]
+    #[doc(alias = "tickMs")]
+    pub fn tick_duration(mut self, tick: Duration) -> Self {
+        self.config.tick = tick;
+        self
+    }
+
+    /// Which wheel. Default: [`WheelKind::Hierarchical`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, WheelKind};
+    /// Timer::builder().wheel(WheelKind::Hashed { ticks_per_wheel: 512 }).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "ticksPerWheel")]
+    #[doc(alias = "wheelSize")]
+    pub fn wheel(mut self, wheel: WheelKind) -> Self {
+        self.config.wheel = wheel;
+        self
+    }
+
+    /// Refuses more than so many pending timeouts at once; at least 1. Exact, at the price of a counter that all threads
+    /// share. Default: no bound.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::Timer;
+    /// Timer::builder().max_pending_timeouts(1_000_000).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "maxPendingTimeouts")]
+    pub fn max_pending_timeouts(mut self, max: usize) -> Self {
+        self.config.max_pending = Some(max);
+        self
+    }
+
+    /// Where due tasks run. Default: on the worker, one after the other ([`ImmediateExecutor`]).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    /// use timer_executor::ThreadPoolExecutor;
+    ///
+    /// Timer::builder().executor(ThreadPoolExecutor::new(2)).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "taskExecutor")]
+    pub fn executor(mut self, executor: impl TaskExecutor) -> Self {
+        let any = &executor as &dyn Any;
+        let immediate = any.is::<ImmediateExecutor>() || any.is::<Arc<ImmediateExecutor>>();
+        self.executor = if immediate { None } else { Some(Box::new(executor)) };
+        self
+    }
+
+    /// What a fixed rate does about missed runs. Default: [`MissedRuns::Skip`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{MissedRuns, Timer};
+    /// Timer::builder().missed_runs(MissedRuns::Burst).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn missed_runs(mut self, missed_runs: MissedRuns) -> Self {
+        self.config.missed_runs = missed_runs;
+        self
+    }
+
+    /// Among how many shards callers are spread, rounded up to a power of two: for tests and benches.
+    #[doc(hidden)]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.config.shards = Some(shards);
+        self
+    }
+
+    /// Spreads callers by thread, as on systems that do not tell the CPU: for tests.
+    #[doc(hidden)]
+    pub fn spread_by_thread(mut self) -> Self {
+        self.config.spread = SpreadBy::Thread;
+        self
+    }
+
+    /// A timer with a worker thread.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] for a choice that is out of range; it says what was given and what is allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::Timer;
+    /// let timer = Timer::builder().build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn build(self) -> Result<Timer, BuildError> {
+        Ok(Timer::from_engine(self.engine(DrivenBy::Worker)?))
+    }
+
+    /// A timer without a thread, on virtual time, for tests and simulations: time stands still until the driver moves it, and
+    /// each task runs at its very deadline, whatever the tick.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::from_secs(86_400), |_| println!("tomorrow"))?;
+    /// assert_eq!(driver.advance(Duration::from_secs(86_400)), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build_manual(self) -> Result<(Timer, ManualDriver), BuildError> {
+        let engine = self.engine(DrivenBy::ManualDriver)?;
+        Ok((Timer::from_engine(engine.clone()), ManualDriver::new(Dispatcher::new(engine))))
+    }
+
+    /// A timer without a thread, on the real clock, for somebody's own event loop: the loop takes the turns.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// timer.new_timeout(Duration::ZERO, |_| println!("from my own loop"))?;
+    /// assert_eq!(driver.turn().expired, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
+        let engine = self.engine(DrivenBy::Driver)?;
+        Ok((Timer::from_engine(engine.clone()), Driver::new(Dispatcher::new(engine))))
+    }
+
+    /// [`build`](Self::build) of choices that are known to be in range.
+    pub(super) fn build_default(self) -> Timer {
+        Timer::from_engine(Arc::new(Engine::new(self.config, self.executor, DrivenBy::Worker, worker::run)))
+    }
+
+    fn engine(self, driven_by: DrivenBy) -> Result<Arc<Engine>, BuildError> {
+        self.config.check()?;
+        let engine = Engine::new(self.config, self.executor, driven_by, worker::run);
+        if engine.shards().is_empty() { Err(BuildError::TooManyTimers) } else { Ok(Arc::new(engine)) }
+    }
+}
+
+impl fmt::Debug for TimerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerBuilder")
+            .field("name", &self.config.name)
+            .field("tick_duration", &self.config.tick)
+            .field("wheel", &self.config.wheel)
+            .field("max_pending_timeouts", &self.config.max_pending)
+            .field("missed_runs", &self.config.missed_runs)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,151 @@
+//! The driver for somebody's own event loop, on the real clock.
+
+use crate::clock;
+use crate::sync::{Arc, yield_now};
+use crate::time::NO_TICK;
+use crate::timer::Unprocessed;
+use crate::worker::Dispatcher;
+use std::fmt;
+use std::time::Instant;
+
+/// Takes the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
+///
+/// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns (or do other work: nothing is lost, only
+/// late), and call it again. If other threads schedule timeouts or move them earlier while the loop sleeps, or periodic tasks
+/// run on a pool, give it a [waker](Self::set_waker). Dropping the driver stops the timer.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc::{RecvTimeoutError, channel};
+/// use std::time::{Duration, Instant};
+/// use timer_core::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_driven()?;
+/// let (work, inbox) = channel::<&str>();
+/// timer.new_timeout(Duration::from_millis(2), move |_| drop(work))?; // ends the loop
+/// loop {
+///     let turn = driver.turn();
+///     let pause = turn.next.map_or(Duration::from_secs(1), |next| next - Instant::now());
+///     match inbox.recv_timeout(pause) {
+///         Ok(message) => println!("{message}"),
+///         Err(RecvTimeoutError::Timeout) => {}
+///         Err(RecvTimeoutError::Disconnected) => break,
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Driver {
+    dispatcher: Dispatcher,
+}
+
+/// What a turn has done, and when the next one is worth taking.
+///
+/// # Examples
+///
+/// ```
+/// let (_timer, mut driver) = timer_core::Timer::builder().build_driven()?;
+/// let turn = driver.turn();
+/// assert_eq!((turn.expired, turn.next), (0, None));
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Turn {
+    /// How many timeouts were handed over.
+    pub expired: usize,
+    /// When to take the next turn, which may be now: never later than the earliest deadline's tick, but perhaps for a timeout
+    /// that was cancelled or moved since. `None` while nothing waits.
+    pub next: Option<Instant>,
+}
+
+impl Driver {
+    pub(crate) fn new(dispatcher: Dispatcher) -> Self {
+        Self { dispatcher }
+    }
+
+    /// Runs everything that is due now. What its tasks schedule without delay is left to the next turn, so a turn is bounded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// timer.new_timeout(Duration::ZERO, |_| println!("due already"))?;
+    /// assert_eq!(driver.turn().expired, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "poll")]
+    pub fn turn(&mut self) -> Turn {
+        let engine = self.dispatcher.engine().clone();
+        let context = &*engine.context;
+        context.alarm.disarm();
+        let expired = self.dispatcher.turn(context.now()).expired;
+        loop {
+            context.alarm.arm();
+            // A loop without a waker must not be sent to sleep by a caller that is just at work on a shard whose lock this turn has asked for.
+            if !context.abandoned.is_empty() || !engine.is_quiescent() {
+                context.alarm.disarm();
+                return Turn { expired, next: Some(Instant::now()) };
+            }
+            let next = engine.next();
+            if context.alarm.set(next) {
+                let next = (next != NO_TICK).then(|| clock::instant(context.resolution.start_of(next)));
+                return Turn { expired, next };
+            }
+            yield_now();
+        }
+    }
+
+    /// Sets what is called when a timeout is scheduled that is due before the instant which the last [`turn`](Self::turn)
+    /// returned: on the scheduling thread, seldom more than once between two turns, with no lock held. Write to an eventfd, push
+    /// to a channel, unpark a thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// let looping = std::thread::current();
+    /// driver.set_waker(move || looping.unpark());
+    /// driver.turn();
+    /// timer.new_timeout(Duration::from_millis(1), |_| {})?;
+    /// std::thread::park(); // returns at once
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "wakeup")]
+    pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
+        self.dispatcher.engine().context.alarm.set_waker(Some(Arc::new(waker)));
+    }
+
+    /// Stops the timer and hands back what has not run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, driver) = Timer::builder().build_driven()?;
+    /// timer.new_timeout(Duration::from_secs(60), |_| {})?;
+    /// assert_eq!(driver.stop().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop(self) -> Vec<Unprocessed> {
+        self.dispatcher.engine().stop()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.dispatcher.engine().context.alarm.set_waker(None);
+        self.dispatcher.engine().abandon();
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("pending", &self.dispatcher.engine().pending()).finish_non_exhaustive()
+    }
+}

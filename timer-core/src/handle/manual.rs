@@ -1,0 +1,184 @@
+//! Virtual time: the driver for tests, simulations and replays.
+
+use crate::clock;
+use crate::sync::yield_now;
+use crate::time::{END_OF_TIME, Nanos, after};
+use crate::timer::Unprocessed;
+use crate::worker::Dispatcher;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Moves the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
+///
+/// Time hops from due instant to due instant, so five years cost no more than what is due in them. With the default
+/// executor tasks run on the thread that advances, in the order of their deadlines, the same way every time. Dropping the
+/// driver stops the timer.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// timer.new_timeout(Duration::from_secs(3600), |_| println!("an hour is over"))?;
+/// assert_eq!(driver.next_expiry(), Some(Duration::from_secs(3600)));
+/// assert_eq!(driver.advance(Duration::from_secs(7200)), 1);
+/// assert_eq!(driver.elapsed(), Duration::from_secs(7200));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "MockTimer")]
+#[doc(alias = "MockClock")]
+pub struct ManualDriver {
+    dispatcher: Dispatcher,
+    /// When the timer was built.
+    began: Nanos,
+}
+
+impl ManualDriver {
+    pub(crate) fn new(dispatcher: Dispatcher) -> Self {
+        let began = dispatcher.engine().context.now();
+        Self { dispatcher, began }
+    }
+
+    /// Moves time on by `by` and runs everything that comes due on the way, also what tasks schedule meanwhile; returns how
+    /// many timeouts were handed over (a periodic one counts with each run). `Duration::ZERO` runs what is due already.
+    ///
+    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time ends after 19 million
+    /// years: there it stands still.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::from_millis(10), |_| {})?;
+    /// assert_eq!(driver.advance(Duration::from_millis(9)), 0);
+    /// assert_eq!(driver.advance(Duration::from_millis(1)), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "advanceClock")]
+    #[doc(alias = "sleep")]
+    pub fn advance(&mut self, by: Duration) -> usize {
+        let engine = self.dispatcher.engine().clone();
+        let resolution = engine.context.resolution;
+        let target = after(self.present(), by).min(END_OF_TIME);
+        let mut expired = 0;
+        loop {
+            let next = engine.next();
+            if engine.context.abandoned.is_empty() {
+                if next > resolution.tick_at(target) {
+                    break;
+                }
+                self.set_present(resolution.start_of(next).min(target));
+            }
+            let turned = self.dispatcher.turn(self.present());
+            expired += turned.expired;
+            if !turned.complete {
+                // Another thread is at work on the shard; it has the lock for an instant only.
+                yield_now();
+            }
+        }
+        self.set_present(target);
+        expired
+    }
+
+    /// How far off the next timeout is: never later than the earliest deadline, and exactly that unless it, or one due
+    /// earlier, was cancelled or reset to a later one. Zero if something is due already; `None` if nothing waits, or what
+    /// waits lies beyond the end of time. (A periodic task that runs on a pool just now is pending and does not wait.)
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::from_millis(10), |_| {})?;
+    /// while let Some(next) = driver.next_expiry() {
+    ///     driver.advance(next);
+    /// }
+    /// assert_eq!(driver.elapsed(), Duration::from_millis(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn next_expiry(&self) -> Option<Duration> {
+        let engine = self.dispatcher.engine();
+        let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min()?;
+        let (present, at) = (self.present(), engine.context.resolution.start_of(next));
+        (at <= present || present < END_OF_TIME).then(|| Duration::from_nanos(at.saturating_sub(present)))
+    }
+
+    /// How far time has come since the timer was built.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (_timer, mut driver) = Timer::builder().build_manual()?;
+    /// driver.advance(Duration::from_secs(5 * 365 * 86_400));
+    /// assert_eq!(driver.elapsed(), Duration::from_secs(5 * 365 * 86_400));
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.present().saturating_sub(self.began))
+    }
+
+    /// The present, as the timer's timeouts see it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, driver) = Timer::builder().build_manual()?;
+    /// let timeout = timer.new_timeout(Duration::from_millis(10), |_| {})?;
+    /// assert_eq!(timeout.deadline() - driver.now(), Duration::from_millis(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn now(&self) -> Instant {
+        clock::instant(self.present())
+    }
+
+    /// When time began, in nanoseconds of the system's monotonic clock: for tests that must know how far ones round.
+    #[doc(hidden)]
+    pub fn origin(&self) -> u64 {
+        self.began
+    }
+
+    fn present(&self) -> Nanos {
+        self.dispatcher.engine().context.now()
+    }
+
+    fn set_present(&self, now: Nanos) {
+        self.dispatcher.engine().set_present(now);
+    }
+
+    /// Stops the timer and hands back what has not run. O(pending), however far off it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::MAX, |_| {})?;
+    /// assert_eq!(driver.stop().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop(self) -> Vec<Unprocessed> {
+        self.dispatcher.engine().stop()
+    }
+}
+
+impl Drop for ManualDriver {
+    fn drop(&mut self) {
+        self.dispatcher.engine().abandon();
+    }
+}
+
+impl fmt::Debug for ManualDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManualDriver").field("elapsed", &self.elapsed()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! What users hold: timers, builders, timeouts, drivers. No file here names a wheel.
+
+mod builder;
+mod driver;
+mod manual;
+mod timeout;
+mod timer;
+mod weak;
+
+pub use builder::TimerBuilder;
+pub use driver::{Driver, Turn};
+pub use manual::ManualDriver;
+pub use timeout::CancelOnDrop;
+pub use timer::Timer;
+pub use weak::WeakTimer;

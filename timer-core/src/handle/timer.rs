@@ -1,0 +1,519 @@
+//! The timer's handle: the front door.
+
+use super::builder::TimerBuilder;
+use super::weak::WeakTimer;
+use crate::clock;
+use crate::context::Context;
+use crate::counters::TimerStats;
+use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
+use crate::error::{RejectReason, RejectedTimeout, StopError, Stopped};
+use crate::shard::MAX_PER_LOCK;
+use crate::sync::Arc;
+use crate::time::Deadline;
+use crate::timer::{Engine, StopReport, Unprocessed};
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::time::{Duration, Instant};
+
+/// A timer for millions of timeouts. A cheap handle: clones are the same timer.
+///
+/// The worker thread starts with the first timeout, or by [`start`](Self::start). It ends when the timer is
+/// [stopped](Self::stop) or its last handle is dropped, and never keeps the process alive. After a `fork` the child has no
+/// worker: build a new timer there.
+///
+/// Scheduling costs O(1). A caller works on the wheel of the shard of its CPU; if it finds that locked, it leaves a request for the
+/// worker, up to 8 in a millisecond, and beyond that waits for the lock as at a fair mutex.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use timer_core::Timer;
+///
+/// let (sender, fired) = mpsc::channel();
+/// let timer = Timer::new();
+/// timer.new_timeout(Duration::from_millis(2), move |_| sender.send("due").unwrap())?;
+/// assert_eq!(fired.recv()?, "due");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "HashedWheelTimer")]
+#[doc(alias = "SystemTimer")]
+#[doc(alias = "ScheduledExecutorService")]
+pub struct Timer {
+    engine: Arc<Engine>,
+}
+
+impl Timer {
+    /// All defaults: hierarchical wheel, 1 ms tick, tasks run on the worker, no bound, named "timer".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    /// assert_eq!(Timer::new().name(), "timer");
+    /// ```
+    #[allow(clippy::new_without_default, reason = "`Timer::default()` would hide that it makes a timer of its own")]
+    pub fn new() -> Timer {
+        TimerBuilder::default().build_default()
+    }
+
+    /// Every choice, one by one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::builder().name("rpc").tick_duration(Duration::from_micros(100)).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn builder() -> TimerBuilder {
+        TimerBuilder::default()
+    }
+
+    pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
+        let owner: Arc<dyn std::any::Any + Send + Sync> = engine.clone();
+        let _ = engine.context.owner.set(Arc::downgrade(&owner));
+        Self { engine }
+    }
+
+    /// One handle more to the timer of this context, unless the last one is gone.
+    pub(super) fn of_context(context: &Context) -> Option<Timer> {
+        let engine = context.owner.get()?.upgrade()?.downcast().ok()?;
+        Self::try_from_engine(engine)
+    }
+
+    /// One handle more, unless the last one is gone: the worker keeps the engine alive for a while after that.
+    pub(super) fn try_from_engine(engine: Arc<Engine>) -> Option<Timer> {
+        engine.try_ref_inc().then(|| Self { engine })
+    }
+
+    /// Runs `task` once, `delay` from now: never earlier, and at most a tick later but for what the machine adds.
+    ///
+    /// A delay of zero runs as soon as the worker gets to it, not at the next tick. Any delay is fine, up to
+    /// [`Duration::MAX`], which never comes. Tasks that are due in the same tick run in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let timeout = timer.new_timeout(Duration::from_secs(5), |_| println!("no reply"))?;
+    /// timeout.cancel();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "newTimeout")]
+    #[doc(alias = "schedule")]
+    pub fn new_timeout<F>(&self, delay: Duration, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnOnce(&Timeout) + Send + 'static,
+    {
+        self.after(delay, Closure(task), |job| job.0)
+    }
+
+    /// Runs `task` once, at `deadline` or right now if that is past. Otherwise as [`new_timeout`](Self::new_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let lease_ends = Instant::now() + Duration::from_secs(10);
+    /// timer.new_timeout_at(lease_ends, |_| println!("lease is over"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new_timeout_at<F>(&self, deadline: Instant, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnOnce(&Timeout) + Send + 'static,
+    {
+        let at = clock::nanos_of(deadline);
+        let deadline = |now| if at <= now { Deadline::down(at) } else { Deadline::up(at) };
+        let scheduled = self.engine.schedule(Closure(task), deadline);
+        scheduled.map_err(|(job, reason)| RejectedTimeout::new(job.0, reason))
+    }
+
+    /// As [`new_timeout`](Self::new_timeout), for a task that is told when it will not run.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached; its `cancelled` is not called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{Timeout, Timer, TimerTask};
+    ///
+    /// struct Retry(&'static str);
+    /// impl TimerTask for Retry {
+    ///     fn run(self, _: &Timeout) {
+    ///         println!("again: {}", self.0);
+    ///     }
+    ///     fn cancelled(self, _: &Timeout) {
+    ///         println!("given up: {}", self.0);
+    ///     }
+    /// }
+    ///
+    /// let timer = Timer::new();
+    /// timer.new_timeout_task(Duration::from_secs(1), Retry("GET /"))?.cancel();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new_timeout_task<T: TimerTask>(&self, delay: Duration, task: T) -> Result<Timeout, RejectedTimeout<T>> {
+        self.after(delay, Hooked(task), |job| job.0)
+    }
+
+    /// Runs `task` `initial_delay` from now and then every `period`, counted from when each run was due.
+    ///
+    /// One handle for all runs; runs never overlap, a run that is late or long makes the next ones wait. Runs that were
+    /// missed are skipped and the phase is kept, unless the builder chose [`MissedRuns::Burst`](crate::MissedRuns::Burst).
+    /// [`cancel`](Timeout::cancel) works before, between and during runs. A run that panics is the last.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let heartbeat = timer.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(10), |_| println!("alive"))?;
+    /// assert_eq!(driver.advance(Duration::from_secs(60)), 7);
+    /// assert!(heartbeat.cancel());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "scheduleAtFixedRate")]
+    #[doc(alias = "interval")]
+    pub fn schedule_at_fixed_rate<F>(
+        &self,
+        initial_delay: Duration,
+        period: Duration,
+        task: F,
+    ) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnMut(&Timeout) + Send + 'static,
+    {
+        self.periodic(initial_delay, period_nanos(period).map(Period::Rate), task)
+    }
+
+    /// Runs `task` `initial_delay` from now and then again and again, `delay` after the end of each run. Otherwise as
+    /// [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate).
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or the delay is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let sweep = timer.schedule_with_fixed_delay(Duration::ZERO, Duration::from_secs(60), |_| println!("swept"))?;
+    /// sweep.cancel();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "scheduleWithFixedDelay")]
+    pub fn schedule_with_fixed_delay<F>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        task: F,
+    ) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnMut(&Timeout) + Send + 'static,
+    {
+        self.periodic(initial_delay, period_nanos(delay).map(Period::Delay), task)
+    }
+
+    /// Runs many tasks, each after its delay, for less than [`new_timeout`](Self::new_timeout) costs for each: the clock is read
+    /// once, and a shard's lock taken once, per chunk of 64. One result per item, in order.
+    ///
+    /// The iterator is called with nothing held, and the delays of a chunk count from when its last item was drawn. If the iterator
+    /// panics, what was accepted before stays accepted. The closures need `|_: &Timeout|` for an argument.
+    ///
+    /// # Errors
+    ///
+    /// Each result for itself, as for `new_timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{Timeout, Timer};
+    ///
+    /// let timer = Timer::new();
+    /// let leases = (1..=3).map(|id| (Duration::from_secs(10 * id), move |_: &Timeout| println!("lease {id} is over")));
+    /// let timeouts = timer.new_timeouts(leases);
+    /// assert!(timeouts.iter().all(|timeout| timeout.is_ok()));
+    /// assert_eq!(timer.pending_timeouts(), 3);
+    /// ```
+    pub fn new_timeouts<F>(
+        &self,
+        tasks: impl IntoIterator<Item = (Duration, F)>,
+    ) -> Vec<Result<Timeout, RejectedTimeout<F>>>
+    where
+        F: FnOnce(&Timeout) + Send + 'static,
+    {
+        let mut tasks = tasks.into_iter().map(|(delay, task)| (delay, Closure(task)));
+        let (mut chunk, mut scheduled, mut all) = (Vec::with_capacity(MAX_PER_LOCK), Vec::new(), Vec::new());
+        all.reserve(tasks.size_hint().0);
+        loop {
+            chunk.extend(tasks.by_ref().take(MAX_PER_LOCK));
+            if chunk.is_empty() {
+                return all;
+            }
+            self.engine.schedule_chunk(&mut chunk, &mut scheduled);
+            let refuse = |(job, reason): (Closure<F>, RejectReason)| RejectedTimeout::new(job.0, reason);
+            all.extend(scheduled.drain(..).map(|one| one.map_err(refuse)));
+        }
+    }
+
+    /// Runs `task` once, at a deadline between `delay` and `delay + slack` from now that the timer picks at the call, so that many of
+    /// them fall together and the worker wakes less often. [`deadline`](Timeout::deadline) tells it; lags count from it, and
+    /// [`reset`](Timeout::reset) is exact.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new_timeout`](Self::new_timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, driver) = Timer::builder().build_manual()?;
+    /// let heartbeat = timer.new_timeout_with_slack(Duration::from_secs(30), Duration::from_secs(1), |_| println!("ping"))?;
+    /// let after = heartbeat.deadline() - driver.now();
+    /// assert!(after >= Duration::from_secs(30) && after <= Duration::from_secs(31));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "timerslack")]
+    pub fn new_timeout_with_slack<F>(
+        &self,
+        delay: Duration,
+        slack: Duration,
+        task: F,
+    ) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnOnce(&Timeout) + Send + 'static,
+    {
+        let scheduled = self.engine.schedule(Closure(task), |now| Deadline::within(now, delay, slack));
+        scheduled.map_err(|(job, reason)| RejectedTimeout::new(job.0, reason))
+    }
+
+    #[inline]
+    fn after<J: Job, T>(
+        &self,
+        delay: Duration,
+        job: J,
+        task: impl FnOnce(J) -> T,
+    ) -> Result<Timeout, RejectedTimeout<T>> {
+        let scheduled = self.engine.schedule_after(job, delay);
+        scheduled.map_err(|(job, reason)| RejectedTimeout::new(task(job), reason))
+    }
+
+    fn periodic<F>(&self, initial_delay: Duration, period: Option<Period>, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    where
+        F: FnMut(&Timeout) + Send + 'static,
+    {
+        match period {
+            Some(period) => self.after(initial_delay, Periodic { task, period }, |job| job.task),
+            None => {
+                let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
+                Err(RejectedTimeout::new(task, reason))
+            }
+        }
+    }
+
+    /// Starts the worker now rather than with the first timeout. Does nothing for a timer that has a worker or a driver.
+    ///
+    /// # Errors
+    ///
+    /// [`Stopped`], if the timer was stopped, or if the system gives no thread (which is reported by `tracing`).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_core::Timer::new();
+    /// timer.start()?;
+    /// # Ok::<(), timer_core::Stopped>(())
+    /// ```
+    pub fn start(&self) -> Result<(), Stopped> {
+        self.engine.start().map_err(|_| Stopped)
+    }
+
+    /// Stops: no task starts on the worker after this returns, and what has not run is handed back.
+    ///
+    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a pool before are the pool's;
+    /// a periodic task that is running there ends, as cancelled, when its run does. What a pool has thrown away without running
+    /// it runs here. A second call waits for the first and gets nothing. O(pending).
+    ///
+    /// # Errors
+    ///
+    /// [`StopError::OnWorker`] from a task that runs on the worker, which would wait for itself; [`StopError::Driven`] for a
+    /// timer with a driver. Nothing has been stopped then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// timer.new_timeout(Duration::from_secs(3600), |_| {})?;
+    /// assert_eq!(timer.stop()?.len(), 1);
+    /// assert_eq!(timer.pending_timeouts(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "shutdown")]
+    pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
+        self.engine.stop_by_handle()
+    }
+
+    /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to the executor have run, or have
+    /// been cancelled: at most for `limit`, all told. After a `stop` it still waits. A task that blocks the worker does not hold it
+    /// up beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// [`StopError::InTask`] if a task of this timer is on this thread's stack; [`StopError::Driven`] for a timer with a driver;
+    /// [`StopError::Global`] for [`Timer::global`]. Nothing has been stopped then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    /// use timer_core::executor::ThreadPoolExecutor;
+    ///
+    /// let timer = Timer::builder().executor(ThreadPoolExecutor::new(2)).build()?;
+    /// timer.new_timeout(Duration::ZERO, |_| println!("written"))?;
+    /// let report = timer.stop_and_wait(Duration::from_secs(5))?;
+    /// println!("{} not run, {} still in flight", report.unprocessed.len(), report.in_flight);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "awaitTermination")]
+    pub fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
+        self.engine.stop_and_wait(limit)
+    }
+
+    /// The timer's present: of the system's monotonic clock, or virtual for a timer with a
+    /// [`ManualDriver`](crate::ManualDriver).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let before = timer.now();
+    /// driver.advance(Duration::from_secs(5));
+    /// assert_eq!(timer.now() - before, Duration::from_secs(5));
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn now(&self) -> Instant {
+        clock::instant(self.engine.context.now())
+    }
+
+    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it is cancelled, handed over
+    /// to run, or handed back: a task is no longer pending when it runs. O(shards).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(timer_core::Timer::new().pending_timeouts(), 0);
+    /// ```
+    #[doc(alias = "pendingTimeouts")]
+    pub fn pending_timeouts(&self) -> usize {
+        self.engine.pending() as usize
+    }
+
+    /// What it has done so far, and how late. Never blocks the worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let stats = timer_core::Timer::new().stats();
+    /// println!("pending {}, 99 % run within {:?}", stats.pending, stats.timeout_lag.quantile(0.99));
+    /// ```
+    pub fn stats(&self) -> TimerStats {
+        self.engine.stats()
+    }
+
+    /// A handle that does not keep the timer running.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_core::Timer::new();
+    /// let weak = timer.downgrade();
+    /// drop(timer);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    pub fn downgrade(&self) -> WeakTimer {
+        WeakTimer::new(Arc::downgrade(&self.engine))
+    }
+
+    /// The name it was built with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_core::Timer::builder().name("idle").build()?;
+    /// assert_eq!(timer.name(), "idle");
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn name(&self) -> &str {
+        &self.engine.context.name
+    }
+}
+
+// No panic of foreign code unwinds through the timer's own state.
+impl UnwindSafe for Timer {}
+impl RefUnwindSafe for Timer {}
+
+impl Clone for Timer {
+    fn clone(&self) -> Self {
+        self.engine.ref_inc();
+        Self { engine: self.engine.clone() }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if self.engine.ref_dec() && !self.engine.is_driven() {
+            self.engine.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer")
+            .field("name", &self.name())
+            .field("pending", &self.pending_timeouts())
+            .field("stopped", &self.engine.context.is_stopped())
+            .field("shards", &self.engine.shards().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! A thread that was preempted between its win and the shard's lock, while its timer is stopped and dropped and another leases the same
+//! shard: it does not count there, gives back no permit of the other timer, and links and unlinks nothing there.
+
+use super::{at, bounded, check, check_at, engine, heartbeat, new, turn_at};
+use crate::entry::Timeout;
+use crate::entry::state::{Cancel, Due};
+use crate::shard::{Closed, shard_of};
+use crate::time::{Deadline, NO_TICK};
+use loom::thread;
+use std::time::Duration;
+
+/// What a thread does with a timeout of the first timer, while the second takes over its shard.
+fn two_leases(late: fn(&Timeout)) {
+    let former = bounded(2);
+    let (timeout, fate) = new(&former, 5);
+    let id = timeout.shard();
+    let caller = {
+        let timeout = timeout.clone();
+        thread::spawn(move || late(&timeout))
+    };
+    drop(former.stop());
+    drop(former);
+    let next = bounded(2);
+    let (other, its_fate) = new(&next, 5);
+    assert!(other.shard().index == id.index && other.shard().generation != id.generation, "the same shard");
+    caller.join().unwrap();
+    assert!(timeout.is_cancelled() && fate.dropped() == 1);
+    assert_eq!((next.pending(), next.stats().scheduled, next.stats().cancelled), (1, 1, 0), "counted by a stranger");
+    assert_eq!(turn_at(&mut next.dispatcher(), 10), 1);
+    assert_eq!((its_fate.ran(), fate.ran(), next.next()), (1, 0, NO_TICK), "linked by a stranger");
+    drop(other);
+    drop(next);
+}
+
+fn cancel(timeout: &Timeout) {
+    let _ = timeout.cancel();
+}
+
+fn reset_to_earlier(timeout: &Timeout) {
+    let _ = timeout.reset(Duration::from_nanos(1));
+}
+
+#[test]
+fn loom_generation_a_late_cancel() {
+    check_at(3, || two_leases(cancel));
+}
+
+#[test]
+fn loom_generation_a_late_reset() {
+    check_at(3, || two_leases(reset_to_earlier));
+}
+
+#[test]
+fn loom_generation_a_late_expire_now() {
+    check(|| {
+        two_leases(|timeout| {
+            let _ = timeout.expire_now();
+        });
+    });
+}
+
+/// The last lease ends while a canceller is on its way.
+#[test]
+fn loom_generation_a_cancel_while_the_timer_is_dropped() {
+    check_at(3, || {
+        let engine = engine();
+        let (timeout, fate) = new(&engine, 5);
+        let caller = thread::spawn(move || timeout.cancel());
+        drop(engine);
+        let _ = caller.join().unwrap();
+        assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+    });
+}
+
+#[test]
+#[should_panic(expected = "counted by a stranger")]
+fn loom_generation_negative_a_cancel_that_does_not_compare_it() {
+    check(|| {
+        two_leases(|timeout| {
+            if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
+                shard_of(timeout.shard()).unlink_of_any_generation();
+                owned.cancelled();
+            }
+        });
+    });
+}
+
+/// A run of a periodic task on another thread ends when its timer is gone and another has the shard.
+fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) {
+    let former = engine();
+    let (timeout, fate) = heartbeat(&former);
+    let context = former.context.clone();
+    let runner = {
+        let timeout = timeout.clone();
+        thread::spawn(move || {
+            let due = at(&context, 5);
+            let Due::Won(owned) = timeout.expire(due) else { return };
+            let (owned, _) = owned.run().expect("it runs again");
+            let Ok(_) = owned.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
+            if let Err(Closed(timeout)) = link(&timeout, 15)
+                && let (_, Some(owned)) = timeout.win_cancel()
+            {
+                owned.cancelled();
+            }
+        })
+    };
+    drop(former.stop());
+    drop(former);
+    let next = engine();
+    runner.join().unwrap();
+    assert_eq!(next.next(), NO_TICK, "linked by a stranger");
+    assert!(timeout.is_cancelled() && fate.dropped() == 1);
+}
+
+#[test]
+fn loom_generation_a_run_that_outlives_its_timer() {
+    check_at(3, || {
+        a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard()).submit(timeout.clone(), tick))
+    });
+}
+
+#[test]
+#[should_panic(expected = "linked by a stranger")]
+fn loom_generation_negative_a_link_that_does_not_compare_it() {
+    check(|| {
+        a_run_that_outlives_its_timer(|timeout, tick| {
+            shard_of(timeout.shard()).submit_of_any_generation(timeout.clone(), tick);
+            Ok(())
+        });
+    });
+}

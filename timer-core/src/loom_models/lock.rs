@@ -1,0 +1,209 @@
+//! The lock: one guard at a time, and no wish is lost: a caller at the gate, a worker that asks or that has reserved.
+//!
+//! All parks are without a limit, so a bell that is not rung is a deadlock.
+
+use super::{check, check_at, check_heavy, fails, fails_at};
+use crate::sync::{Arc, How, Lock, Owed, Parker};
+use loom::thread;
+
+/// A lock, and the bed of its worker.
+struct Shared {
+    lock: Lock<u32>,
+    worker: Parker,
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { lock: Lock::new(0), worker: Parker::default() })
+    }
+
+    /// What a shard does when it has left.
+    fn answer(&self, owed: Owed) {
+        if owed.wake() {
+            self.lock.take_wake();
+        }
+        if owed.wake() || owed.ring() {
+            self.worker.unpark();
+        }
+    }
+
+    /// A caller that waits if it must.
+    fn call(&self) {
+        let mut guard = self.lock.lock();
+        *guard += 1;
+        self.answer(guard.unlock());
+    }
+
+    /// A caller that goes on if the lock is taken.
+    fn try_call(&self) -> u32 {
+        let Some(mut guard) = self.lock.try_lock() else { return 0 };
+        *guard += 1;
+        self.answer(guard.unlock());
+        1
+    }
+
+    /// The worker's step 3, until it has it.
+    fn ask(&self) {
+        loop {
+            if let Some(mut guard) = self.lock.try_lock_or_ask() {
+                *guard += 1;
+                return self.answer(guard.unlock());
+            }
+            self.worker.park(None);
+        }
+    }
+
+    /// The worker's step 4.
+    fn reserve(&self) {
+        let mut guard = self.lock.lock_reserved(|| self.worker.park(None));
+        *guard += 1;
+        self.answer(guard.unlock());
+    }
+
+    fn value(&self) -> u32 {
+        *self.lock.try_lock().expect("it is free")
+    }
+}
+
+fn two(first: fn(&Shared), second: fn(&Shared)) {
+    let shared = Shared::new();
+    let other = {
+        let shared = shared.clone();
+        thread::spawn(move || first(&shared))
+    };
+    second(&shared);
+    other.join().unwrap();
+    assert_eq!(shared.value(), 2);
+}
+
+fn three(first: fn(&Shared), second: fn(&Shared), third: fn(&Shared)) {
+    let shared = Shared::new();
+    let others = [first, second].map(|body| {
+        let shared = shared.clone();
+        thread::spawn(move || body(&shared))
+    });
+    third(&shared);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    assert_eq!(shared.value(), 3);
+}
+
+#[test]
+fn loom_lock_one_of_two_has_it() {
+    check_at(4, || {
+        let shared = Shared::new();
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.try_call())
+        };
+        let mine = shared.try_call();
+        let theirs = other.join().unwrap();
+        assert!(mine + theirs >= 1 && shared.value() == mine + theirs);
+    });
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn loom_lock_negative_leaving_without_release() {
+    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Relaxed, || two(Shared::call, Shared::call));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn loom_lock_negative_locking_without_acquire() {
+    fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, || two(Shared::call, Shared::call));
+}
+
+#[test]
+#[should_panic]
+fn loom_lock_negative_locking_by_load_and_store() {
+    fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Split, || two(Shared::call, Shared::call));
+}
+
+#[test]
+fn loom_lock_two_at_the_gate() {
+    check_at(4, || two(Shared::call, Shared::call));
+}
+
+#[test]
+fn loom_lock_three_at_the_gate() {
+    check(|| three(Shared::call, Shared::call, Shared::call));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_negative_the_gate_is_not_rung() {
+    fails("sync/lock.rs", "lock.bell.unpark()", How::Skip, || two(Shared::call, Shared::call));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_negative_leaving_by_load_and_store_loses_a_wish() {
+    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(Shared::call, Shared::call));
+}
+
+/// The worker asks and goes about other things: the holder tells it, or it gets the lock.
+#[test]
+fn loom_lock_who_asks_is_told() {
+    check_at(4, || two(Shared::call, Shared::ask));
+}
+
+#[test]
+fn loom_lock_who_asks_is_told_by_one_at_the_gate() {
+    check(|| three(Shared::call, Shared::call, Shared::ask));
+}
+
+#[test]
+#[should_panic(expected = "it is free")]
+fn loom_lock_negative_a_wake_that_is_taken_by_load_and_store() {
+    let model = || three(Shared::call, Shared::call, Shared::ask);
+    fails_at(3, "sync/lock.rs", "self.word.fetch_and(!WAKE", How::Split, model);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_negative_the_holder_does_not_tell_who_asks() {
+    fn call_and_forget(shared: &Shared) {
+        let mut guard = shared.lock.lock();
+        *guard += 1;
+        let _ = guard.unlock();
+    }
+    check(|| two(call_and_forget, Shared::ask));
+}
+
+/// The worker that has reserved the lock is rung, and rings the gate when it leaves.
+#[test]
+fn loom_lock_who_reserves_is_rung() {
+    check_at(4, || two(Shared::call, Shared::reserve));
+}
+
+#[test]
+fn loom_lock_who_reserves_overtakes_the_gate_and_rings_it() {
+    check(|| three(Shared::call, Shared::call, Shared::reserve));
+}
+
+/// First in vain by step 3, then by step 4, as the worker does it, beside a caller at the gate.
+#[test]
+fn loom_lock_who_asks_in_vain_reserves() {
+    fn ask_then_reserve(shared: &Shared) {
+        match shared.lock.try_lock_or_ask() {
+            Some(mut guard) => {
+                *guard += 1;
+                shared.answer(guard.unlock());
+            }
+            None => shared.reserve(),
+        }
+    }
+    check_heavy(|| three(Shared::call, Shared::call, ask_then_reserve));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_negative_who_reserves_does_not_ring_the_gate() {
+    fails("sync/lock.rs", "lock.bell.unpark()", How::Skip, || three(Shared::call, Shared::call, Shared::reserve));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_negative_leaving_by_load_and_store_forgets_who_reserves() {
+    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(Shared::call, Shared::reserve));
+}

@@ -1,0 +1,167 @@
+//! The count of a timeout's references: two handles and the worker, the wheel's reference handed over by a plain store, and the last
+//! dropped by loads.
+//!
+//! The checker sees each use of an entry's memory and its end: a use after the end, a second end and none at all fail.
+
+use super::{Fate, Witness, check, check_at, check_heavy, fails};
+use crate::entry::state::{Cancel, Due};
+use crate::entry::{Closure, ShardId, Timeout};
+use crate::sync::{Arc, How, Mutex};
+use crate::time::Deadline;
+use loom::thread;
+
+/// A wheel with room for one entry, behind its lock.
+type Wheel = Mutex<Option<Timeout>>;
+
+fn entry() -> (Timeout, Arc<Wheel>, &'static Fate) {
+    let (witness, fate) = Fate::witness();
+    let shard = ShardId { index: 0, generation: 0 };
+    let (user, linked) = Timeout::new(shard, Deadline::up(5), Closure(move |_: &Timeout| Witness::run(&witness)));
+    (user, Arc::new(Mutex::new(Some(linked))), fate)
+}
+
+fn cancel(timeout: &Timeout, wheel: &Wheel) {
+    let (cancel, owned) = timeout.win_cancel();
+    if cancel != Cancel::Waiting {
+        return;
+    }
+    if let Some(linked) = wheel.lock().take() {
+        timeout.take_over(linked);
+    }
+    owned.unwrap().cancelled();
+}
+
+fn expire(wheel: &Wheel) {
+    let Some(timeout) = wheel.lock().take() else { return };
+    if let Due::Won(owned) = timeout.expire(5) {
+        assert!(owned.run().is_none());
+    }
+}
+
+/// One handle cancels and is dropped, another is dropped.
+fn cancel_and_drop() {
+    let (timeout, wheel, fate) = entry();
+    let other = timeout.clone();
+    let canceller = thread::spawn(move || {
+        cancel(&timeout, &wheel);
+        drop(timeout);
+    });
+    drop(other);
+    canceller.join().unwrap();
+    assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+}
+
+/// One handle cancels and is dropped, another is dropped, and the worker takes the entry out and runs it if it can.
+fn cancel_and_drop_and_expire() {
+    let (timeout, wheel, fate) = entry();
+    let other = timeout.clone();
+    let canceller = {
+        let wheel = wheel.clone();
+        thread::spawn(move || {
+            cancel(&timeout, &wheel);
+            drop(timeout);
+        })
+    };
+    let worker = {
+        let wheel = wheel.clone();
+        thread::spawn(move || expire(&wheel))
+    };
+    drop(other);
+    canceller.join().unwrap();
+    worker.join().unwrap();
+    assert_eq!(fate.dropped(), 1);
+    assert!(wheel.lock().is_none());
+}
+
+#[test]
+fn loom_references_one_cancels_and_two_are_dropped() {
+    check_at(4, cancel_and_drop);
+}
+
+#[test]
+fn loom_references_two_handles_and_the_worker() {
+    check_at(3, cancel_and_drop_and_expire);
+}
+
+#[test]
+fn loom_references_two_cancel_and_the_worker() {
+    check(|| {
+        let (timeout, wheel, fate) = entry();
+        let cancellers = [timeout.clone(), timeout].map(|timeout| {
+            let wheel = wheel.clone();
+            thread::spawn(move || {
+                cancel(&timeout, &wheel);
+                drop(timeout);
+            })
+        });
+        expire(&wheel);
+        cancellers.into_iter().for_each(|canceller| canceller.join().unwrap());
+        assert_eq!(fate.dropped(), 1);
+    });
+}
+
+/// A handle is cloned while others are dropped.
+#[test]
+fn loom_references_a_clone_while_others_are_dropped() {
+    check_heavy(|| {
+        let (timeout, wheel, _) = entry();
+        let other = timeout.clone();
+        let canceller = {
+            let wheel = wheel.clone();
+            thread::spawn(move || {
+                cancel(&timeout, &wheel);
+                drop(timeout);
+            })
+        };
+        let cloner = thread::spawn(move || {
+            let third = other.clone();
+            drop(other);
+            assert!(!third.state().is_waiting() || third.state().deadline() == Deadline::up(5));
+        });
+        expire(&wheel);
+        canceller.join().unwrap();
+        cloner.join().unwrap();
+    });
+}
+
+#[test]
+#[should_panic(expected = "leaked")]
+fn loom_references_negative_the_mark_is_not_set() {
+    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, cancel_and_drop);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn loom_references_negative_dropping_without_release() {
+    fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Relaxed, cancel_and_drop);
+}
+
+#[test]
+#[should_panic]
+fn loom_references_negative_dropping_by_load_and_store() {
+    fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Split, cancel_and_drop);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn loom_references_negative_the_last_does_not_acquire() {
+    fails("entry/mod.rs", "self.left(self.header().refs.load", How::Relaxed, cancel_and_drop);
+}
+
+/// The mark is set though the worker has taken the entry out: its reference is real.
+#[test]
+#[should_panic]
+fn loom_references_negative_handing_over_what_the_worker_has() {
+    check(|| {
+        let (timeout, wheel, _) = entry();
+        let canceller = thread::spawn(move || {
+            if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
+                timeout.take_over(timeout.clone());
+                owned.cancelled();
+            }
+            drop(timeout);
+        });
+        expire(&wheel);
+        canceller.join().unwrap();
+    });
+}

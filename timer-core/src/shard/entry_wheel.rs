@@ -1,0 +1,77 @@
+//! The wheel of a shard: either kind, holding entries that know their own location.
+
+use crate::config::WheelKind;
+use crate::entry::{InEntry, Timeout};
+use crate::wheel::{self, RawHashed, RawHierarchical, RawWheel};
+
+/// What a wheel gives out: the tick under which an entry was linked, and the entry, unless it was taken out since.
+pub(crate) type Place = wheel::Place<Timeout>;
+
+/// A wheel of entries.
+pub(crate) enum EntryWheel {
+    Hierarchical(RawHierarchical<Timeout, InEntry>),
+    Hashed(RawHashed<Timeout, InEntry>),
+}
+
+macro_rules! either {
+    ($ring:expr, $wheel:ident => $what:expr) => {
+        match $ring {
+            EntryWheel::Hierarchical($wheel) => $what,
+            EntryWheel::Hashed($wheel) => $what,
+        }
+    };
+}
+
+impl EntryWheel {
+    pub(crate) fn new(kind: WheelKind) -> Self {
+        match kind {
+            WheelKind::Hierarchical => EntryWheel::Hierarchical(RawHierarchical::new(InEntry)),
+            WheelKind::Hashed { ticks_per_wheel } => EntryWheel::Hashed(RawHashed::new(ticks_per_wheel, InEntry)),
+        }
+    }
+
+    /// Links an entry that is not linked.
+    #[inline]
+    pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout) {
+        either!(self, wheel => wheel.insert(tick, timeout));
+    }
+
+    /// Takes an entry out, if it is in.
+    #[inline]
+    pub(crate) fn remove(&mut self, timeout: &Timeout) -> Option<Timeout> {
+        either!(self, wheel => wheel.remove(timeout.location(), |at| at == timeout))
+    }
+
+    /// The tick under which an entry is linked.
+    #[inline]
+    pub(crate) fn linked(&self, timeout: &Timeout) -> Option<u64> {
+        let (tick, at) = either!(self, wheel => wheel.get(timeout.location()))?;
+        (at == timeout).then_some(tick)
+    }
+
+    /// Takes out what was due when it came in. `out` must be empty.
+    pub(crate) fn take_overdue(&mut self, out: &mut Vec<Place>) {
+        either!(self, wheel => wheel.take_overdue(out));
+    }
+
+    /// Takes out the first bucket in which something may be due at `tick`; `false` if there is none. `out` must be empty.
+    pub(crate) fn take_next(&mut self, tick: u64, out: &mut Vec<Place>) -> bool {
+        either!(self, wheel => wheel.take_next(tick, out))
+    }
+
+    /// A tick not beyond the earliest one linked; `None` if nothing but the overdue is linked.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        either!(self, wheel => wheel.earliest())
+    }
+
+    pub(crate) fn has_overdue(&self) -> bool {
+        either!(self, wheel => wheel.has_overdue())
+    }
+
+    /// All that is linked.
+    pub(crate) fn into_entries(mut self) -> impl Iterator<Item = Timeout> {
+        let mut out = Vec::new();
+        either!(&mut self, wheel => wheel.drain(&mut out));
+        out.into_iter().map(|(_, timeout)| timeout)
+    }
+}

@@ -1,0 +1,531 @@
+//! A shard: a wheel behind a lock, with an inbox, and the counts of what was accepted and cancelled here.
+//!
+//! There is one per CPU and timer: as many threads run at once as there are CPUs, so two meet at a shard only if one was
+//! preempted in the few dozen nanoseconds of its critical section, or moved. A caller that finds the lock taken leaves a request
+//! ([`inbox`]), and beyond its quota waits at the gate of the lock ([`crate::sync::Lock`]). A request, like every change here, makes
+//! the wheel agree with the state word of one entry ([`Core::reconcile`]), so it may be read late, early or twice.
+//!
+//! `next` is the earliest tick in the wheel or an earlier one; only the lock's holder writes it. A holder that lowers it wakes the
+//! worker after leaving ([`crate::alarm`]).
+//!
+//! `stop` closes a shard in three steps ([`Shard::close`]): it shuts the inbox, and takes its requests; it locks the shard, shuts it, and
+//! takes the wheel as a whole; with nothing held, it resolves what it has got. A caller sees under either lock that the shard is
+//! shut, or that it serves another timer by now ([`pool`]).
+//!
+//! Ground rules: nothing of the user's runs or is dropped while the lock is held. Entries that leave the wheel are put aside until
+//! then. *What is done with the lock held*: one entry's work, or a chunk of at most [`MAX_PER_LOCK`]; at most [`inbox::HELP`] requests; by
+//! the worker, one bucket is swapped out. An insertion into a bucket of n entries may move its array, and a removal may
+//! compact it: O(n) then, amortised O(1). A hashed wheel's worker walks the bucket: O(n).
+
+mod entry_wheel;
+mod inbox;
+mod pool;
+
+pub(crate) use entry_wheel::{EntryWheel, Place};
+pub(crate) use pool::{Lease, pool, shard_of};
+
+use crate::clock::Present;
+use crate::config::WheelKind;
+use crate::context::Context;
+use crate::counters::Counter;
+use crate::entry::{ShardId, Timeout};
+use crate::sync::{Arc, AtomicU16, AtomicU64, Guard, Lock, Ordering, Owed};
+use crate::time::{IMMEDIATE, NO_TICK};
+use inbox::{For, Inbox, Pushed, Request};
+
+/// How many entries are handled in one hold of the lock.
+pub(crate) const MAX_PER_LOCK: usize = 64;
+
+/// One of the parts among which callers are spread. Its own cache lines: no caller on another CPU touches them.
+#[repr(align(128))]
+pub(crate) struct Shard {
+    lock: Lock<Core>,
+    next: AtomicU64,
+    scheduled: Counter,
+    cancelled: Counter,
+    /// Virtual time, where the timer is on it.
+    present: Present,
+    index: u16,
+    generation: AtomicU16,
+    inbox: Inbox,
+}
+
+/// What the lock guards.
+pub(crate) struct Core {
+    wheel: EntryWheel,
+    open: bool,
+    generation: u16,
+    context: Option<Arc<Context>>,
+}
+
+/// What a shard is told when a timer leases it.
+pub(crate) struct Serving {
+    pub(crate) context: Arc<Context>,
+    pub(crate) wheel: WheelKind,
+}
+
+/// A shard that takes no more; the entry comes back.
+#[derive(Debug)]
+pub(crate) struct Closed(pub(crate) Timeout);
+
+/// What the owner of the turn may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// What was due when it came in, if there is any; else as `Next`.
+    OverdueFirst,
+    /// The first bucket in which something may be due. What has become overdue meanwhile is the next turn's.
+    Next,
+}
+
+/// What the owner of the turn has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Taken {
+    /// Perhaps something, and perhaps there is more.
+    Some,
+    /// Perhaps something, and nothing else is due.
+    Last,
+    /// Nothing: the lock is taken, and its holder will wake the owner of the turn.
+    Asked,
+}
+
+/// How the owner of the turn gets the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Asks for it and goes on.
+    Ask,
+    /// Reserves it and waits.
+    Reserve,
+}
+
+/// What `stop` has taken out of a shard.
+pub(crate) struct Contents {
+    requests: Vec<Request>,
+    wheel: EntryWheel,
+}
+
+impl Contents {
+    /// References to all entries that may wait.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = Timeout> {
+        self.requests.into_iter().map(|request| request.timeout).chain(self.wheel.into_entries())
+    }
+}
+
+impl Shard {
+    /// For the pool: a shard that serves no timer.
+    fn leak(index: u16) -> &'static Shard {
+        let wheel = EntryWheel::new(WheelKind::Hierarchical);
+        Box::leak(Box::new(Shard {
+            lock: Lock::new(Core { wheel, open: false, generation: 0, context: None }),
+            next: AtomicU64::new(NO_TICK),
+            scheduled: Counter::default(),
+            cancelled: Counter::default(),
+            present: Present::real(),
+            index,
+            generation: AtomicU16::new(0),
+            inbox: Inbox::new(),
+        }))
+    }
+
+    /// For the pool: serves a timer from now on.
+    fn open(&self, serving: Serving) {
+        let mut core = self.lock.lock();
+        [&self.scheduled, &self.cancelled].into_iter().for_each(Counter::clear);
+        core.wheel = EntryWheel::new(serving.wheel);
+        core.context = Some(serving.context.clone());
+        core.open = true;
+        self.inbox.open(core.generation, serving.context);
+        self.leave(core);
+    }
+
+    /// For the pool: serves no timer from now on. The next generation.
+    fn give_up(&self) -> u16 {
+        self.inbox.give_up();
+        let mut core = self.lock.lock();
+        let (context, wheel) = (core.context.take(), core.take_wheel());
+        core.open = false;
+        core.generation = core.generation.saturating_add(1);
+        let generation = core.generation;
+        // ORDERING: Relaxed, the pool's lock hands it on.
+        self.generation.store(generation, Ordering::Relaxed);
+        self.present.set_real();
+        self.leave(core);
+        drop((context, wheel));
+        generation
+    }
+
+    pub(crate) fn index(&self) -> u16 {
+        self.index
+    }
+
+    /// Its name for entries of the timer that it serves.
+    #[inline]
+    pub(crate) fn id(&self) -> ShardId {
+        // ORDERING: Relaxed, constant while a timer has the shard on lease, and only that timer asks.
+        ShardId { index: self.index, generation: self.generation.load(Ordering::Relaxed) }
+    }
+
+    /// The time that the timer goes by which it serves.
+    #[inline]
+    pub(crate) fn present(&self) -> &Present {
+        &self.present
+    }
+
+    /// Links a new entry: its user has a reference already. The caller has acquired a permit.
+    #[inline]
+    pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
+        let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, context) };
+        if !core.open {
+            self.leave(core);
+            return Err(Closed(timeout));
+        }
+        self.scheduled.add(1);
+        let wake_before = self.link(&mut core, tick, timeout);
+        self.leave(core);
+        if wake_before != NO_TICK {
+            context.alarm.wake_before(wake_before);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn schedule_by_request(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
+        let request = match self.request(Request { timeout, tick }, For::New) {
+            Ok(()) => return Ok(()),
+            Err(Pushed::Full(request)) => request,
+            Err(Pushed::Closed(request) | Pushed::Gone(request)) => return Err(Closed(request.timeout)),
+            Err(Pushed::Accepted(_)) => return Ok(()),
+        };
+        let mut core = self.lock.lock();
+        if !core.open {
+            self.leave(core);
+            return Err(Closed(request.timeout));
+        }
+        self.scheduled.add(1);
+        let wake_before = self.link(&mut core, tick, request.timeout);
+        self.leave(core);
+        context.alarm.wake_before(wake_before);
+        Ok(())
+    }
+
+    /// Links new entries, [`MAX_PER_LOCK`] at the most, in one hold of the lock. `false` if the lock is taken, or the shard shut: then
+    /// nothing was done.
+    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, context: &Context) -> bool {
+        let Some(mut core) = self.lock.try_lock() else { return false };
+        if !core.open {
+            self.leave(core);
+            return false;
+        }
+        self.scheduled.add(timeouts.len() as u64);
+        let mut wake_before = NO_TICK;
+        for (timeout, tick) in timeouts.drain(..) {
+            wake_before = wake_before.min(self.link(&mut core, tick, timeout));
+        }
+        self.leave(core);
+        if wake_before != NO_TICK {
+            context.alarm.wake_before(wake_before);
+        }
+        true
+    }
+
+    /// Links an entry that waits again, or has to be linked earlier; does nothing for one that has ended. `Err`: the shard takes no
+    /// more, or serves another timer.
+    pub(crate) fn submit(&self, timeout: Timeout, tick: u64) -> Result<(), Closed> {
+        let request = Request { timeout, tick };
+        let (mut core, request) = match self.lock.try_lock() {
+            Some(core) => (core, request),
+            None => match self.request(request, For::Moved) {
+                Ok(()) | Err(Pushed::Accepted(_)) => return Ok(()),
+                Err(Pushed::Full(request)) => (self.lock.lock(), request),
+                Err(Pushed::Closed(request) | Pushed::Gone(request)) => return Err(Closed(request.timeout)),
+            },
+        };
+        if !core.open || core.generation != request.timeout.shard().generation {
+            self.leave(core);
+            return Err(Closed(request.timeout));
+        }
+        let mut aside = Vec::new();
+        let wake_before = self.reconcile(&mut core, request, &mut aside);
+        let context = core.context.clone().filter(|_| wake_before != NO_TICK);
+        self.leave(core);
+        if let Some(context) = context {
+            context.alarm.wake_before(wake_before);
+        }
+        Ok(())
+    }
+
+    /// Counts a timeout that its caller has cancelled while it waited, and takes it out of the wheel.
+    #[inline]
+    pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
+        let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
+        self.cancel_in(&mut core, timeout);
+        self.leave(core);
+    }
+
+    /// The same for several, in one hold of the lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`].
+    pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
+        let Some(mut core) = self.lock.try_lock() else { return false };
+        // Reads that depend on nothing wait for the memory together.
+        for timeout in timeouts {
+            std::hint::black_box(core.wheel.linked(timeout));
+        }
+        timeouts.iter().for_each(|timeout| self.cancel_in(&mut core, timeout));
+        self.leave(core);
+        true
+    }
+
+    #[inline]
+    fn cancel_in(&self, core: &mut Core, timeout: &Timeout) {
+        // A timeout of an earlier lease has left with it.
+        if core.generation == timeout.shard().generation {
+            self.cancelled.add(1);
+            if let Some(context) = &core.context {
+                context.release_permit();
+            }
+            if let Some(linked) = core.wheel.remove(timeout) {
+                timeout.take_over(linked);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlink_by_request(&self, timeout: &Timeout) {
+        let request = Request { timeout: timeout.clone(), tick: NO_TICK };
+        if let Err(Pushed::Full(request)) = self.request(request, For::Cancelled) {
+            let mut core = self.lock.lock();
+            self.cancel_in(&mut core, &request.timeout);
+            self.leave(core);
+        }
+    }
+
+    /// As [`unlink_cancelled`](Self::unlink_cancelled), with no look at the generation.
+    #[cfg(all(test, timer_loom))]
+    pub(crate) fn unlink_of_any_generation(&self) {
+        let core = self.lock.lock();
+        self.cancelled.add(1);
+        if let Some(context) = &core.context {
+            context.release_permit();
+        }
+        self.leave(core);
+    }
+
+    /// As [`submit`](Self::submit), with no look at the generation.
+    #[cfg(all(test, timer_loom))]
+    pub(crate) fn submit_of_any_generation(&self, timeout: Timeout, tick: u64) {
+        let mut core = self.lock.lock();
+        let mut aside = Vec::new();
+        let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
+        self.leave(core);
+    }
+
+    /// The timer of this entry, as long as it has the shard on lease.
+    pub(crate) fn context_of(&self, timeout: &Timeout) -> Option<Arc<Context>> {
+        self.inbox.context(timeout.shard().generation)
+    }
+
+    /// `Err`: not accepted, the variant says why.
+    fn request(&self, request: Request, what: For) -> Result<(), Pushed> {
+        match self.inbox.push(request, what) {
+            Pushed::Accepted(None) => Ok(()),
+            Pushed::Accepted(Some((context, tick))) => {
+                context.alarm.wake_before(tick);
+                Ok(())
+            }
+            refused => Err(refused),
+        }
+    }
+
+    /// The earliest tick at which something may be due here, or an earlier one.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters.
+        self.next.load(Ordering::Relaxed).min(self.inbox.due())
+    }
+
+    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while it has asked for the lock and was not told, because the
+    /// holder that tells it wakes it. (If it was told before it armed the alarm, that is seen here: the holder's wake, a
+    /// read-modify-write of the alarm's word, came after it took the wish off.)
+    #[inline]
+    pub(crate) fn next_to_visit(&self) -> u64 {
+        if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
+    }
+
+    /// Whether `next` says all: the owner of the turn has not asked in vain.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        !self.lock.is_wake_owed()
+    }
+
+    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
+    pub(crate) fn take(&self, what: Take, tick: u64, patience: Patience, out: &mut Vec<Place>, context: &Context) -> Taken {
+        let mut core = match patience {
+            Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
+            Patience::Ask => match self.lock.try_lock_or_ask() {
+                Some(core) => core,
+                None => return Taken::Asked,
+            },
+        };
+        let mut aside = Vec::new();
+        for request in self.inbox.drain() {
+            let _ = self.reconcile(&mut core, request, &mut aside);
+        }
+        if what == Take::OverdueFirst && core.wheel.has_overdue() {
+            core.wheel.take_overdue(out);
+        } else {
+            core.wheel.take_next(tick, out);
+        }
+        let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
+        let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
+        // ORDERING: Relaxed, as in `link`.
+        self.next.store(next, Ordering::Relaxed);
+        self.answer(core.unlock());
+        if earliest <= tick || self.inbox.due() <= tick { Taken::Some } else { Taken::Last }
+    }
+
+    /// For the owner of the turn: puts back what it has taken out and was not due, as far as it waits. What a shut shard does not take
+    /// stays in `entries`.
+    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
+        while !entries.is_empty() {
+            let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
+            chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
+            let mut core = self.lock.lock_reserved(|| context.alarm.park(None));
+            let mut aside = Vec::new();
+            if core.open {
+                for (tick, timeout) in chunk.drain(..) {
+                    let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
+                }
+            }
+            self.answer(core.unlock());
+            if !chunk.is_empty() {
+                return entries.append(&mut chunk);
+            }
+        }
+    }
+
+    /// The exact earliest tick, for drivers of virtual time.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        let mut core = self.lock.lock();
+        let mut aside = Vec::new();
+        for request in self.inbox.drain() {
+            let _ = self.reconcile(&mut core, request, &mut aside);
+        }
+        let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
+        self.leave(core);
+        earliest
+    }
+
+    /// For `stop`: takes no more from now on, and gives out everything that is in it.
+    pub(crate) fn close(&self) -> Contents {
+        let requests = self.inbox.close();
+        let mut core = self.lock.lock();
+        core.open = false;
+        let wheel = core.take_wheel();
+        // ORDERING: Relaxed, as in `link`.
+        self.next.store(NO_TICK, Ordering::Relaxed);
+        self.leave(core);
+        Contents { requests, wheel }
+    }
+
+    /// How many timeouts were cancelled here.
+    pub(crate) fn cancelled(&self) -> u64 {
+        self.cancelled.get() + self.inbox.cancelled.get()
+    }
+
+    /// How many timeouts were accepted here.
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.scheduled.get() + self.inbox.scheduled.get()
+    }
+
+    /// How often a caller left a request.
+    pub(crate) fn requests(&self) -> u64 {
+        self.inbox.pushed.get()
+    }
+
+    /// The holder's way out.
+    #[inline]
+    fn leave(&self, core: Guard<'_, Core>) {
+        if self.inbox.has_requests() {
+            return self.help_and_leave(core);
+        }
+        let owed = core.unlock();
+        if !owed.nothing() {
+            self.answer(owed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn help_and_leave(&self, core: Guard<'_, Core>) {
+        let mut core = core;
+        let (mut aside, mut wake_before) = (Vec::new(), NO_TICK);
+        for request in self.inbox.try_drain() {
+            wake_before = wake_before.min(self.reconcile(&mut core, request, &mut aside));
+        }
+        let context = core.context.clone().filter(|_| wake_before != NO_TICK);
+        self.answer(core.unlock());
+        if let Some(context) = context {
+            context.alarm.wake_before(wake_before);
+        }
+    }
+
+    /// Pays what a holder owes the worker when it has left.
+    #[cold]
+    #[inline(never)]
+    fn answer(&self, owed: Owed) {
+        if !owed.wake() && !owed.ring() {
+            return;
+        }
+        self.lock.take_wake();
+        if let Some(context) = self.inbox.any_context() {
+            if owed.ring() {
+                context.alarm.ring();
+            }
+            if owed.wake() {
+                context.alarm.wake_before(IMMEDIATE);
+            }
+        }
+    }
+
+    /// Makes the wheel agree with the entry's state word. The tick before which to wake the worker.
+    fn reconcile(&self, core: &mut Core, request: Request, aside: &mut Vec<Timeout>) -> u64 {
+        let Request { timeout, tick } = request;
+        let waits = timeout.state().is_waiting();
+        match core.wheel.linked(&timeout) {
+            None if waits => self.link(core, tick, timeout),
+            Some(linked) if !waits || tick < linked => {
+                aside.extend(core.wheel.remove(&timeout));
+                if waits {
+                    self.link(core, tick, timeout)
+                } else {
+                    aside.push(timeout);
+                    NO_TICK
+                }
+            }
+            _ => {
+                aside.push(timeout);
+                NO_TICK
+            }
+        }
+    }
+
+    /// Links an entry that is not linked. The tick before which to wake the worker, or [`NO_TICK`].
+    #[inline]
+    fn link(&self, core: &mut Core, tick: u64, timeout: Timeout) -> u64 {
+        core.wheel.insert(tick, timeout);
+        // ORDERING: Relaxed load, only the holder writes it. The store is published by the lock's release and, for the
+        // sleeper, by the alarm's word.
+        if tick >= self.next.load(Ordering::Relaxed) {
+            return NO_TICK;
+        }
+        self.next.store(tick, Ordering::Relaxed);
+        tick
+    }
+}
+
+impl Core {
+    /// The wheel, in exchange for an empty one.
+    fn take_wheel(&mut self) -> EntryWheel {
+        std::mem::replace(&mut self.wheel, EntryWheel::new(WheelKind::Hierarchical))
+    }
+}

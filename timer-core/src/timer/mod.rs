@@ -1,0 +1,10 @@
+//! One timer whole: what it accepts, and how it starts and ends.
+
+mod engine;
+mod life;
+mod run;
+mod unprocessed;
+
+pub(crate) use engine::Engine;
+pub(crate) use run::{Shell, run, run_abandoned};
+pub use unprocessed::{StopReport, Unprocessed};

@@ -1,0 +1,48 @@
+//! Tasks that hold the worker: the longest is counted, and people are warned.
+
+use crate::context::Context;
+use crate::time::Nanos;
+use std::time::Duration;
+
+/// What was said about slow tasks. Owned by the owner of the turn.
+#[derive(Default)]
+pub(crate) struct SlowTasks {
+    /// When the last warning was given.
+    warned: Option<Nanos>,
+    /// Slow batches since then.
+    unsaid: u64,
+}
+
+impl SlowTasks {
+    /// Between two warnings.
+    const PAUSE: Nanos = 1_000_000_000;
+
+    /// `tasks` tasks held the owner of the turn for `nanos`, up to `now`: together, so each for no longer.
+    #[inline]
+    pub(crate) fn record(&mut self, context: &Context, tick: Nanos, tasks: usize, nanos: Nanos, now: Nanos) {
+        context.counters.longest_task.raise(nanos);
+        if nanos > tick {
+            self.warn(context, tasks, nanos, now);
+        }
+    }
+
+    #[cold]
+    fn warn(&mut self, context: &Context, tasks: usize, nanos: Nanos, now: Nanos) {
+        if self.warned.is_some_and(|warned| now.saturating_sub(warned) < Self::PAUSE) {
+            self.unsaid += 1;
+            return;
+        }
+        let at_most = Duration::from_nanos(nanos);
+        let unsaid = std::mem::take(&mut self.unsaid);
+        self.warned = Some(now);
+        context.trace(|| {
+            tracing::warn!(
+                timer = %context.name,
+                ?at_most,
+                tasks,
+                others_since_last_warning = unsaid,
+                "a task held the worker for longer than a tick and delayed others: give it to an executor with threads"
+            );
+        });
+    }
+}

@@ -1,0 +1,302 @@
+//! One turn: take out what is due, win each state, run or hand over.
+//!
+//! The owner of the [`Dispatcher`] owns the turn: the worker's thread, a [`Driver`](crate::Driver) or a
+//! [`ManualDriver`](crate::ManualDriver). There is one per timer, so the counters that belong to the turn have one writer.
+//!
+//! 1. Visit the shards whose `next` has come, and only those. Under each lock, read some requests, and swap out what is overdue, or
+//!    the first bucket ([`Shard::take`]). A lock that is taken is asked for; after [`PATIENCE`] turns in vain it is reserved.
+//! 2. With no lock held, decide each entry. Due: run it here, or collect it for the executor. Moved by `reset`, or not due: give it
+//!    back to its shard, [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) per hold of the lock. Ended: forget it.
+//! 3. Until nothing else is due in the shards visited: the next bucket, and 2 again.
+//! 4. What the executor refuses, loses or panics over runs here.
+//!
+//! A turn ends: what becomes overdue while it goes on, by its own tasks or otherwise, is left to the next.
+//!
+//! *The clock* is read once per batch of at most [`BATCH`] tasks that run here, and once at its end. A task is due by the reading before it,
+//! so it is never early; its lag is told by the reading after it, so it is never told too low, and too high by what the batch took.
+
+use super::slow::SlowTasks;
+use crate::context::Context;
+use crate::counters::LagHistogram;
+use crate::entry::Timeout;
+use crate::entry::state::{Due, Runs};
+use crate::shard::{Patience, Place, Shard, Take, Taken};
+use crate::sync::Arc;
+use crate::time::{IMMEDIATE, Nanos};
+use crate::timer::{Engine, Shell, run, run_abandoned};
+use timer_executor::{Task, TaskExecutor, panics};
+
+/// At most so many tasks run here between two readings of the clock.
+const BATCH: usize = 64;
+
+/// At most so many are handed over to an executor at once.
+const HANDOVER: usize = 1024;
+
+/// So many entries ahead are fetched into the cache.
+const AHEAD: usize = 32;
+
+/// After so many turns in vain a lock is reserved.
+const PATIENCE: u8 = 2;
+
+/// So many visits in a row that find nothing are made to one shard, for its requests.
+const IDLE_VISITS: usize = 16;
+
+/// The right to take turns, and the room it needs; nothing is allocated per turn once it has grown.
+pub(crate) struct Dispatcher {
+    engine: Arc<Engine>,
+    /// For each shard, how many turns have asked for its lock in vain.
+    in_vain: Box<[u8]>,
+    /// What was taken out: by shard, before any task of the turn runs.
+    visits: Vec<Visit>,
+    /// Arrays to be used again.
+    spare: Vec<Vec<Place>>,
+    batch: Batch,
+}
+
+/// What a visit to a shard has got.
+struct Visit {
+    at: usize,
+    taken: Taken,
+    places: Vec<Place>,
+}
+
+/// What a turn has done.
+pub(crate) struct Turned {
+    /// Timeouts handed over, or run.
+    pub(crate) expired: usize,
+    /// Whether the locks of all shards that were due were got.
+    pub(crate) complete: bool,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        let in_vain = vec![0; engine.shards().len()].into();
+        Self { engine, in_vain, visits: Vec::new(), spare: Vec::new(), batch: Batch::default() }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Runs or hands over everything due at `now`.
+    pub(crate) fn turn(&mut self, now: Nanos) -> Turned {
+        let engine = self.engine.clone();
+        let context = &*engine.context;
+        context.counters.turns.add(1);
+        let tick = context.resolution.tick_at(now);
+        let mut turned = Turned { expired: 0, complete: true };
+        let mut first = u64::MAX;
+        for (at, shard) in engine.shards().iter().enumerate() {
+            let next = shard.next_to_visit();
+            if next > tick {
+                continue;
+            }
+            if next != IMMEDIATE {
+                first = first.min(next);
+            }
+            self.visit(at, shard, tick, context);
+        }
+        if first <= tick {
+            context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
+        }
+        if !context.abandoned.is_empty() {
+            run_abandoned(context);
+        }
+        let mut visits = std::mem::take(&mut self.visits);
+        for mut visit in visits.drain(..) {
+            let shard = engine.shards()[visit.at];
+            turned.complete &= visit.taken != Taken::Asked;
+            turned.expired += self.batch.dispatch(&engine, shard, tick, &mut visit.places);
+            let mut idle = 0;
+            while visit.taken == Taken::Some && idle < IDLE_VISITS {
+                if visit.places.capacity() > HANDOVER {
+                    // Not under the lock.
+                    visit.places = Vec::new();
+                }
+                visit.taken = shard.take(Take::Next, tick, Patience::Reserve, &mut visit.places, context);
+                idle = if visit.places.is_empty() { idle + 1 } else { 0 };
+                turned.expired += self.batch.dispatch(&engine, shard, tick, &mut visit.places);
+            }
+            self.keep(visit.places);
+        }
+        self.visits = visits;
+        turned
+    }
+
+    fn visit(&mut self, at: usize, shard: &Shard, tick: u64, context: &Context) {
+        let mut places = self.spare.pop().unwrap_or_default();
+        let patience = if self.in_vain[at] < PATIENCE { Patience::Ask } else { Patience::Reserve };
+        let taken = shard.take(Take::OverdueFirst, tick, patience, &mut places, context);
+        self.in_vain[at] = if taken == Taken::Asked { self.in_vain[at] + 1 } else { 0 };
+        self.visits.push(Visit { at, taken, places });
+    }
+
+    /// A burst of a million leaves no room behind.
+    fn keep(&mut self, places: Vec<Place>) {
+        if places.capacity() <= HANDOVER && self.spare.len() < self.in_vain.len() {
+            self.spare.push(places);
+        }
+    }
+}
+
+/// What is on its way from a bucket to a run.
+#[derive(Default)]
+struct Batch {
+    /// Deadlines of what was won and whose lag is to be told.
+    deadlines: Vec<Nanos>,
+    tasks: Vec<Task>,
+    /// What goes back into the wheel, and under which tick.
+    back: Vec<(u64, Timeout)>,
+    slow: SlowTasks,
+}
+
+impl Batch {
+    /// Decides all that was taken out of a shard. Returns how many were handed over, or have run.
+    fn dispatch(&mut self, engine: &Engine, shard: &Shard, tick: u64, places: &mut Vec<Place>) -> usize {
+        if places.is_empty() {
+            return 0;
+        }
+        let context = &engine.context;
+        places.iter().take(AHEAD).for_each(prefetch);
+        let (mut now, mut expired, mut cascaded, mut read_at) = (context.now(), 0, 0, 0);
+        let size = if engine.runs_inline { BATCH } else { HANDOVER };
+        context.counters.in_flight.run_inline(engine.runs_inline);
+        for at in 0..places.len() {
+            if let Some(place) = places.get(at + AHEAD) {
+                prefetch(place);
+            }
+            let place = &mut places[at];
+            let Some(timeout) = place.1.take() else { continue };
+            if place.0 > tick {
+                cascaded += 1;
+                self.back.push((place.0, timeout));
+                continue;
+            }
+            if context.is_stopped() {
+                engine.leave_unclaimed(timeout);
+                continue;
+            }
+            if self.deadlines.is_empty() && at - read_at > BATCH {
+                // Finding what is due takes time, for which no task is to blame.
+                now = context.now();
+                read_at = at;
+            }
+            match &engine.executor {
+                None => self.run_here(timeout, now, context),
+                Some(_) => self.collect(timeout, now, context),
+            }
+            if self.deadlines.len() >= size {
+                expired += self.deadlines.len();
+                now = self.finish(engine, now);
+                read_at = at;
+            }
+        }
+        places.clear();
+        expired += self.deadlines.len();
+        self.finish(engine, now);
+        context.counters.in_flight.run_inline(false);
+        if !self.back.is_empty() {
+            context.counters.cascaded.add(cascaded);
+            shard.give_back(&mut self.back, context);
+            self.back.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+            if self.back.capacity() > 4 * HANDOVER {
+                self.back = Vec::new();
+            }
+        }
+        expired
+    }
+
+    /// Runs an entry's task on this thread, if it is due.
+    #[inline]
+    fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
+        match timeout.expire(now) {
+            Due::Won(owned) => {
+                context.counters.runs.add(1);
+                if timeout.runs() == Runs::Once {
+                    context.counters.expired.add(1);
+                    context.release_permit();
+                }
+                self.deadlines.push(owned.deadline().nanos());
+                run(owned, &timeout, context);
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
+    /// Wins an entry for the executor, if it is due.
+    fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
+        match timeout.state().hand_over(now) {
+            Due::Won(deadline) => {
+                self.deadlines.push(deadline.nanos());
+                self.tasks.push(Shell::task(timeout, context));
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
+    /// Ends a batch that began at `began`: hands it over, if there is an executor, and tells the lags. Returns the present.
+    fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
+        let tasks = self.deadlines.len();
+        if tasks == 0 {
+            return began;
+        }
+        let context = &*engine.context;
+        let now = context.now();
+        let Some(executor) = &engine.executor else {
+            self.record(&context.counters.inline_lag, now);
+            self.slow.record(context, engine.tick_nanos, tasks, now.saturating_sub(began), now);
+            return now;
+        };
+        self.record(&context.counters.handover_lag, now);
+        context.counters.runs.add(tasks as u64);
+        context.counters.in_flight.queue(tasks as u64);
+        self.execute(&**executor, engine);
+        let after = context.now();
+        if engine.runs_inline {
+            self.slow.record(context, engine.tick_nanos, tasks, after.saturating_sub(now), after);
+        }
+        after
+    }
+
+    fn record(&mut self, lag: &LagHistogram, now: Nanos) {
+        self.deadlines.drain(..).for_each(|deadline| lag.record(now.saturating_sub(deadline)));
+    }
+
+    /// Hands the collected tasks to the executor; nothing of what it does can lose one or end the worker.
+    fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
+        let context = &*engine.context;
+        if let Err(message) = panics::catch(|| executor.execute_batch(&mut self.tasks)) {
+            context.trace(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
+        }
+        if !self.tasks.is_empty() {
+            self.run_rejected(engine);
+        }
+        if !context.abandoned.is_empty() {
+            run_abandoned(context);
+        }
+    }
+
+    #[cold]
+    fn run_rejected(&mut self, engine: &Engine) {
+        let context = &*engine.context;
+        let mut rejected = std::mem::take(&mut self.tasks);
+        for task in rejected.drain(..) {
+            context.counters.executor_rejections.add_contended(1);
+            context.trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
+            let began = context.now();
+            task.run();
+            let now = context.now();
+            self.slow.record(context, engine.tick_nanos, 1, now.saturating_sub(began), now);
+        }
+        self.tasks = rejected;
+    }
+}
+
+#[inline]
+fn prefetch(place: &Place) {
+    if let Some(timeout) = &place.1 {
+        timeout.prefetch();
+    }
+}
