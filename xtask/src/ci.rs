@@ -1,151 +1,168 @@
-//! `cargo xtask ci`: everything a change must pass, in order, one line and the time of each at the end.
+//! `cargo xtask ci`: everything a change must pass, in order, with the time of each step.
 //!
-//! What runs on a server is this and nothing else, so it can be run here too.
+//! What runs on a server is this and nothing else, so it can be run here too. The everyday steps share one profile and one
+//! set of features, so that each crate is compiled once for the tests, the benches and the doctests; what is built twice all
+//! the same says why. There is no step for the demo and none for the workloads of the bench: both are programs that the
+//! tests run. The peers of the bench, which take longer to build than all else, are left to `--long`.
 
-use std::time::{Duration, Instant};
+use xshell::{Shell, cmd};
 
-use crate::args::{Args, usage};
-use crate::cargo::{Cargo, Failure};
-use crate::test::LIBRARIES;
-use crate::{bench, demo, docs, loom, test, tidy};
-
-/// A step gets whether to keep going after a failure inside it.
-struct Step {
-    name: &'static str,
-    run: fn(bool) -> Result<(), Failure>,
-}
+use crate::chores::{METRICS_E2E, docs, stress, test_line, without_features};
+use crate::crates::{LIBRARIES, features, metadata};
+use crate::run::{Failure, Result, run, target_dir};
+use crate::steps::{self, Outcome, Step};
+use crate::{flags, fuzz, loom, sanitize, tidy};
 
 /// Quick ones first.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: |_| fmt() },
-    Step { name: "clippy", run: |_| clippy() },
-    Step { name: "tidy", run: |_| tidy::run() },
-    Step { name: "test", run: |keep_going| test::run(keep_going, &[]) },
-    Step { name: "docs", run: |_| docs::run(false) },
-    Step { name: "loom", run: |_| loom::all() },
-    Step { name: "package", run: |_| package() },
-    Step { name: "demo-smoke", run: |_| demo::smoke() },
-    Step { name: "bench-smoke", run: |_| bench::smoke() },
+    Step { name: "fmt", run: fmt },
+    // A test as well; here it speaks before anything is compiled.
+    Step { name: "tidy", run: |sh| passed(tidy::command(sh)) },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: test },
+    Step { name: "doctest", run: |sh| passed(test_line(sh, &format!("{} --doc", workspace(sh)?), true, &[])) },
+    Step { name: "docs", run: |sh| passed(docs(sh, false)) },
+    // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a folder of its own.
+    Step { name: "loom", run: |sh| passed(loom::explore(sh, "", loom::PREEMPTIONS)) },
+    // Builds the libraries from what a registry would get: a file that is not packed is missed nowhere else.
+    Step { name: "package", run: package },
 ];
 
-pub(crate) fn command(mut args: Args) -> Result<(), Failure> {
-    let keep_going = args.flag("--keep-going");
-    let only = args.value("--step")?;
-    args.done()?;
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| only.as_deref().is_none_or(|only| only == step.name)).collect();
-    if steps.is_empty() {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        let only = only.unwrap_or_default();
-        return Err(usage(format!("no step `{only}`; the steps are {}", names.join(", "))));
-    }
-    run(&steps, keep_going)
+/// After the others, with `--long`.
+const LONG: &[Step] = &[
+    // Without assertions, and at the full sizes: the million timeouts, the ten years.
+    Step { name: "test-release", run: release },
+    Step { name: "test-features", run: no_features },
+    Step { name: "loom-deeper", run: |sh| passed(loom::explore(sh, "", loom::MORE_PREEMPTIONS)) },
+    Step { name: "peers", run: peers },
+    Step { name: "stress", run: |sh| passed(stress(sh, &STORM)) },
+    Step { name: "fuzz", run: |sh| fuzz::run_all(sh, &EVERY_TARGET) },
+    sanitize::ASAN,
+    sanitize::TSAN,
+    sanitize::MEMCHECK,
+    METRICS_E2E,
+    Step { name: "instructions", run: instructions },
+];
+
+const STORM: flags::Stress = flags::Stress { minutes: Some(2.0), seed: None, round: None, ten_years: false };
+const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(1), jobs: None, address: false };
+
+pub(crate) fn command(sh: &Shell, flags: &flags::Ci) -> Result {
+    steps::run(sh, &select(flags.step.as_deref(), flags.long)?, flags.keep_going)
 }
 
-fn fmt() -> Result<(), Failure> {
-    Cargo::new("fmt --all --check").run()?;
+fn select(only: Option<&str>, long: bool) -> Result<Vec<&'static Step>> {
+    let all = || STEPS.iter().chain(LONG);
+    let Some(only) = only else {
+        return Ok(all().take(if long { usize::MAX } else { STEPS.len() }).collect());
+    };
+    let found: Vec<_> = all().filter(|step| step.name == only).collect();
+    if found.is_empty() {
+        let names: Vec<_> = all().map(|step| step.name).collect();
+        return Err(Failure::usage(format!("no step `{only}`; the steps are {}", names.join(", "))));
+    }
+    Ok(found)
+}
+
+fn passed(result: Result) -> Result<Outcome> {
+    result.map(|()| Outcome::Passed)
+}
+
+fn workspace(sh: &Shell) -> Result<String> {
+    Ok(format!("--workspace --features {}", features(&metadata(sh)?)))
+}
+
+fn libraries() -> impl Iterator<Item = &'static str> {
+    LIBRARIES.into_iter().flat_map(|library| ["-p", library])
+}
+
+fn fmt(sh: &Shell) -> Result<Outcome> {
+    run(cmd!(sh, "cargo fmt --all --check"))?;
     // The fuzz targets are a workspace of their own.
-    Cargo::new("fmt --manifest-path timer-core/fuzz/Cargo.toml --check").run()
+    passed(run(cmd!(sh, "cargo fmt --manifest-path timer-core/fuzz/Cargo.toml --check")))
 }
 
-struct Done {
-    name: &'static str,
-    time: Duration,
-    failure: Option<Failure>,
-}
-
-fn run(steps: &[&Step], keep_going: bool) -> Result<(), Failure> {
-    let mut done = Vec::new();
-    for step in steps {
-        eprintln!("\n== {}", step.name);
-        let start = Instant::now();
-        let failure = (step.run)(keep_going).err();
-        let stop = failure.is_some() && !keep_going;
-        if let Some(failure) = &failure {
-            eprintln!("xtask: {}", failure.what);
-        }
-        done.push(Done { name: step.name, time: start.elapsed(), failure });
-        if stop {
-            break;
-        }
-    }
-    print!("\n{}", summary(&done, &steps[done.len()..]));
-    // The summary says which, and its count is to be the last line.
-    match done.into_iter().find_map(|step| step.failure) {
-        None => Ok(()),
-        Some(first) => Err(Failure { code: first.code, what: String::new() }),
-    }
-}
-
-/// One line for each step, and a last one in a form that a script can read.
-fn summary(done: &[Done], not_run: &[&Step]) -> String {
-    let mut text = String::new();
-    for step in done {
-        let verdict = if step.failure.is_some() { "FAILED" } else { "ok" };
-        text += &format!("{:<14} {verdict:<8} {:>7.1} s\n", step.name, step.time.as_secs_f64());
-    }
-    for step in not_run {
-        text += &format!("{:<14} not run\n", step.name);
-    }
-    let failed = done.iter().filter(|step| step.failure.is_some()).count();
-    let total: Duration = done.iter().map(|step| step.time).sum();
-    text += &format!("total          {:>16.1} s\n", total.as_secs_f64());
-    text += &format!("{} passed, {failed} failed\n", done.len() - failed);
-    text
-}
-
-fn clippy() -> Result<(), Failure> {
-    let deny = ["-D".to_owned(), "warnings".to_owned()];
-    Cargo::new("clippy --workspace --all-targets --all-features").rest(&deny).run()?;
+fn clippy(sh: &Shell) -> Result<Outcome> {
+    let (all, libraries) = (workspace(sh)?, libraries());
+    let all = all.split(' ');
+    run(cmd!(sh, "cargo clippy {all...} --all-targets -- -D warnings"))?;
     // Without the tests: what they ask for would switch features on.
-    libraries("clippy --no-default-features --lib").rest(&deny).run()
+    passed(run(cmd!(sh, "cargo clippy {libraries...} --no-default-features --lib -- -D warnings")))
+}
+
+/// A criterion benchmark that is run as a test does each operation once.
+fn test(sh: &Shell) -> Result<Outcome> {
+    passed(test_line(sh, &format!("{} --tests --benches", workspace(sh)?), true, &[]))
 }
 
 /// All three at once: each is built against the packages of the others, not against what a registry has.
-fn package() -> Result<(), Failure> {
-    let package = libraries("package");
+fn package(sh: &Shell) -> Result<Outcome> {
+    let libraries = libraries();
     // On a server the tree is a clean checkout; here one packages while one works.
-    if std::env::var_os("CI").is_some() { package.run() } else { package.arg("--allow-dirty").run() }
+    let dirty = std::env::var_os("CI").is_none().then_some("--allow-dirty");
+    passed(run(cmd!(sh, "cargo package {libraries...} {dirty...}")))
 }
 
-fn libraries(line: &str) -> Cargo {
-    LIBRARIES.iter().fold(Cargo::new(line), |cargo, library| cargo.arg("-p").arg(library))
+fn release(sh: &Shell) -> Result<Outcome> {
+    passed(test_line(sh, &format!("{} --release --tests --exclude xtask", workspace(sh)?), true, &[]))
+}
+
+fn no_features(sh: &Shell) -> Result<Outcome> {
+    passed(LIBRARIES.iter().try_for_each(|library| test_line(sh, &without_features(library), true, &[])))
+}
+
+fn peers(sh: &Shell) -> Result<Outcome> {
+    run(cmd!(sh, "cargo clippy -p timer-bench --all-targets --features peers -- -D warnings"))?;
+    passed(test_line(sh, "-p timer-bench --features peers --tests", true, &[]))
+}
+
+/// Workload, what is counted.
+const COUNTED: &[(&str, &str)] = &[("W1", "schedule"), ("W2", "schedule + cancel"), ("W9", "reset")];
+const FEW: u64 = 20_000;
+const MANY: u64 = 60_000;
+
+/// Instructions of an operation: those of many less those of few, so that what is done once does not count.
+fn instructions(sh: &Shell) -> Result<Outcome> {
+    if let Some(why) = sanitize::no_valgrind() {
+        return Ok(Outcome::Skipped(why));
+    }
+    run(cmd!(sh, "cargo build --release -p timer-bench --bin workload"))?;
+    let program = target_dir().join("release/workload");
+    for (workload, what) in COUNTED {
+        let count = |n: u64| -> Result<u64> {
+            let callgrind =
+                cmd!(sh, "valgrind --tool=callgrind --callgrind-out-file=/dev/null {program} timer {workload}");
+            let n = format!("n={n}");
+            let told = callgrind.args([&n, "threads=1", "standing=0"]).quiet().ignore_stdout().read_stderr()?;
+            collected(&told).ok_or_else(|| Failure::new(format!("callgrind tells no count:\n{told}")))
+        };
+        let each = count(MANY)?.saturating_sub(count(FEW)?) / (MANY - FEW);
+        println!("{workload:<4} {what:<20} {each:>6} instructions");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The number in `==7== Collected : 123`.
+fn collected(told: &str) -> Option<u64> {
+    told.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, STEPS, Step, command, run};
-    use crate::args::Args;
-
-    const GOOD: Step = Step { name: "good", run: |_| Ok(()) };
-    const BAD: Step = Step { name: "bad", run: |_| Err(Failure { code: 7, what: "broken".to_owned() }) };
-    const UNREACHED: Step = Step { name: "unreached", run: |_| panic!("a step after the one that failed") };
+    use super::{LONG, STEPS, collected, select};
 
     #[test]
-    fn the_first_failure_stops_the_rest_and_gives_the_exit_code() {
-        let failure = run(&[&GOOD, &BAD, &UNREACHED], false).unwrap_err();
-        assert_eq!(failure.code, 7);
+    fn the_long_run_has_every_step_and_one_can_be_chosen() {
+        assert_eq!(select(None, false).unwrap().len(), STEPS.len());
+        assert_eq!(select(None, true).unwrap().len(), STEPS.len() + LONG.len());
+        assert_eq!(select(Some("fuzz"), false).unwrap()[0].name, "fuzz");
+        let Err(failure) = select(Some("fnt"), false) else { panic!("there is no such step") };
+        assert!(failure.code == 2 && STEPS.iter().chain(LONG).all(|step| failure.what.contains(step.name)));
     }
 
     #[test]
-    fn keep_going_runs_all_and_still_fails() {
-        let failure = run(&[&BAD, &GOOD, &BAD], true).unwrap_err();
-        assert_eq!(failure.code, 7);
-        assert!(run(&[&GOOD, &GOOD], true).is_ok());
-    }
-
-    #[test]
-    fn an_unknown_step_is_an_error_that_lists_the_steps() {
-        let failure = command(Args::new(["--step", "fnt"].map(str::to_owned).into_iter())).unwrap_err();
-        assert_eq!(failure.code, 2);
-        assert!(STEPS.iter().all(|step| failure.what.contains(step.name)));
-    }
-
-    #[test]
-    fn the_last_line_counts_the_steps() {
-        let done = [("fmt", None), ("test", Some(Failure::new("broken")))];
-        let done = done.map(|(name, failure)| super::Done { name, time: std::time::Duration::ZERO, failure });
-        let text = super::summary(&done, &[&GOOD]);
-        assert_eq!(text.lines().last(), Some("1 passed, 1 failed"));
-        assert!(text.contains("good           not run"));
+    fn the_count_is_found() {
+        assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 123\n"), Some(123));
+        assert_eq!(collected("==7== Command: workload\n"), None);
     }
 }

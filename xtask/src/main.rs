@@ -1,60 +1,56 @@
-//! The project's chores: `cargo xtask help` lists them.
+//! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file dispatches.
 //!
-//! This file only dispatches on the first word; each command is one file. It promises to need nothing but cargo, to
-//! print every command line before it runs it, and to exit with the code of the command that failed. It depends on no
-//! crate, ours least of all: a library that does not build must not take its own tools along.
+//! Every command line is printed before it runs, and its exit code is ours if it fails. Of our crates this depends on none:
+//! a library that does not build must not take its own tools along.
 
 #![forbid(unsafe_code)]
 
-mod args;
-mod bench;
-mod cargo;
+mod chores;
 mod ci;
-mod demo;
-mod docs;
+mod crates;
+mod flags;
 mod fuzz;
-mod help;
 mod loom;
-mod metrics_e2e;
+mod run;
 mod sanitize;
-mod stress;
-mod test;
+mod steps;
 mod tidy;
 
 use std::process::ExitCode;
 
-use crate::args::Args;
-use crate::cargo::Failure;
+use crate::flags::XtaskCmd;
+use crate::run::{Failure, Result};
+use crate::steps::Outcome;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let command = words.next().unwrap_or_default();
-    match dispatch(&command, Args::new(words)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Whoever has told everything already leaves this empty.
-            if !failure.what.is_empty() {
-                eprintln!("xtask: {}", failure.what);
-            }
-            ExitCode::from(failure.code)
-        }
+    let flags = flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| error.exit());
+    let Err(failure) = dispatch(flags.subcommand) else { return ExitCode::SUCCESS };
+    // A command that has told everything already leaves this empty.
+    if !failure.what.is_empty() {
+        eprintln!("xtask: {}", failure.what);
     }
+    ExitCode::from(failure.code)
 }
 
-fn dispatch(command: &str, args: Args) -> Result<(), Failure> {
+fn dispatch(command: XtaskCmd) -> Result {
+    let sh = &run::shell()?;
     match command {
-        "bench" => bench::command(args),
-        "ci" => ci::command(args),
-        "demo" => demo::command(args),
-        "docs" => docs::command(args),
-        "fuzz" => fuzz::command(args),
-        "loom" => loom::command(args),
-        "metrics-e2e" => metrics_e2e::command(args),
-        "sanitize" => sanitize::command(args),
-        "stress" => stress::command(args),
-        "test" => test::command(args),
-        "tidy" => tidy::command(args),
-        "help" | "-h" | "--help" => help::command(args),
-        other => Err(help::unknown(other)),
+        XtaskCmd::Bench(flags) => chores::bench(sh, flags),
+        XtaskCmd::Ci(flags) => ci::command(sh, &flags),
+        XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
+        XtaskCmd::Docs(flags) => chores::docs(sh, flags.open),
+        XtaskCmd::Fuzz(flags) => match fuzz::run_all(sh, &flags)? {
+            Outcome::Skipped(why) => Err(Failure::new(why)),
+            Outcome::Passed => Ok(()),
+        },
+        XtaskCmd::Loom(flags) if flags.compile_only => loom::compile(sh),
+        XtaskCmd::Loom(flags) => {
+            loom::explore(sh, &flags.filter.unwrap_or_default(), flags.preemptions.unwrap_or(loom::PREEMPTIONS))
+        }
+        XtaskCmd::MetricsE2e(_) => steps::run(sh, &[&chores::METRICS_E2E], false),
+        XtaskCmd::Sanitize(flags) => sanitize::command(sh, &flags),
+        XtaskCmd::Stress(flags) => chores::stress(sh, &flags),
+        XtaskCmd::Test(flags) => chores::test(sh, &flags),
+        XtaskCmd::Tidy(_) => tidy::command(sh),
     }
 }

@@ -1,69 +1,302 @@
-//! `cargo xtask tidy`: the architecture's rules, checked on the source text. Also a test, so `cargo test` enforces them.
+//! `cargo xtask tidy`: the architecture's rules. Also a test, so `cargo test` enforces them.
 //!
-//! A rule is one function from the tree to its faults, with a good and a bad sample in its tests. The rules see the text
-//! and not the types: they are made for rustfmt's layout and for people who mean well, not against cunning.
+//! What sees types is left to lints: `timer-core/clippy.toml` keeps threads, locks and atomics behind the facade `sync`, and
+//! unsafe code is denied crate by crate. The rules here see text, line by line: they are made for rustfmt's layout and for
+//! people who mean well. A rule whose subject is gone fails, since it would hold for ever.
 
-mod arrows;
-mod files;
-mod manifest;
-mod modules;
-mod ordering;
-mod paths;
-mod scan;
-mod sleep;
-mod test_code;
-mod tree;
-mod unsafety;
+use std::fs;
 
-use self::tree::{Fault, Tree};
-use crate::args::Args;
-use crate::cargo::{Failure, root};
+use xshell::{Shell, cmd};
 
-type Rule = fn(&Tree) -> Vec<Fault>;
+use crate::crates::{arrows, metadata};
+use crate::run::{Failure, Result, root};
 
-const RULES: &[(&str, Rule)] = &[
-    ("arrows between crates", arrows::crates),
-    ("dependencies from the workspace", arrows::workspace),
-    ("the wheel stands alone", modules::wheel),
-    ("a handle knows no wheel", modules::handle),
-    ("threads and locks by the facade", modules::facade),
-    ("no unsafe code", unsafety::unsafe_code),
-    ("every ordering has its reason", ordering::orderings),
-    ("short files", files::length),
-    ("no sleeping", sleep::sleeping),
-    ("no unfinished marks", files::marks),
-    ("no paths of one machine", files::machine),
-    ("files that must exist", files::present),
-];
+/// The wheels: plain data structures that know ticks and values.
+const WHEEL: &str = "timer-core/src/wheel/";
 
-pub(crate) fn command(args: Args) -> Result<(), Failure> {
-    args.done()?;
-    run()
+/// What a wheel does not name of other crates: time is a tick, and the wheel's owner locks it.
+const NOT_IN_WHEEL: &[&str] =
+    &["std::sync", "std::thread", "std::time", "loom", "parking_lot", "crossbeam_queue", "timer_executor", "tracing"];
+
+/// The handles that callers hold. To be `timer-core/src/handle/` as soon as they have that folder.
+const HANDLES: &str = "timer-core/src/timeout.rs";
+
+/// Built for tests only, though neither file nor folder is called `tests`.
+const TEST_ONLY: &[&str] = &["timer-core/src/loom_models/", "timer-core/src/sync/model.rs"];
+
+/// Programs for people, which may wait on a real clock.
+const MAY_SLEEP: &[&str] = &["examples/", "timer-bench/"];
+
+/// Lines that a source file may have, and the files that may have more, each with its reason.
+const MOST_LINES: usize = 400;
+const LONGER: &[&str] = &[];
+
+/// How many lines of code above an atomic operation its reason may stand.
+const REACH: usize = 8;
+const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "Relaxed", "SeqCst"];
+
+/// Each in two pieces, so that this file does not say it.
+const MARKS: &[&str] =
+    &[concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("TO", "DO"), concat!("FIX", "ME")];
+
+/// A path with `/` from the root, and what is in it.
+struct File {
+    path: String,
+    text: String,
 }
 
-/// Prints every fault; warnings do not fail.
-pub(crate) fn run() -> Result<(), Failure> {
-    let tree = Tree::read(&root()).map_err(|error| Failure::new(format!("cannot read the tree: {error}")))?;
-    let mut faults = 0;
-    for (rule, check) in RULES {
-        for fault in check(&tree) {
-            println!("{fault} [{rule}]");
-            faults += usize::from(!fault.warning);
-        }
+/// `breaches` gives the lines, from 1, of a file whose path begins with `subject` and with none of `except`.
+struct Rule {
+    subject: &'static str,
+    except: &'static [&'static str],
+    breaches: fn(&File) -> Vec<usize>,
+    advice: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        subject: "",
+        except: TEST_ONLY,
+        breaches: orderings,
+        advice: "an ordering without a reason; say in an `ORDERING:` comment what it pairs with",
+    },
+    Rule {
+        subject: WHEEL,
+        except: &[],
+        breaches: wheel,
+        advice: "a wheel names what is none; pass it ticks and values",
+    },
+    Rule {
+        subject: HANDLES,
+        except: &[],
+        breaches: handle,
+        advice: "a handle names a wheel; it reaches its entry through the shard",
+    },
+    Rule { subject: "", except: LONGER, breaches: length, advice: "too long; give the next concept its own file" },
+    Rule {
+        subject: "",
+        except: &[],
+        breaches: marks,
+        advice: "a mark of unfinished work; finish it, or write an issue",
+    },
+    Rule { subject: "", except: MAY_SLEEP, breaches: sleeps, advice: "a sleep; use virtual time, a channel or a park" },
+];
+
+pub(crate) fn command(sh: &Shell) -> Result {
+    // What git has or would add; what is gone from the folder but not yet from git's index cannot be read.
+    let list = cmd!(sh, "git ls-files --cached --others --exclude-standard").quiet().read()?;
+    let read = |path: &str| Some(File { path: path.to_owned(), text: fs::read_to_string(root().join(path)).ok()? });
+    let files: Vec<File> = list.lines().filter_map(read).collect();
+    let mut faults = arrows(&metadata(sh)?);
+    faults.extend(RULES.iter().flat_map(|rule| check(rule, &files)));
+    println!("tidy: {} rules, {} files, {} faults", RULES.len() + 1, files.len(), faults.len());
+    if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
+}
+
+fn check(rule: &Rule, files: &[File]) -> Vec<String> {
+    let gone = |prefix: &&str| !files.iter().any(|file| file.path.starts_with(prefix));
+    let gone = rule.except.iter().copied().chain([rule.subject]).filter(gone);
+    let mut faults: Vec<String> =
+        gone.map(|prefix| format!("`{prefix}` is gone; tell xtask/src/tidy.rs where")).collect();
+    let is_subject =
+        |path: &str| path.starts_with(rule.subject) && !rule.except.iter().any(|not| path.starts_with(not));
+    for file in files.iter().filter(|file| is_subject(&file.path)) {
+        faults.extend((rule.breaches)(file).iter().map(|line| format!("{}:{line}: {}", file.path, rule.advice)));
     }
-    println!("tidy: {} rules, {} files, {faults} faults", RULES.len(), tree.files.len());
-    if faults == 0 { Ok(()) } else { Err(Failure::new(format!("{faults} faults of architecture, listed above"))) }
+    faults
+}
+
+/// The lines of a Rust file that are not only built for tests, without comments and literals. A file's tests are at its end.
+fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
+    let test = ["/tests/", "/benches/", "tests.rs"].iter().any(|part| file.path.contains(part));
+    let is_code = file.path.ends_with(".rs") && !test;
+    let lines = file.text.lines().take_while(move |line| is_code && *line != "mod tests {");
+    lines.map(bare).enumerate().map(|(at, line)| (at + 1, line))
+}
+
+/// A line without its comment and without what is between quotes.
+fn bare(line: &str) -> String {
+    let line = line.replace("\\\"", "").replace("'\"'", "");
+    let outside = line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"");
+    outside.split("//").next().unwrap_or_default().to_owned()
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| c != '_' && !c.is_alphanumeric())
+}
+
+fn lines_with(lines: impl Iterator<Item = (usize, String)>, bad: impl Fn(&str) -> bool) -> Vec<usize> {
+    lines.filter(|(_, line)| bad(line)).map(|(at, _)| at).collect()
+}
+
+/// Every atomic operation says why its ordering is enough. One reason may serve several in a row.
+fn orderings(file: &File) -> Vec<usize> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let names_one = |line: &str| words(line).any(|word| ORDERINGS.contains(&word)) && !line.trim().starts_with("use ");
+    let mut found = lines_with(code(file), names_one);
+    found.retain(|at| !is_argued(&lines[..*at]));
+    found
+}
+
+/// Does the last line have its reason, on it or above? Above a function's signature only what is attached to it counts: the
+/// reasons of the function before are not its own.
+fn is_argued(lines: &[&str]) -> bool {
+    let (mut left, mut above_fn) = (REACH, false);
+    for line in lines.iter().rev() {
+        if line.split_once("//").is_some_and(|(_, comment)| comment.contains("ORDERING:")) {
+            return true;
+        }
+        let code = bare(line);
+        let attached = line.trim().starts_with("//") || code.trim().starts_with("#[");
+        if !attached && (above_fn || left == 0) {
+            return false;
+        }
+        // Only built for tests.
+        if above_fn && code.contains("#[cfg(") && words(&code).any(|word| word == "test") {
+            return true;
+        }
+        left -= usize::from(!attached);
+        above_fn |= words(&code).any(|word| word == "fn");
+    }
+    false
+}
+
+/// A wheel names no other module of the crate, no thread, lock or clock.
+fn wheel(file: &File) -> Vec<usize> {
+    let inside = file.path.trim_start_matches(WHEEL).trim_end_matches("mod.rs").trim_end_matches('/');
+    // `wheel` itself is one below the crate.
+    let up = "super::".repeat(inside.split('/').filter(|name| !name.is_empty()).count() + 1);
+    let leaves = |line: &str| line.split("crate::").skip(1).any(|rest| words(rest).next() != Some("wheel"));
+    let foreign = |line: &str| NOT_IN_WHEEL.iter().any(|bad| line.contains(bad));
+    lines_with(code(file), |line| leaves(line) || foreign(line) || line.contains(&up))
+}
+
+fn handle(file: &File) -> Vec<usize> {
+    lines_with(code(file), |line| words(line).any(|word| word == "wheel" || word.contains("Wheel")))
+}
+
+fn length(file: &File) -> Vec<usize> {
+    let lines = file.text.lines().count();
+    if file.path.ends_with(".rs") && lines > MOST_LINES { vec![lines] } else { Vec::new() }
+}
+
+/// A mark is a word, or one with `!` behind it. Lock files are cargo's own.
+fn marks(file: &File) -> Vec<usize> {
+    let lines = file.text.lines().filter(|_| !file.path.ends_with(".lock")).map(str::to_owned).enumerate();
+    let is_mark =
+        |line: &str, mark: &str| words(line).any(|word| word == mark.trim_end_matches('!')) && line.contains(mark);
+    lines_with(lines.map(|(at, line)| (at + 1, line)), |line| MARKS.iter().any(|mark| is_mark(line, mark)))
+}
+
+/// In libraries, their tests and their doctests, which are code, though other comments are not.
+fn sleeps(file: &File) -> Vec<usize> {
+    let lines = file.text.lines().filter(|_| file.path.ends_with(".rs")).enumerate();
+    let lines = lines.map(|(at, line)| (at + 1, bare(&line.replace("///", "").replace("//!", ""))));
+    let imports = |line: &str| line.contains("thread::{") && words(line).any(|word| word == "sleep");
+    lines_with(lines, |line| line.contains("thread::sleep(") || line.contains("thread::sleep;") || imports(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RULES, Tree, root};
+    use super::*;
+    use crate::run::shell;
+
+    /// The lines with a breach.
+    fn found(breaches: fn(&File) -> Vec<usize>, path: &str, text: &str) -> Vec<usize> {
+        breaches(&File { path: path.to_owned(), text: text.to_owned() })
+    }
 
     #[test]
     fn the_tree_keeps_the_architecture() {
-        let tree = Tree::read(&root()).unwrap();
-        let faults = RULES.iter().flat_map(|(_, check)| check(&tree));
-        let faults: Vec<String> = faults.filter(|fault| !fault.warning).map(|fault| fault.to_string()).collect();
-        assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+        command(&shell().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_rule_without_its_subject_fails() {
+        let all = || RULES.iter().flat_map(|rule| rule.except.iter().copied().chain([rule.subject]));
+        let tree = |without: &str| {
+            let paths = all().filter(|prefix| *prefix != without && !prefix.is_empty());
+            paths.map(|path| File { path: path.to_owned(), text: String::new() }).collect::<Vec<_>>()
+        };
+        for rule in RULES {
+            assert!(check(rule, &tree("")).is_empty() && !check(rule, &[]).is_empty(), "{}", rule.advice);
+            assert!(rule.subject.is_empty() || check(rule, &tree(rule.subject)).len() == 1, "{}", rule.advice);
+        }
+    }
+
+    #[test]
+    fn a_breach_is_told_with_its_line_unless_excepted() {
+        let file = |path: &str| File { path: path.to_owned(), text: "\nthread::sleep(SECOND)".to_owned() };
+        let faults = check(&RULES[5], &[file("examples/a.rs"), file("timer-bench/a.rs"), file("timer-core/a.rs")]);
+        assert!(faults.len() == 1 && faults[0].starts_with("timer-core/a.rs:2: a sleep; "), "{faults:?}");
+    }
+
+    #[test]
+    fn every_ordering_has_its_reason() {
+        let bad = |text: &str| found(orderings, "a/src/b.rs", text);
+        let call = "a\n    .compare_exchange_weak(\n        1,\n        2,\n        AcqRel,\n        b,\n    );";
+        for text in ["a.load(Ordering::Acquire);", "a.store(b.len(), Release);", "fence(SeqCst);", call] {
+            assert_eq!(bad(text).len(), 1, "{text}");
+            assert!(bad(&format!("// ORDERING: pairs with the push.\n{text}")).is_empty(), "{text}");
+        }
+        for text in
+            ["use Ordering::Relaxed;", "// Relaxed", "f(\"Relaxed\");", "Ordering::Less", "mod tests {\nRelaxed"]
+        {
+            assert!(bad(text).is_empty(), "{text}");
+        }
+        assert!(bad("#[cfg(all(test, a))]\nfn f() {\n    a.load(Relaxed);").is_empty());
+        assert!(bad("a.load(Relaxed); // ORDERING: a mere count.").is_empty());
+        assert!(bad(&format!("// ORDERING: counts.\n{}a.load(Relaxed);", "// and more\n".repeat(12))).is_empty());
+        assert_eq!(bad(&format!("// ORDERING: counts.\n{}", "a.load(Relaxed);\n".repeat(9))), [10]);
+        let two = "fn f() {\n    // ORDERING: counts.\n    a.load(Relaxed);\n}\nfn g() {\n    a.load(Relaxed);\n}";
+        assert_eq!(bad(two), [6], "the reason of the function before");
+        assert!(bad("/// ORDERING: counts.\n#[inline]\nfn g() {\n    a.load(Relaxed);\n}").is_empty());
+    }
+
+    #[test]
+    fn a_wheel_names_itself_only() {
+        let bad = |file: &str, text: &str| found(wheel, &format!("{WHEEL}{file}"), text);
+        assert!(
+            bad("a.rs", "use crate::wheel::slab::Slab;\nuse super::Key;\nuse std::mem;\n//! No crate::clock.")
+                .is_empty()
+        );
+        assert_eq!(bad("a.rs", "use crate::{wheel::Key, queue::Inbox};\nuse super::super::clock::Clock;"), [1, 2]);
+        assert_eq!(bad("mod.rs", "use super::clock::Clock;\nfn f() { crate::worker::f() }"), [1, 2]);
+        assert_eq!(bad("a/b.rs", "use super::super::Key;\nuse super::super::super::Clock;"), [2]);
+        assert_eq!(bad("a.rs", "use std::sync::Arc;\nuse core::mem;\ntracing::warn!(\"late\");"), [1, 3]);
+        assert!(bad("a.rs", "#[cfg(test)]\nmod tests {\n    use std::time::Instant;\n}").is_empty());
+    }
+
+    #[test]
+    fn a_handle_names_no_wheel() {
+        let bad = |text: &str| found(handle, "timer-core/src/timeout.rs", text);
+        assert!(bad("/// Leaves the wheel.\nfn cancel(&self) { self.shard.unlink(self.key) }").is_empty());
+        assert_eq!(bad("fn f(w: &HierarchicalWheel<u8>) {}\nuse crate::wheel::Key;"), [1, 2]);
+    }
+
+    #[test]
+    fn files_are_short() {
+        assert!(
+            found(length, "a.rs", &"\n".repeat(400)).is_empty() && found(length, "a.csv", &"\n".repeat(401)).is_empty()
+        );
+        assert_eq!(found(length, "a.rs", &"\n".repeat(401)), [401]);
+    }
+
+    #[test]
+    fn nothing_is_unfinished() {
+        for mark in MARKS {
+            assert_eq!(found(marks, "a/README.md", &format!("a\nb {mark}(): c")), [2], "{mark}");
+            assert!(found(marks, "a/README.md", &format!("b{mark} x")).is_empty(), "{mark}");
+            assert!(found(marks, "Cargo.lock", mark).is_empty());
+        }
+        assert!(found(marks, "a.toml", "todo = \"deny\"").is_empty());
+    }
+
+    #[test]
+    fn libraries_tests_and_doctests_do_not_sleep() {
+        let text =
+            "/// thread::sleep(SECOND);\nfn f() { std::thread::sleep(SECOND); }\nuse std::thread::{park, sleep};";
+        assert_eq!(found(sleeps, "timer-core/tests/end.rs", text), [1, 2, 3]);
+        assert!(found(sleeps, "a.rs", "/// No `thread::sleep` here.\nthread::park(); timer.sleep(a);").is_empty());
     }
 }

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "prometheus")]
 mod dashboards;
+#[cfg(feature = "http")]
+mod end_to_end;
 #[cfg(feature = "metrics")]
 mod facade;
 #[cfg(feature = "http")]

@@ -1,0 +1,143 @@
+//! A real Prometheus scrapes a timer, and what it answers is compared with what the timer itself has counted.
+//!
+//! `cargo xtask metrics-e2e` runs it: it needs the programs `prometheus` and `promtool`. All that listens does so on the
+//! loopback address and a free port; all files are below the target folder.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::process::{Child, Command};
+use std::thread::park_timeout;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::TimerMetrics;
+
+const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/end_to_end");
+const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus/alerts.yml");
+
+/// How often it is asked for something that is to come, and how long it is left in peace in between: a minute in all.
+const TRIES: u32 = 240;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// So many run within 5 s, so many wait, so many of those are cancelled, and so many are more than fit.
+const RUN: u32 = 3_000;
+const WAIT: u32 = 500;
+const CANCELLED: u32 = 200;
+const REFUSED: u32 = 7;
+
+/// A Prometheus of our own, until it is dropped.
+struct Prometheus {
+    child: Child,
+    url: String,
+}
+
+impl Prometheus {
+    /// It scrapes `target` and itself once a second, and has the alert rules.
+    fn start(target: &str) -> Self {
+        // A port that is free just now.
+        let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        _ = fs::remove_dir_all(FOLDER);
+        fs::create_dir_all(FOLDER).unwrap();
+        let settings = format!(
+            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: ['{ALERTS}']\nscrape_configs:\n  \
+             - {{ job_name: timer, static_configs: [{{ targets: ['{target}'] }}] }}\n  \
+             - {{ job_name: own, static_configs: [{{ targets: ['{own}'] }}] }}\n"
+        );
+        fs::write(format!("{FOLDER}/prometheus.yml"), settings).unwrap();
+        let log = File::create(format!("{FOLDER}/prometheus.log")).unwrap();
+        let mut command = Command::new("prometheus");
+        command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"]);
+        command.arg(format!("--web.listen-address={own}")).current_dir(FOLDER);
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        Self { child, url: format!("http://{own}") }
+    }
+
+    /// Each series that a query has now: the label `le`, which only buckets have, and the value.
+    fn series(&self, query: &str) -> Vec<(String, f64)> {
+        let mut command = Command::new("promtool");
+        let output = command.args(["query", "instant", "--format", "json", &self.url, query]).output().unwrap();
+        // Until it is ready, it answers nothing.
+        let Ok(Value::Array(found)) = serde_json::from_slice(&output.stdout) else { return Vec::new() };
+        let pair = |series: &Value| {
+            let le = series["metric"]["le"].as_str().unwrap_or_default().to_owned();
+            (le, series["value"][1].as_str().unwrap().parse().unwrap())
+        };
+        found.iter().map(pair).collect()
+    }
+
+    /// Waits until a query has one series, and its value is as wanted.
+    fn until(&mut self, query: &str, wanted: impl Fn(f64) -> bool) -> f64 {
+        for _ in 0..TRIES {
+            if let [(_, value)] = self.series(query)[..]
+                && wanted(value)
+            {
+                return value;
+            }
+            assert!(self.child.try_wait().unwrap().is_none(), "prometheus has ended: {}", self.log());
+            park_timeout(PAUSE);
+        }
+        panic!("waited in vain for {query}: {:?}\n{}", self.series(query), self.log());
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(format!("{FOLDER}/prometheus.log")).unwrap()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // It may have ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
+fn promtool_tells_what_the_timer_has_counted() {
+    let timer = Timer::builder().name("e2e").max_pending_timeouts((RUN + WAIT) as usize).build().unwrap();
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    let hour = Duration::from_secs(3_600);
+    let far: Vec<_> = (0..WAIT).map(|_| timer.new_timeout(hour, |_| ()).unwrap()).collect();
+    let mut prometheus = Prometheus::start(&server.local_addr().to_string());
+    prometheus.until("timer_pending_timeouts{timer='e2e'}", |pending| pending == f64::from(WAIT));
+
+    // Looked at while they run.
+    for number in 0..RUN {
+        timer.new_timeout(Duration::from_secs(5) * number / RUN, |_| ()).unwrap();
+    }
+    let fits = (0..REFUSED).filter(|_| timer.new_timeout(hour, |_| ()).is_ok()).count();
+    assert!(far[..CANCELLED as usize].iter().all(|timeout| timeout.cancel()));
+    let some = |expired| expired > 0.0 && expired < f64::from(RUN);
+    let some = prometheus.until("timer_timeouts_expired_total{timer='e2e'}", some);
+    println!("scraped while they ran: {some} of {RUN}");
+
+    // And afterwards.
+    prometheus.until("timer_timeouts_expired_total{timer='e2e'}", |expired| expired == f64::from(RUN));
+    let stats = timer.stats();
+    assert_eq!(
+        (stats.pending, stats.rejected),
+        (u64::from(WAIT - CANCELLED) + fits as u64, u64::from(REFUSED) - fits as u64)
+    );
+    for (name, own) in [
+        ("timer_pending_timeouts", stats.pending),
+        ("timer_timeouts_scheduled_total", stats.scheduled),
+        ("timer_timeouts_expired_total", stats.expired),
+        ("timer_timeouts_cancelled_total", stats.cancelled),
+        ("timer_timeouts_rejected_total", stats.rejected),
+        ("timer_timeout_lag_seconds_count", stats.timeout_lag.count()),
+    ] {
+        let theirs = prometheus.until(&format!("{name}{{timer='e2e'}}"), |value| value == own as f64);
+        println!("{name:<36} {theirs:>8} {own:>8}");
+    }
+    let buckets = prometheus.series("timer_timeout_lag_seconds_bucket{timer='e2e'}");
+    assert!(buckets.len() > 5, "{buckets:?}");
+    for (le, count) in buckets {
+        let upto = if le == "+Inf" { Duration::MAX } else { Duration::from_secs_f64(le.parse().unwrap()) };
+        assert_eq!(count, stats.timeout_lag.count_up_to(upto) as f64, "{le}");
+    }
+
+    // The rules can be evaluated.
+    prometheus.until("sum(prometheus_rule_evaluations_total)", |times| times > 0.0);
+    prometheus.until("sum(prometheus_rule_evaluation_failures_total)", |times| times == 0.0);
+}

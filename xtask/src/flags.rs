@@ -1,0 +1,131 @@
+//! The command line: what stands here is parsed, and is what `cargo xtask help` prints.
+
+#![allow(unreachable_pub, reason = "the macro makes all it generates public")]
+
+use std::ffi::OsString;
+
+xflags::xflags! {
+    /// The project's chores.
+    cmd xtask {
+        /// The workloads side by side with other timers, or the benchmarks of single operations.
+        cmd bench {
+            /// Workloads, as W1,W2; with --criterion what is for the benchmarks, after `--`.
+            repeated words: String
+            /// Other timers, as tokio,heap.
+            optional --peers names: String
+            optional --quick
+            /// Keeps the results under a name.
+            optional --save name: String
+            /// Compares with results that were kept.
+            optional --baseline name: String
+            /// The benchmarks of single operations.
+            optional --criterion
+        }
+        /// Everything a change must pass, with the time of each step.
+        cmd ci {
+            /// And what takes longer: release, stress, fuzz, sanitizers, more of loom, peers, instruction counts.
+            optional --long
+            /// One step of either.
+            optional --step name: String
+            /// Goes on after a step that failed.
+            optional --keep-going
+        }
+        /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a page at the end.
+        cmd demo {
+            /// For the example, after `--`.
+            repeated args: String
+        }
+        /// Builds the documentation, warnings denied.
+        cmd docs {
+            optional --open
+        }
+        /// Arbitrary operations on the wheels and on the timer against their models; needs nightly and cargo-fuzz.
+        cmd fuzz {
+            /// A part of the targets' names.
+            optional target: String
+            /// For each target (1).
+            optional --minutes n: u32
+            /// Processes at a time (the number of cores).
+            optional --jobs n: usize
+            /// With AddressSanitizer.
+            optional --address
+        }
+        /// Checks the hand-overs between threads in every order that so many preemptions allow.
+        cmd loom {
+            /// A part of the models' names.
+            optional filter: String
+            /// The bound (2).
+            optional --preemptions n: u32
+            optional --compile-only
+        }
+        /// A real Prometheus scrapes a timer, and both are compared; promtool judges the rules. Skipped without them.
+        cmd metrics-e2e {}
+        /// The tests under sanitizers and valgrind, those that are named or all; what cannot run here is skipped.
+        cmd sanitize {
+            optional --asan
+            optional --tsan
+            optional --valgrind
+        }
+        /// Storms upon the timer with a ledger that must balance; or ten years of virtual time with a million timeouts.
+        cmd stress {
+            /// How long (1).
+            optional --minutes n: f64
+            /// Where to begin; decimal, or after 0x.
+            optional --seed s: String
+            /// One round of a seed, again and again.
+            optional --round r: u32
+            optional --ten-years
+        }
+        /// All features, each library without any, doctests, release.
+        cmd test {
+            /// For the test programs, after `--`.
+            repeated args: String
+            optional --keep-going
+        }
+        /// Checks the rules of the architecture.
+        cmd tidy {}
+    }
+}
+
+/// Reads the words after `cargo xtask`. `--name=value` is two words, and `help` is the flag of that name.
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xtask> {
+    let (mut split, mut ours) = (Vec::new(), true);
+    for word in words {
+        ours &= word != "--";
+        match word.to_str().and_then(|word| word.split_once('=')) {
+            Some((name, value)) if ours && name.starts_with("--") => split.extend([name.into(), value.into()]),
+            _ if split.is_empty() && word == "help" => split.push("--help".into()),
+            _ => split.push(word),
+        }
+    }
+    Xtask::from_vec(split)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{XtaskCmd, parse};
+
+    fn words(line: &str) -> xflags::Result<XtaskCmd> {
+        parse(line.split_whitespace().map(Into::into)).map(|flags| flags.subcommand)
+    }
+
+    #[test]
+    fn every_command_is_there_and_in_the_help() {
+        let help = words("help").unwrap_err();
+        assert!(help.is_help());
+        for name in "bench ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
+            assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
+        }
+        assert!(words("tset").is_err() && words("").is_err() && words("tidy --loud").is_err());
+    }
+
+    #[test]
+    fn values_follow_a_blank_or_an_equals_sign_and_rest_two_dashes() {
+        for line in ["ci --step=fmt --keep-going", "ci --keep-going --step fmt"] {
+            let XtaskCmd::Ci(ci) = words(line).unwrap() else { panic!("{line}") };
+            assert!(ci.keep_going && !ci.long && ci.step.as_deref() == Some("fmt"));
+        }
+        let XtaskCmd::Test(test) = words("test --keep-going -- --nocapture -- --a=b").unwrap() else { panic!() };
+        assert_eq!((test.keep_going, test.args.join(" ")), (true, "--nocapture -- --a=b".to_owned()));
+    }
+}
