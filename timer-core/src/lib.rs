@@ -29,6 +29,8 @@
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
+// What ships goes through the facade `sync`; tests may name threads and locks as they are.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 mod alarm;
 mod clock;
