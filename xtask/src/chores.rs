@@ -4,13 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use xshell::{Shell, cmd};
 
-use crate::crates::{LIBRARIES, features, metadata};
+use crate::ci::WITHOUT_FEATURES;
+use crate::crates::{features, metadata};
 use crate::flags;
-use crate::run::{Failure, Result, flags as variable, has, run, target_dir};
-use crate::steps::{Outcome, Step};
-
-/// The timers that are built without the feature `peers`, which brings the crates of the others.
-const WITHOUT_PEERS: &[&str] = &["timer", "timer-hashed", "btree", "heap"];
+use crate::run::{Failure, Result, cargo, flags_and, has, run, target_dir};
+use crate::steps::{Outcome, Step, call, passed, skipped};
 
 pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     let words = &flags.words;
@@ -20,7 +18,9 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     if words.len() > 1 {
         return Err(Failure::usage(format!("unexpected `{}`: workloads are written as W1,W2", words[1])));
     }
-    let needed = |names: &String| names.split(',').any(|name| !WITHOUT_PEERS.contains(&name));
+    // All others come with the feature.
+    let ours = ["timer", "timer-hashed", "btree", "heap"];
+    let needed = |names: &String| names.split(',').any(|name| !ours.contains(&name));
     let peers: &[&str] = if flags.peers.as_ref().is_none_or(needed) { &["--features", "peers"] } else { &[] };
     let mut args: Vec<String> = flags.quick.then(|| "--quick".to_owned()).into_iter().collect();
     for (name, value) in [("--peers", flags.peers), ("--save", flags.save), ("--baseline", flags.baseline)] {
@@ -49,26 +49,21 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
 /// Once with the private items, for the links in their pages, and once without, for links from a public page to a private
 /// one; the public pages are the ones that stay.
 pub(crate) fn docs(sh: &Shell, open: bool) -> Result {
-    let (features, (name, value)) = (features(&metadata(sh)?), variable("RUSTDOCFLAGS", "-D warnings"));
-    let doc = || cmd!(sh, "cargo doc --workspace --no-deps --features {features}").env(&name, &value);
+    let (features, deny) = (features(&metadata(sh)?), flags_and("RUSTDOCFLAGS", "-D warnings"));
+    let doc = || cmd!(sh, "cargo doc --workspace --no-deps --features {features}").env("RUSTDOCFLAGS", &deny);
     run(doc().arg("--document-private-items"))?;
     run(doc().args(open.then_some("--open")))
 }
 
-/// What needs the programs is called by their name; the test that cannot do without them is ignored elsewhere.
-pub(crate) const METRICS_E2E: Step = Step { name: "metrics-e2e", run: metrics_e2e };
+pub(crate) const METRICS_E2E: Step = call("metrics-e2e", metrics_e2e);
 
+/// The tests that need the programs are called by their name; the one that cannot do without is ignored elsewhere.
 fn metrics_e2e(sh: &Shell) -> Result<Outcome> {
-    for program in ["prometheus", "promtool"] {
-        if !has(program, &["--version"]) {
-            let why =
-                format!("no `{program}` here; it comes with the package `prometheus` (apt-get install prometheus)");
-            return Ok(Outcome::Skipped(why));
-        }
+    if !has("prometheus", &["--version"]) || !has("promtool", &["--version"]) {
+        return skipped("no `prometheus` and `promtool` here (apt-get install prometheus)");
     }
-    run(cmd!(sh, "cargo test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture")
-        .env("RUST_BACKTRACE", "0"))?;
-    Ok(Outcome::Passed)
+    let test = cmd!(sh, "cargo test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture");
+    passed(run(test.env("RUST_BACKTRACE", "0")))
 }
 
 /// The storms are a test; this says where to begin and for how long. The seed is printed before anything else, so that every
@@ -82,75 +77,61 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     } else if minutes <= 0.0 || !minutes.is_finite() {
         return Err(Failure::usage(format!("`--minutes {minutes}`: a number above 0 is wanted")));
     }
-    let seed = format!("{:#x}", flags.seed.as_deref().map_or_else(seed_from_the_clock, seed_of)?);
+    let seed = format!("{:#x}", seed(flags.seed.as_deref())?);
     let name = if flags.ten_years { "ten_years" } else { "stress" };
-    let test =
+    let mut test =
         cmd!(sh, "cargo test --release -p timer-core --test {name} -- --nocapture").env("TIMER_STRESS_SEED", seed);
-    if flags.ten_years {
-        return run(test);
+    if !flags.ten_years {
+        test = test.args("--ignored long::a_long_storm --exact --quiet --test-threads 1".split(' '));
+        test = test.env("TIMER_STRESS_MINUTES", minutes.to_string());
     }
-    let test = test.env("TIMER_STRESS_MINUTES", minutes.to_string());
-    let test = flags.round.iter().fold(test, |test, round| test.env("TIMER_STRESS_ROUND", round.to_string()));
-    run(test.args(["--ignored", "long::a_long_storm", "--exact", "--quiet", "--test-threads", "1"]))
+    if let Some(round) = flags.round {
+        test = test.env("TIMER_STRESS_ROUND", round.to_string());
+    }
+    run(test)
 }
 
-/// 32 bits are short enough to be typed again; the lower half of the clock changes fastest.
-fn seed_from_the_clock() -> Result<u64> {
-    Ok((SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 >> 10) & 0xFFFF_FFFF)
-}
-
-fn seed_of(word: &str) -> Result<u64> {
+/// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half changes fastest.
+fn seed(word: Option<&str>) -> Result<u64> {
+    let Some(word) = word else {
+        return Ok((SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 >> 10) & 0xFFFF_FFFF);
+    };
     let seed = word.strip_prefix("0x").map_or_else(|| word.parse(), |digits| u64::from_str_radix(digits, 16));
     seed.map_err(|_| Failure::usage(format!("`--seed {word}`: a number is wanted, decimal or after 0x")))
 }
 
-/// The ways the tests are built. A line for each library without features: together, what one asks for would be on in all.
+/// The ways the tests are built.
 pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
-    let lines = ["--tests", "--doc", "--release --tests --exclude xtask"]
-        .map(|line| format!("--workspace --all-features {line}"));
+    let all = ["--tests", "--doc", "--release --tests --exclude xtask"];
+    let all = all.map(|rest| format!("test --workspace --all-features {rest}"));
     let mut result = Ok(());
-    for line in lines.into_iter().chain(LIBRARIES.map(without_features)) {
-        result = result.and(test_line(sh, &line, flags.keep_going, &flags.args));
-        if result.is_err() && !flags.keep_going {
-            break;
+    for line in all.into_iter().chain(WITHOUT_FEATURES.map(str::to_owned)) {
+        if result.is_ok() || flags.keep_going {
+            let going = if flags.keep_going { "--no-fail-fast" } else { "" };
+            result = result.and(cargo(sh, &format!("{line} {going} --"), &flags.args));
         }
     }
     result
 }
 
-pub(crate) fn without_features(library: &str) -> String {
-    format!("-p {library} --no-default-features --tests")
-}
-
-pub(crate) fn test_line(sh: &Shell, line: &str, keep_going: bool, args: &[String]) -> Result {
-    let (line, going) = (line.split(' '), keep_going.then_some("--no-fail-fast"));
-    run(cmd!(sh, "cargo test {line...} {going...} -- {args...}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bench, demo_defaults, seed_of, stress};
+    use super::{bench, demo_defaults, seed, stress};
     use crate::flags::{XtaskCmd, parse};
     use crate::run::{root, shell};
 
     #[test]
     fn defaults_give_way_to_what_is_asked_for() {
-        let line =
-            |args: &[&str]| demo_defaults(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>(), "a").join(" ");
-        assert_eq!(line(&[]), "--speed 1600 --executor rayon --metrics 127.0.0.1:0 --report a");
-        assert_eq!(line(&["--speed", "9", "--executor=immediate"]), "--metrics 127.0.0.1:0 --report a");
-        assert_eq!(
-            (line(&["--virtual"]), line(&["--virtual", "--report=b"])),
-            ("--report a".to_owned(), String::new())
-        );
+        let line = |args: &str| demo_defaults(&args.split(' ').map(str::to_owned).collect::<Vec<_>>(), "a").join(" ");
+        assert_eq!(line(""), "--speed 1600 --executor rayon --metrics 127.0.0.1:0 --report a");
+        assert_eq!(line("--speed 9 --executor=immediate"), "--metrics 127.0.0.1:0 --report a");
+        assert_eq!([line("--virtual"), line("--virtual --report=b")], ["--report a", ""]);
     }
 
     #[test]
     fn a_wrong_line_is_told_before_anything_is_built() {
-        let sh = &shell().unwrap();
-        for line in
-            "stress --minutes 0,stress --round 3,stress --ten-years --round 2,stress --seed x,bench W1 W2".split(',')
-        {
+        let (sh, stresses) = (&shell().unwrap(), ["--minutes 0", "--round 3", "--ten-years --round 2", "--seed x"]);
+        for line in stresses.map(|line| format!("stress {line}")).into_iter().chain(["bench W1 W2".to_owned()]) {
             let result = match parse(line.split(' ').map(Into::into)).unwrap().subcommand {
                 XtaskCmd::Stress(flags) => stress(sh, &flags),
                 XtaskCmd::Bench(flags) => bench(sh, flags),
@@ -158,12 +139,8 @@ mod tests {
             };
             assert_eq!(result.unwrap_err().code, 2, "{line}");
         }
-        assert_eq!((seed_of("0xff").unwrap(), seed_of("17").unwrap()), (255, 17));
-    }
-
-    #[test]
-    fn the_storm_is_where_it_is_looked_for() {
-        let text = std::fs::read_to_string(root().join("timer-core/tests/stress/long.rs")).unwrap();
-        assert!(text.contains("fn a_long_storm()"));
+        assert_eq!([seed(Some("0xff")).unwrap(), seed(Some("17")).unwrap()], [255, 17]);
+        let storm = std::fs::read_to_string(root().join("timer-core/tests/stress/long.rs")).unwrap();
+        assert!(storm.contains("fn a_long_storm()"));
     }
 }

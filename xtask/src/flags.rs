@@ -11,14 +11,10 @@ xflags::xflags! {
         cmd bench {
             /// Workloads, as W1,W2; with --criterion what is for the benchmarks, after `--`.
             repeated words: String
-            /// Other timers, as tokio,heap.
             optional --peers names: String
             optional --quick
-            /// Keeps the results under a name.
             optional --save name: String
-            /// Compares with results that were kept.
             optional --baseline name: String
-            /// The benchmarks of single operations.
             optional --criterion
         }
         /// Everything a change must pass, with the time of each step.
@@ -41,18 +37,15 @@ xflags::xflags! {
         }
         /// Arbitrary operations on the wheels and on the timer against their models; needs nightly and cargo-fuzz.
         cmd fuzz {
-            /// A part of the targets' names.
             optional target: String
             /// For each target (1).
             optional --minutes n: u32
             /// Processes at a time (the number of cores).
             optional --jobs n: usize
-            /// With AddressSanitizer.
             optional --address
         }
         /// Checks the hand-overs between threads in every order that so many preemptions allow.
         cmd loom {
-            /// A part of the models' names.
             optional filter: String
             /// The bound (2).
             optional --preemptions n: u32

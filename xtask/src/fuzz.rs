@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 
 use crate::flags;
 use crate::run::{Failure, Result, has, root, run, target_dir};
-use crate::steps::Outcome;
+use crate::steps::{Outcome, skipped};
 
 const FOLDER: &str = "timer-core/fuzz";
 
@@ -18,8 +18,7 @@ const FOLDER: &str = "timer-core/fuzz";
 const KEPT: &str = "timer-core/tests/fuzz_inputs";
 
 /// An input of 512 bytes is about 150 operations on a wheel, 60 on a timer.
-const LIMITS: &[&str] =
-    &["-max_len=512", "-len_control=0", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"];
+const LIMITS: &str = "-max_len=512 -len_control=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1";
 
 pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result<Outcome> {
     let minutes = flags.minutes.unwrap_or(1);
@@ -28,27 +27,23 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result<Outcome> {
     }
     let targets = targets(flags.target.as_deref().unwrap_or_default())?;
     if !has("cargo", &["+nightly", "--version"]) {
-        return Ok(Outcome::Skipped(
-            "no nightly toolchain (rustup toolchain install nightly --profile minimal)".into(),
-        ));
+        return skipped("no nightly toolchain (rustup toolchain install nightly --profile minimal)");
     }
     if !has("cargo", &["fuzz", "--version"]) {
-        return Ok(Outcome::Skipped("no cargo-fuzz (cargo install cargo-fuzz --locked)".into()));
+        return skipped("no cargo-fuzz (cargo install cargo-fuzz --locked)");
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let (jobs, time) = (flags.jobs.unwrap_or(cores).to_string(), format!("-max_total_time={}", minutes * 60));
+    let jobs = flags.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).to_string();
+    let time = format!("-max_total_time={}", minutes * 60);
     let sanitizer = if flags.address { "address" } else { "none" };
     // Side by side: other flags for the compiler would have all built again.
     let built = target_dir().join(format!("fuzz-{sanitizer}"));
     for target in targets {
         // The first folder is the one that new inputs are put into.
-        let corpus = format!("{FOLDER}/corpus/{target}");
-        sh.create_dir(&corpus)?;
-        let kept = format!("{KEPT}/{target}");
-        let kept = root().join(&kept).is_dir().then_some(kept);
-        let cmd = cmd!(sh, "cargo +nightly fuzz run --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
-        let cmd = cmd.arg("--target-dir").arg(&built).args(["--jobs", &jobs, &target, &corpus]).args(kept);
-        run(cmd.arg("--").args(LIMITS).arg(&time))?;
+        let corpus = sh.create_dir(format!("{FOLDER}/corpus/{target}"))?;
+        let kept = Some(root().join(KEPT).join(&target)).filter(|path| path.is_dir());
+        let fuzz = cmd!(sh, "cargo +nightly fuzz run --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
+        let fuzz = fuzz.arg("--target-dir").arg(&built).args(["--jobs", &jobs, &target]).arg(corpus).args(kept);
+        run(fuzz.arg("--").args(LIMITS.split(' ')).arg(&time))?;
     }
     Ok(Outcome::Passed)
 }
@@ -57,23 +52,19 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result<Outcome> {
 fn targets(filter: &str) -> Result<Vec<String>> {
     let files = fs::read_dir(root().join(FOLDER).join("fuzz_targets"))?;
     let names = files.filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".rs")?.to_owned()));
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    let found: Vec<String> = names.iter().filter(|name| name.contains(filter)).cloned().collect();
+    let (mut found, others): (Vec<_>, Vec<_>) = names.partition(|name| name.contains(filter));
+    found.sort();
     if found.is_empty() {
-        let what = format!("no target has `{filter}` in its name; there are {}", names.join(", "));
-        return Err(Failure::usage(what));
+        return Err(Failure::usage(format!("no target has `{filter}` in its name; there are {}", others.join(", "))));
     }
     Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::targets;
-
     #[test]
     fn a_filter_that_fits_nothing_lists_the_targets() {
-        assert_eq!(targets("wheel").unwrap(), ["wheel_hashed", "wheel_hierarchical"]);
-        assert!(targets("wheels").unwrap_err().what.contains("timer_virtual"));
+        assert_eq!(super::targets("wheel").unwrap(), ["wheel_hashed", "wheel_hierarchical"]);
+        assert!(super::targets("wheels").unwrap_err().what.contains("timer_virtual"));
     }
 }

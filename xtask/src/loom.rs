@@ -7,16 +7,18 @@ use std::fs::{self, File};
 
 use xshell::{Cmd, Shell, cmd};
 
-use crate::run::{Failure, Result, flags, run, run_with, target_dir};
+use crate::flags;
+use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 
-/// Every model that must fail does so at this bound, and every other one ends within seconds.
+/// Every model that must fail does so at the first bound, and every other one ends within seconds; the second takes minutes.
 pub(crate) const PREEMPTIONS: u32 = 2;
-
-/// This takes minutes.
 pub(crate) const MORE_PREEMPTIONS: u32 = 4;
 
-pub(crate) fn compile(sh: &Shell) -> Result {
-    run(cargo(sh, "check --profile test"))
+pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
+    if flags.compile_only {
+        return run(cargo(sh, "check --profile test"));
+    }
+    explore(sh, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
 }
 
 /// The models whose names contain `filter`. The test program takes several filters as "any of them", so the models are
@@ -27,29 +29,24 @@ pub(crate) fn explore(sh: &Shell, filter: &str, preemptions: u32) -> Result {
     if models.is_empty() {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
-    let bound = format!("{} models, preemption bound {preemptions}", models.len());
-    println!("{bound}");
-    let cmd =
-        cargo(sh, "test --release").env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()).env("RUST_BACKTRACE", "0");
-    let cmd = cmd.args("-- --exact --nocapture --test-threads 1".split(' ')).args(models);
+    println!("{} models, preemption bound {preemptions}", models.len());
+    let test = cargo(sh, "test --release").args("-- --exact --nocapture --test-threads 1".split(' ')).args(models);
+    let test = test.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()).env("RUST_BACKTRACE", "0");
     // The models that must fail do it by a panic each: that is only of interest if something else fails too.
     let path = target_dir().join("loom/panics.log");
     let log = File::create(&path)?;
-    let result = run_with(cmd, |command| {
-        command.stderr(log);
-    });
-    match result {
-        Ok(()) => println!("{bound}"),
-        Err(_) => eprint!("{}", fs::read_to_string(path)?),
+    let result = run_with(test, |command| _ = command.stderr(log));
+    if result.is_err() {
+        eprint!("{}", fs::read_to_string(path)?);
     }
     result
 }
 
 fn cargo<'a>(sh: &'a Shell, verb: &str) -> Cmd<'a> {
-    let (verb, folder, (name, flags)) =
-        (verb.split(' '), target_dir().join("loom"), flags("RUSTFLAGS", "--cfg timer_loom"));
+    let (verb, folder) = (verb.split(' '), target_dir().join("loom"));
     let cmd = cmd!(sh, "cargo {verb...} -p timer-core --lib --target-dir {folder}");
-    cmd.env(name, flags).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", "--cfg timer_loom"))
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
 /// The models of a listing whose names contain `filter`.
@@ -60,13 +57,11 @@ fn select(listing: &str, filter: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::select;
-
     #[test]
     fn a_filter_narrows_the_models_and_never_widens_them() {
-        let listing = "state::loom_cancel_meets_expiry: test\ninbox::loom_push: test\nstate::cancel_twice: test\n";
-        assert_eq!(select(listing, "").len(), 2);
-        assert_eq!(select(listing, "cancel"), ["state::loom_cancel_meets_expiry"]);
-        assert!(select(listing, "wheel").is_empty());
+        let select =
+            |filter| super::select("state::loom_cancel: test\ninbox::loom_push: test\nstate::cancel: test\n", filter);
+        assert_eq!((select("").len(), select("cancel")), (2, vec!["state::loom_cancel".to_owned()]));
+        assert!(select("wheel").is_empty());
     }
 }

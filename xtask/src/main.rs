@@ -36,19 +36,16 @@ fn dispatch(command: XtaskCmd) -> Result {
     let sh = &run::shell()?;
     match command {
         XtaskCmd::Bench(flags) => chores::bench(sh, flags),
-        XtaskCmd::Ci(flags) => ci::command(sh, &flags),
+        XtaskCmd::Ci(flags) => ci::command(&flags),
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
         XtaskCmd::Docs(flags) => chores::docs(sh, flags.open),
         XtaskCmd::Fuzz(flags) => match fuzz::run_all(sh, &flags)? {
             Outcome::Skipped(why) => Err(Failure::new(why)),
             Outcome::Passed => Ok(()),
         },
-        XtaskCmd::Loom(flags) if flags.compile_only => loom::compile(sh),
-        XtaskCmd::Loom(flags) => {
-            loom::explore(sh, &flags.filter.unwrap_or_default(), flags.preemptions.unwrap_or(loom::PREEMPTIONS))
-        }
-        XtaskCmd::MetricsE2e(_) => steps::run(sh, &[&chores::METRICS_E2E], false),
-        XtaskCmd::Sanitize(flags) => sanitize::command(sh, &flags),
+        XtaskCmd::Loom(flags) => loom::command(sh, &flags),
+        XtaskCmd::MetricsE2e(_) => steps::run(&[&chores::METRICS_E2E], false),
+        XtaskCmd::Sanitize(flags) => sanitize::command(&flags),
         XtaskCmd::Stress(flags) => chores::stress(sh, &flags),
         XtaskCmd::Test(flags) => chores::test(sh, &flags),
         XtaskCmd::Tidy(_) => tidy::command(sh),

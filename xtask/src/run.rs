@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
-use xshell::{Cmd, Shell};
+use xshell::{Cmd, Shell, cmd};
+
+use crate::crates::{LIBRARIES, features, metadata};
 
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
@@ -60,21 +62,24 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
     let line = cmd.to_string();
     let mut command = Command::from(cmd);
     change(&mut command);
-    for (name, value) in command.get_envs() {
-        eprint!("{}='{}' ", name.display(), value.unwrap_or_default().display());
-    }
-    eprintln!("$ {line}");
+    let set = command.get_envs().map(|(name, value)| format!("{name:?}={:?} ", value.unwrap_or_default()));
+    eprintln!("$ {}{line}", set.collect::<String>());
     let status = command.status().map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
-    check(status, &line)
-}
-
-fn check(status: ExitStatus, line: &str) -> Result {
-    if status.success() {
-        return Ok(());
-    }
     // What a signal ended has no code.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Err(Failure { code, what: format!("`{line}` failed ({status})") })
+    if status.success() { Ok(()) } else { Err(Failure { code, what: format!("`{line}` failed ({status})") }) }
+}
+
+/// Runs cargo. `{all}` in the line is the workspace with all features but the peers of the bench, `{peers}` is the bench with
+/// them, `{libraries}` are the crates that are published.
+pub(crate) fn cargo(sh: &Shell, line: &str, args: &[String]) -> Result {
+    let mut line = line.replace("{peers}", "-p timer-bench --features peers");
+    if line.contains("{all}") {
+        line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
+    }
+    let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
+    let words = line.split_whitespace();
+    run(cmd!(sh, "cargo {words...} {args...}"))
 }
 
 /// Can `program` be started?
@@ -83,38 +88,16 @@ pub(crate) fn has(program: &str, args: &[&str]) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A variable with `more` added to the flags that the environment has in `name` (`RUSTFLAGS`, `RUSTDOCFLAGS`). Where the
-/// encoded variable is set, cargo heeds that one alone.
-pub(crate) fn flags(name: &str, more: &str) -> (String, String) {
-    let encoded = format!("CARGO_ENCODED_{name}");
-    match std::env::var(&encoded) {
-        Ok(old) => (encoded, joined(&old, "\u{1f}", more)),
-        Err(_) => (name.to_owned(), joined(&std::env::var(name).unwrap_or_default(), " ", more)),
-    }
-}
-
-fn joined(old: &str, separator: &str, more: &str) -> String {
-    let flags: Vec<&str> = old.split(separator).filter(|flag| !flag.is_empty()).chain(more.split(' ')).collect();
-    flags.join(separator)
+/// The flags that the environment has in `variable`, and `more`.
+pub(crate) fn flags_and(variable: &str, more: &str) -> String {
+    format!("{} {more}", std::env::var(variable).unwrap_or_default()).trim_start().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use xshell::cmd;
-
-    use super::{joined, root, run, shell};
-
-    #[test]
-    fn flags_are_added_and_not_replaced() {
-        assert_eq!(joined("", " ", "--cfg timer_loom"), "--cfg timer_loom");
-        assert_eq!(joined("-C\u{1f}x", "\u{1f}", "--cfg y"), "-C\u{1f}x\u{1f}--cfg\u{1f}y");
-    }
-
     #[test]
     fn the_exit_code_is_the_childs() {
-        let sh = shell().unwrap();
-        let failure = run(cmd!(sh, "cargo no-such-command")).unwrap_err();
+        let failure = super::cargo(&super::shell().unwrap(), "no-such-command", &[]).unwrap_err();
         assert!(failure.code == 101 && failure.what.contains("no-such-command"));
-        assert!(root().join("xtask/Cargo.toml").is_file());
     }
 }

@@ -22,22 +22,23 @@ const NOT_IN_WHEEL: &[&str] =
 const HANDLES: &str = "timer-core/src/timeout.rs";
 
 /// Built for tests only, though neither file nor folder is called `tests`.
-const TEST_ONLY: &[&str] = &["timer-core/src/loom_models/", "timer-core/src/sync/model.rs"];
+const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/sync/model.rs"];
 
 /// Programs for people, which may wait on a real clock.
-const MAY_SLEEP: &[&str] = &["examples/", "timer-bench/"];
+const MAY_SLEEP: Except = &["examples/", "timer-bench/"];
 
 /// Lines that a source file may have, and the files that may have more, each with its reason.
 const MOST_LINES: usize = 400;
-const LONGER: &[&str] = &[];
+const LONGER: Except = &[];
 
 /// How many lines of code above an atomic operation its reason may stand.
 const REACH: usize = 8;
 const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "Relaxed", "SeqCst"];
 
-/// Each in two pieces, so that this file does not say it.
-const MARKS: &[&str] =
-    &[concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("TO", "DO"), concat!("FIX", "ME")];
+/// Each in two pieces, so that this file does not have it.
+const MARKS: &[&str] = &["to|do!", "unimpl|emented!", "TO|DO", "FIX|ME", "X|XX"];
+
+type Except = &'static [&'static str];
 
 /// A path with `/` from the root, and what is in it.
 struct File {
@@ -45,41 +46,19 @@ struct File {
     text: String,
 }
 
-/// `breaches` gives the lines, from 1, of a file whose path begins with `subject` and with none of `except`.
-struct Rule {
-    subject: &'static str,
-    except: &'static [&'static str],
-    breaches: fn(&File) -> Vec<usize>,
-    advice: &'static str,
-}
+/// The lines of a file, from 1, that break a rule.
+type Breaches = fn(&File) -> Vec<usize>;
+
+/// What the paths begin with that it looks at, those it does not all the same, what it finds there, and what to do then.
+type Rule = (&'static str, Except, Breaches, &'static str);
 
 const RULES: &[Rule] = &[
-    Rule {
-        subject: "",
-        except: TEST_ONLY,
-        breaches: orderings,
-        advice: "an ordering without a reason; say in an `ORDERING:` comment what it pairs with",
-    },
-    Rule {
-        subject: WHEEL,
-        except: &[],
-        breaches: wheel,
-        advice: "a wheel names what is none; pass it ticks and values",
-    },
-    Rule {
-        subject: HANDLES,
-        except: &[],
-        breaches: handle,
-        advice: "a handle names a wheel; it reaches its entry through the shard",
-    },
-    Rule { subject: "", except: LONGER, breaches: length, advice: "too long; give the next concept its own file" },
-    Rule {
-        subject: "",
-        except: &[],
-        breaches: marks,
-        advice: "a mark of unfinished work; finish it, or write an issue",
-    },
-    Rule { subject: "", except: MAY_SLEEP, breaches: sleeps, advice: "a sleep; use virtual time, a channel or a park" },
+    ("", TEST_ONLY, orderings, "an ordering without a reason; say in an `ORDERING:` comment what it pairs with"),
+    (WHEEL, &[], wheel, "a wheel names what is none; pass it ticks and values"),
+    (HANDLES, &[], handle, "a handle names a wheel; it reaches its entry through the shard"),
+    ("", LONGER, length, "too long; give the next concept its own file"),
+    ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
+    ("", MAY_SLEEP, sleeps, "a sleep; use virtual time, a channel or a park"),
 ];
 
 pub(crate) fn command(sh: &Shell) -> Result {
@@ -93,25 +72,24 @@ pub(crate) fn command(sh: &Shell) -> Result {
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
 }
 
-fn check(rule: &Rule, files: &[File]) -> Vec<String> {
+fn check((subject, except, breaches, advice): &Rule, files: &[File]) -> Vec<String> {
     let gone = |prefix: &&str| !files.iter().any(|file| file.path.starts_with(prefix));
-    let gone = rule.except.iter().copied().chain([rule.subject]).filter(gone);
-    let mut faults: Vec<String> =
-        gone.map(|prefix| format!("`{prefix}` is gone; tell xtask/src/tidy.rs where")).collect();
-    let is_subject =
-        |path: &str| path.starts_with(rule.subject) && !rule.except.iter().any(|not| path.starts_with(not));
-    for file in files.iter().filter(|file| is_subject(&file.path)) {
-        faults.extend((rule.breaches)(file).iter().map(|line| format!("{}:{line}: {}", file.path, rule.advice)));
+    let gone = except.iter().copied().chain([*subject]).filter(gone);
+    let mut faults: Vec<_> = gone.map(|prefix| format!("`{prefix}` is gone; tell xtask/src/tidy.rs where")).collect();
+    for file in files.iter().filter(|file| file.path.starts_with(subject)) {
+        if !except.iter().any(|prefix| file.path.starts_with(prefix)) {
+            faults.extend(breaches(file).iter().map(|line| format!("{}:{line}: {advice}", file.path)));
+        }
     }
     faults
 }
 
 /// The lines of a Rust file that are not only built for tests, without comments and literals. A file's tests are at its end.
 fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
-    let test = ["/tests/", "/benches/", "tests.rs"].iter().any(|part| file.path.contains(part));
-    let is_code = file.path.ends_with(".rs") && !test;
+    let of_tests = ["/tests/", "/benches/", "tests.rs"];
+    let is_code = file.path.ends_with(".rs") && !of_tests.iter().any(|part| file.path.contains(part));
     let lines = file.text.lines().take_while(move |line| is_code && *line != "mod tests {");
-    lines.map(bare).enumerate().map(|(at, line)| (at + 1, line))
+    (1..).zip(lines.map(bare))
 }
 
 /// A line without its comment and without what is between quotes.
@@ -182,121 +160,104 @@ fn length(file: &File) -> Vec<usize> {
 
 /// A mark is a word, or one with `!` behind it. Lock files are cargo's own.
 fn marks(file: &File) -> Vec<usize> {
-    let lines = file.text.lines().filter(|_| !file.path.ends_with(".lock")).map(str::to_owned).enumerate();
-    let is_mark =
-        |line: &str, mark: &str| words(line).any(|word| word == mark.trim_end_matches('!')) && line.contains(mark);
-    lines_with(lines.map(|(at, line)| (at + 1, line)), |line| MARKS.iter().any(|mark| is_mark(line, mark)))
+    let marks: Vec<_> = MARKS.iter().map(|mark| mark.replace('|', "")).collect();
+    let is_in =
+        |line: &str, mark: &str| line.contains(mark) && words(line).any(|word| word == mark.trim_end_matches('!'));
+    let lines = file.text.lines().filter(|_| !file.path.ends_with(".lock"));
+    lines_with((1..).zip(lines.map(str::to_owned)), |line| marks.iter().any(|mark| is_in(line, mark)))
 }
 
 /// In libraries, their tests and their doctests, which are code, though other comments are not.
 fn sleeps(file: &File) -> Vec<usize> {
-    let lines = file.text.lines().filter(|_| file.path.ends_with(".rs")).enumerate();
-    let lines = lines.map(|(at, line)| (at + 1, bare(&line.replace("///", "").replace("//!", ""))));
+    let lines = file.text.lines().filter(|_| file.path.ends_with(".rs"));
+    let lines = lines.map(|line| bare(&line.replace("///", "").replace("//!", "")));
     let imports = |line: &str| line.contains("thread::{") && words(line).any(|word| word == "sleep");
-    lines_with(lines, |line| line.contains("thread::sleep(") || line.contains("thread::sleep;") || imports(line))
+    lines_with((1..).zip(lines), |line| {
+        line.contains("thread::sleep(") || line.contains("thread::sleep;") || imports(line)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::shell;
 
-    /// The lines with a breach.
-    fn found(breaches: fn(&File) -> Vec<usize>, path: &str, text: &str) -> Vec<usize> {
-        breaches(&File { path: path.to_owned(), text: text.to_owned() })
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]
     fn the_tree_keeps_the_architecture() {
-        command(&shell().unwrap()).unwrap();
+        command(&crate::run::shell().unwrap()).unwrap();
     }
 
     #[test]
     fn a_rule_without_its_subject_fails() {
-        let all = || RULES.iter().flat_map(|rule| rule.except.iter().copied().chain([rule.subject]));
-        let tree = |without: &str| {
-            let paths = all().filter(|prefix| *prefix != without && !prefix.is_empty());
-            paths.map(|path| File { path: path.to_owned(), text: String::new() }).collect::<Vec<_>>()
-        };
+        let subjects = |rule: &Rule| rule.1.iter().copied().chain([rule.0]).collect::<Vec<_>>();
         for rule in RULES {
-            assert!(check(rule, &tree("")).is_empty() && !check(rule, &[]).is_empty(), "{}", rule.advice);
-            assert!(rule.subject.is_empty() || check(rule, &tree(rule.subject)).len() == 1, "{}", rule.advice);
+            let all: Vec<File> = subjects(rule).iter().map(|path| file(path, "")).collect();
+            assert!(check(rule, &all).is_empty() && check(rule, &[]).len() == all.len(), "{}", rule.3);
         }
     }
 
     #[test]
     fn a_breach_is_told_with_its_line_unless_excepted() {
-        let file = |path: &str| File { path: path.to_owned(), text: "\nthread::sleep(SECOND)".to_owned() };
-        let faults = check(&RULES[5], &[file("examples/a.rs"), file("timer-bench/a.rs"), file("timer-core/a.rs")]);
-        assert!(faults.len() == 1 && faults[0].starts_with("timer-core/a.rs:2: a sleep; "), "{faults:?}");
+        let sleepers =
+            ["examples/a.rs", "timer-bench/a.rs", "timer-core/a.rs"].map(|path| file(path, "\nthread::sleep(A)"));
+        assert_eq!(check(&RULES[5], &sleepers), [format!("timer-core/a.rs:2: {}", RULES[5].3)]);
     }
 
     #[test]
     fn every_ordering_has_its_reason() {
-        let bad = |text: &str| found(orderings, "a/src/b.rs", text);
-        let call = "a\n    .compare_exchange_weak(\n        1,\n        2,\n        AcqRel,\n        b,\n    );";
+        let bad = |text: &str| orderings(&file("a.rs", text));
+        let call = "a\n    .compare_exchange_weak(\n        1,\n        2,\n        AcqRel,\n    );";
         for text in ["a.load(Ordering::Acquire);", "a.store(b.len(), Release);", "fence(SeqCst);", call] {
-            assert_eq!(bad(text).len(), 1, "{text}");
-            assert!(bad(&format!("// ORDERING: pairs with the push.\n{text}")).is_empty(), "{text}");
+            assert!(bad(text).len() == 1 && bad(&format!("// ORDERING: it pairs.\n{text}")).is_empty(), "{text}");
         }
-        for text in
-            ["use Ordering::Relaxed;", "// Relaxed", "f(\"Relaxed\");", "Ordering::Less", "mod tests {\nRelaxed"]
-        {
+        for text in ["use Relaxed;", "// Relaxed", "f(\"Relaxed\");", "Ordering::Less", "mod tests {\nRelaxed"] {
             assert!(bad(text).is_empty(), "{text}");
         }
-        assert!(bad("#[cfg(all(test, a))]\nfn f() {\n    a.load(Relaxed);").is_empty());
-        assert!(bad("a.load(Relaxed); // ORDERING: a mere count.").is_empty());
         assert!(bad(&format!("// ORDERING: counts.\n{}a.load(Relaxed);", "// and more\n".repeat(12))).is_empty());
         assert_eq!(bad(&format!("// ORDERING: counts.\n{}", "a.load(Relaxed);\n".repeat(9))), [10]);
-        let two = "fn f() {\n    // ORDERING: counts.\n    a.load(Relaxed);\n}\nfn g() {\n    a.load(Relaxed);\n}";
-        assert_eq!(bad(two), [6], "the reason of the function before");
-        assert!(bad("/// ORDERING: counts.\n#[inline]\nfn g() {\n    a.load(Relaxed);\n}").is_empty());
+        assert_eq!(bad("fn f() {\n    // ORDERING: counts.\n    Relaxed;\n}\nfn g() {\n    Relaxed;\n}"), [6]);
+        assert!(bad("/// ORDERING: counts.\n#[inline]\nfn g() {\n    Relaxed;\n}").is_empty());
+        assert!(bad("#[cfg(all(test, a))]\nfn f() {\n    Relaxed;").is_empty());
     }
 
     #[test]
     fn a_wheel_names_itself_only() {
-        let bad = |file: &str, text: &str| found(wheel, &format!("{WHEEL}{file}"), text);
-        assert!(
-            bad("a.rs", "use crate::wheel::slab::Slab;\nuse super::Key;\nuse std::mem;\n//! No crate::clock.")
-                .is_empty()
-        );
-        assert_eq!(bad("a.rs", "use crate::{wheel::Key, queue::Inbox};\nuse super::super::clock::Clock;"), [1, 2]);
+        let bad = |path: &str, text: &str| wheel(&file(&format!("{WHEEL}{path}"), text));
         assert_eq!(bad("mod.rs", "use super::clock::Clock;\nfn f() { crate::worker::f() }"), [1, 2]);
         assert_eq!(bad("a/b.rs", "use super::super::Key;\nuse super::super::super::Clock;"), [2]);
+        assert!(bad("a.rs", "use crate::wheel::Key;\nuse super::Key;\nuse std::mem;\n//! crate::clock").is_empty());
+        assert_eq!(bad("a.rs", "use crate::{wheel::Key, queue::Inbox};\nuse super::super::clock::Clock;"), [1, 2]);
         assert_eq!(bad("a.rs", "use std::sync::Arc;\nuse core::mem;\ntracing::warn!(\"late\");"), [1, 3]);
         assert!(bad("a.rs", "#[cfg(test)]\nmod tests {\n    use std::time::Instant;\n}").is_empty());
     }
 
     #[test]
     fn a_handle_names_no_wheel() {
-        let bad = |text: &str| found(handle, "timer-core/src/timeout.rs", text);
-        assert!(bad("/// Leaves the wheel.\nfn cancel(&self) { self.shard.unlink(self.key) }").is_empty());
-        assert_eq!(bad("fn f(w: &HierarchicalWheel<u8>) {}\nuse crate::wheel::Key;"), [1, 2]);
+        let text =
+            "/// Leaves the wheel.\nfn f(w: &HierarchicalWheel<u8>) {}\nuse crate::wheel::Key;\nself.shard.unlink(a)";
+        assert_eq!(handle(&file("timer-core/src/handle/timeout.rs", text)), [2, 3]);
     }
 
     #[test]
     fn files_are_short() {
-        assert!(
-            found(length, "a.rs", &"\n".repeat(400)).is_empty() && found(length, "a.csv", &"\n".repeat(401)).is_empty()
-        );
-        assert_eq!(found(length, "a.rs", &"\n".repeat(401)), [401]);
+        let bad = |path: &str, lines| length(&file(path, &"\n".repeat(lines)));
+        assert_eq!((bad("a.rs", 400), bad("a.rs", 401), bad("a.csv", 401)), (vec![], vec![401], vec![]));
     }
 
     #[test]
     fn nothing_is_unfinished() {
-        for mark in MARKS {
-            assert_eq!(found(marks, "a/README.md", &format!("a\nb {mark}(): c")), [2], "{mark}");
-            assert!(found(marks, "a/README.md", &format!("b{mark} x")).is_empty(), "{mark}");
-            assert!(found(marks, "Cargo.lock", mark).is_empty());
+        for mark in MARKS.iter().map(|mark| mark.replace('|', "")) {
+            assert_eq!(marks(&file("a.md", &format!("{mark}(): c\nb{mark} x\ntodo = \"deny\""))), [1]);
         }
-        assert!(found(marks, "a.toml", "todo = \"deny\"").is_empty());
     }
 
     #[test]
     fn libraries_tests_and_doctests_do_not_sleep() {
-        let text =
-            "/// thread::sleep(SECOND);\nfn f() { std::thread::sleep(SECOND); }\nuse std::thread::{park, sleep};";
-        assert_eq!(found(sleeps, "timer-core/tests/end.rs", text), [1, 2, 3]);
-        assert!(found(sleeps, "a.rs", "/// No `thread::sleep` here.\nthread::park(); timer.sleep(a);").is_empty());
+        let text = "/// thread::sleep(A);\nfn f() { std::thread::sleep(A); }\nuse std::thread::{park, sleep};";
+        let good = "/// No `thread::sleep` here.\nthread::park(); timer.sleep(a);";
+        assert_eq!((sleeps(&file("a.rs", text)), sleeps(&file("a.rs", good))), (vec![1, 2, 3], vec![]));
     }
 }
