@@ -5,10 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use xshell::{Shell, cmd};
 
 use crate::ci::WITHOUT_FEATURES;
-use crate::crates::{features, metadata};
 use crate::flags;
-use crate::run::{Failure, Result, cargo, flags_and, has, run, target_dir};
-use crate::steps::{Outcome, Step, call, passed, skipped};
+use crate::run::{Failure, Result, cargo, flags_and, need, run, target_dir};
 
 pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     let words = &flags.words;
@@ -49,21 +47,17 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
 /// Once with the private items, for the links in their pages, and once without, for links from a public page to a private
 /// one; the public pages are the ones that stay.
 pub(crate) fn docs(sh: &Shell, open: bool) -> Result {
-    let (features, deny) = (features(&metadata(sh)?), flags_and("RUSTDOCFLAGS", "-D warnings"));
-    let doc = || cmd!(sh, "cargo doc --workspace --no-deps --features {features}").env("RUSTDOCFLAGS", &deny);
-    run(doc().arg("--document-private-items"))?;
-    run(doc().args(open.then_some("--open")))
+    sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
+    let last = if open { "doc {all} --no-deps --open" } else { "doc {all} --no-deps" };
+    cargo(sh, &["doc {all} --no-deps --document-private-items", last])
 }
 
-pub(crate) const METRICS_E2E: Step = call("metrics-e2e", metrics_e2e);
-
 /// The tests that need the programs are called by their name; the one that cannot do without is ignored elsewhere.
-fn metrics_e2e(sh: &Shell) -> Result<Outcome> {
-    if !has("prometheus", &["--version"]) || !has("promtool", &["--version"]) {
-        return skipped("no `prometheus` and `promtool` here (apt-get install prometheus)");
-    }
-    let test = cmd!(sh, "cargo test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture");
-    passed(run(test.env("RUST_BACKTRACE", "0")))
+pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
+    need("prometheus --version", "prometheus (apt-get install prometheus)")?;
+    need("promtool --version", "promtool (apt-get install prometheus)")?;
+    sh.set_var("RUST_BACKTRACE", "0");
+    cargo(sh, &["test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture"])
 }
 
 /// The storms are a test; this says where to begin and for how long. The seed is printed before anything else, so that every
@@ -77,18 +71,18 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     } else if minutes <= 0.0 || !minutes.is_finite() {
         return Err(Failure::usage(format!("`--minutes {minutes}`: a number above 0 is wanted")));
     }
-    let seed = format!("{:#x}", seed(flags.seed.as_deref())?);
-    let name = if flags.ten_years { "ten_years" } else { "stress" };
-    let mut test =
-        cmd!(sh, "cargo test --release -p timer-core --test {name} -- --nocapture").env("TIMER_STRESS_SEED", seed);
-    if !flags.ten_years {
-        test = test.args("--ignored long::a_long_storm --exact --quiet --test-threads 1".split(' '));
-        test = test.env("TIMER_STRESS_MINUTES", minutes.to_string());
+    sh.set_var("TIMER_STRESS_SEED", format!("{:#x}", seed(flags.seed.as_deref())?));
+    if flags.ten_years {
+        return cargo(sh, &["test --release -p timer-core --test ten_years -- --nocapture"]);
     }
+    sh.set_var("TIMER_STRESS_MINUTES", minutes.to_string());
     if let Some(round) = flags.round {
-        test = test.env("TIMER_STRESS_ROUND", round.to_string());
+        sh.set_var("TIMER_STRESS_ROUND", round.to_string());
     }
-    run(test)
+    cargo(
+        sh,
+        &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture --quiet"],
+    )
 }
 
 /// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half changes fastest.
@@ -104,11 +98,11 @@ fn seed(word: Option<&str>) -> Result<u64> {
 pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
     let all = ["--tests", "--doc", "--release --tests --exclude xtask"];
     let all = all.map(|rest| format!("test --workspace --all-features {rest}"));
-    let mut result = Ok(());
+    let (mut result, going, args) = (Ok(()), flags.keep_going.then_some("--no-fail-fast"), &flags.args);
     for line in all.into_iter().chain(WITHOUT_FEATURES.map(str::to_owned)) {
         if result.is_ok() || flags.keep_going {
-            let going = if flags.keep_going { "--no-fail-fast" } else { "" };
-            result = result.and(cargo(sh, &format!("{line} {going} --"), &flags.args));
+            let line = line.split(' ');
+            result = result.and(run(cmd!(sh, "cargo {line...} {going...} -- {args...}")));
         }
     }
     result
@@ -116,7 +110,7 @@ pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{bench, demo_defaults, seed, stress};
+    use super::{demo_defaults, seed, stress};
     use crate::flags::{XtaskCmd, parse};
     use crate::run::{root, shell};
 
@@ -130,14 +124,11 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_told_before_anything_is_built() {
-        let (sh, stresses) = (&shell().unwrap(), ["--minutes 0", "--round 3", "--ten-years --round 2", "--seed x"]);
-        for line in stresses.map(|line| format!("stress {line}")).into_iter().chain(["bench W1 W2".to_owned()]) {
-            let result = match parse(line.split(' ').map(Into::into)).unwrap().subcommand {
-                XtaskCmd::Stress(flags) => stress(sh, &flags),
-                XtaskCmd::Bench(flags) => bench(sh, flags),
-                _ => panic!("{line}"),
-            };
-            assert_eq!(result.unwrap_err().code, 2, "{line}");
+        let sh = &shell().unwrap();
+        for line in ["--minutes 0", "--round 3", "--ten-years --round 2", "--seed x"] {
+            let words = ["stress"].into_iter().chain(line.split(' ')).map(Into::into);
+            let XtaskCmd::Stress(flags) = parse(words).unwrap().subcommand else { panic!() };
+            assert_eq!(stress(sh, &flags).unwrap_err().code, 2, "{line}");
         }
         assert_eq!([seed(Some("0xff")).unwrap(), seed(Some("17")).unwrap()], [255, 17]);
         let storm = std::fs::read_to_string(root().join("timer-core/tests/stress/long.rs")).unwrap();

@@ -7,43 +7,43 @@
 
 use xshell::{Shell, cmd};
 
-use crate::chores::{METRICS_E2E, docs, stress};
-use crate::run::{Failure, Result, cargo, has, target_dir};
-use crate::steps::{self, Outcome, Step, call, lines, passed, skipped};
+use crate::chores::{docs, metrics_e2e, stress};
+use crate::run::{Failure, Result, cargo, need, target_dir};
+use crate::steps::{self, Step};
 use crate::{flags, fuzz, loom, sanitize, tidy};
 
 /// Quick ones first.
 const STEPS: &[Step] = &[
     // The fuzz targets are a workspace of their own.
-    lines("fmt", &["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"]),
+    ("fmt", |sh| cargo(sh, &["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // A test as well; here it speaks before anything is compiled.
-    call("tidy", |sh| passed(tidy::command(sh))),
-    lines("clippy", &["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES]),
+    ("tidy", |sh| tidy::command(sh)),
+    ("clippy", |sh| cargo(sh, &["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
     // A criterion benchmark that is run as a test does each operation once.
-    lines("test", &["test --no-fail-fast {all} --tests --benches"]),
-    lines("doctest", &["test --no-fail-fast {all} --doc"]),
-    call("docs", |sh| passed(docs(sh, false))),
+    ("test", |sh| cargo(sh, &["test --no-fail-fast {all} --tests --benches"])),
+    ("doctest", |sh| cargo(sh, &["test --no-fail-fast {all} --doc"])),
+    ("docs", |sh| docs(sh, false)),
     // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a folder of its own.
-    call("loom", |sh| passed(loom::explore(sh, "", loom::PREEMPTIONS))),
+    ("loom", |sh| loom::explore(sh, "", loom::PREEMPTIONS)),
     // Builds the libraries from what a registry would get: a file that is not packed is missed nowhere else. All at once: each
     // is built against the packages of the others.
-    lines("package", &["package {libraries} --allow-dirty"]),
+    ("package", |sh| cargo(sh, &["package {libraries} --allow-dirty"])),
 ];
 
 /// After the others, with `--long`.
 const LONG: &[Step] = &[
     // Without assertions, and at the full sizes: the million timeouts, the ten years.
-    lines("test-release", &["test --no-fail-fast {all} --release --tests --exclude xtask"]),
-    lines("test-features", &WITHOUT_FEATURES),
-    call("loom-deeper", |sh| passed(loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
-    lines("peers", &["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"]),
-    call("stress", |sh| passed(stress(sh, &STORM))),
-    call("fuzz", |sh| fuzz::run_all(sh, &EVERY_TARGET)),
+    ("test-release", |sh| cargo(sh, &["test --no-fail-fast {all} --release --tests --exclude xtask"])),
+    ("test-features", |sh| cargo(sh, &WITHOUT_FEATURES)),
+    ("loom-deeper", |sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS)),
+    ("peers", |sh| cargo(sh, &["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
+    ("stress", |sh| stress(sh, &STORM)),
+    ("fuzz", |sh| fuzz::run_all(sh, &EVERY_TARGET)),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
-    METRICS_E2E,
-    call("instructions", instructions),
+    ("metrics-e2e", metrics_e2e),
+    ("instructions", instructions),
 ];
 
 /// The libraries alone: what their tests ask for would switch features on.
@@ -63,11 +63,11 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
     steps::run(&select(flags.step.as_deref(), flags.long)?, flags.keep_going)
 }
 
-fn select(only: Option<&str>, long: bool) -> Result<Vec<&'static Step>> {
+fn select(only: Option<&str>, long: bool) -> Result<Vec<Step>> {
     let all = || STEPS.iter().chain(if long || only.is_some() { LONG } else { &[] });
-    let found: Vec<_> = all().filter(|step| only.is_none_or(|only| only == step.name)).collect();
+    let found: Vec<_> = all().filter(|(name, _)| only.is_none_or(|only| only == *name)).copied().collect();
     if found.is_empty() {
-        let names: Vec<_> = all().map(|step| step.name).collect();
+        let names: Vec<_> = all().map(|(name, _)| *name).collect();
         return Err(Failure::usage(format!("no such step; there are {}", names.join(", "))));
     }
     Ok(found)
@@ -79,11 +79,9 @@ const FEW: u64 = 20_000;
 const MANY: u64 = 60_000;
 
 /// Instructions of an operation: those of many less those of few, so that what is done once does not count.
-fn instructions(sh: &Shell) -> Result<Outcome> {
-    if !has("valgrind", &["--version"]) {
-        return skipped("no `valgrind` here (apt-get install valgrind)");
-    }
-    cargo(sh, "build --release -p timer-bench --bin workload", &[])?;
+fn instructions(sh: &Shell) -> Result {
+    need("valgrind --version", "valgrind (apt-get install valgrind)")?;
+    cargo(sh, &["build --release -p timer-bench --bin workload"])?;
     let program = target_dir().join("release/workload");
     for (workload, what) in COUNTED {
         let count = |n: u64| -> Result<u64> {
@@ -99,7 +97,7 @@ fn instructions(sh: &Shell) -> Result<Outcome> {
         let each = count(MANY)?.saturating_sub(count(FEW)?) / (MANY - FEW);
         println!("{workload:<4} {what:<20} {each:>6} instructions");
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use std::{fs, thread};
 use xshell::{Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, has, root, run, target_dir};
-use crate::steps::{Outcome, skipped};
+use crate::run::{Failure, Result, need, root, run, target_dir};
 
 const FOLDER: &str = "timer-core/fuzz";
 
@@ -20,18 +19,14 @@ const KEPT: &str = "timer-core/tests/fuzz_inputs";
 /// An input of 512 bytes is about 150 operations on a wheel, 60 on a timer.
 const LIMITS: &str = "-max_len=512 -len_control=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1";
 
-pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result<Outcome> {
+pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     let minutes = flags.minutes.unwrap_or(1);
     if minutes == 0 || flags.jobs == Some(0) {
         return Err(Failure::usage("`--minutes` and `--jobs` count from 1"));
     }
     let targets = targets(flags.target.as_deref().unwrap_or_default())?;
-    if !has("cargo", &["+nightly", "--version"]) {
-        return skipped("no nightly toolchain (rustup toolchain install nightly --profile minimal)");
-    }
-    if !has("cargo", &["fuzz", "--version"]) {
-        return skipped("no cargo-fuzz (cargo install cargo-fuzz --locked)");
-    }
+    need("cargo +nightly --version", "nightly toolchain (rustup toolchain install nightly --profile minimal)")?;
+    need("cargo fuzz --version", "cargo-fuzz (cargo install cargo-fuzz --locked)")?;
     let jobs = flags.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).to_string();
     let time = format!("-max_total_time={}", minutes * 60);
     let sanitizer = if flags.address { "address" } else { "none" };
@@ -45,7 +40,7 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result<Outcome> {
         let fuzz = fuzz.arg("--target-dir").arg(&built).args(["--jobs", &jobs, &target]).arg(corpus).args(kept);
         run(fuzz.arg("--").args(LIMITS.split(' ')).arg(&time))?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// The names of the files that hold a target each, if they contain `filter`.

@@ -59,9 +59,7 @@ fn select(listing: &str, filter: &str) -> Vec<String> {
 mod tests {
     #[test]
     fn a_filter_narrows_the_models_and_never_widens_them() {
-        let select =
-            |filter| super::select("state::loom_cancel: test\ninbox::loom_push: test\nstate::cancel: test\n", filter);
-        assert_eq!((select("").len(), select("cancel")), (2, vec!["state::loom_cancel".to_owned()]));
-        assert!(select("wheel").is_empty());
+        let models = |filter| super::select("state::loom_cancel: test\ninbox::loom_push: test\ncancel: test\n", filter);
+        assert_eq!((models("").len(), models("cancel").join(" ")), (2, "state::loom_cancel".to_owned()));
     }
 }

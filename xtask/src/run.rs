@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -10,7 +10,7 @@ use crate::crates::{LIBRARIES, features, metadata};
 
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// Why a command failed, and what to exit with.
+/// Why a command was not done, and what to exit with.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
@@ -20,6 +20,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { code: 1, what: what.into() }
+    }
+
+    /// Something is missing here, which is no fault.
+    pub(crate) fn skipped(what: &str) -> Self {
+        Self { code: 0, what: format!("skipped: there is no {what}") }
     }
 
     /// The command line is wrong.
@@ -70,22 +75,26 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
     if status.success() { Ok(()) } else { Err(Failure { code, what: format!("`{line}` failed ({status})") }) }
 }
 
-/// Runs cargo. `{all}` in the line is the workspace with all features but the peers of the bench, `{peers}` is the bench with
-/// them, `{libraries}` are the crates that are published.
-pub(crate) fn cargo(sh: &Shell, line: &str, args: &[String]) -> Result {
-    let mut line = line.replace("{peers}", "-p timer-bench --features peers");
-    if line.contains("{all}") {
-        line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
+/// Runs lines of cargo. `{all}` in one is the workspace with all features but the peers of the bench, `{peers}` is the bench
+/// with them, `{libraries}` are the crates that are published.
+pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
+    for line in lines {
+        let mut line = line.replace("{peers}", "-p timer-bench --features peers");
+        if line.contains("{all}") {
+            line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
+        }
+        let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
+        let words = line.split_whitespace();
+        run(cmd!(sh, "cargo {words...}"))?;
     }
-    let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
-    let words = line.split_whitespace();
-    run(cmd!(sh, "cargo {words...} {args...}"))
+    Ok(())
 }
 
-/// Can `program` be started?
-pub(crate) fn has(program: &str, args: &[&str]) -> bool {
-    let status = Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+/// Can this be run here? If not, what it is for is skipped: `what` is missing.
+pub(crate) fn need(line: &str, what: &str) -> Result {
+    let (program, args) = line.split_once(' ').unwrap_or((line, ""));
+    let output = Command::new(program).args(args.split(' ')).output();
+    if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(Failure::skipped(what)) }
 }
 
 /// The flags that the environment has in `variable`, and `more`.
@@ -97,7 +106,7 @@ pub(crate) fn flags_and(variable: &str, more: &str) -> String {
 mod tests {
     #[test]
     fn the_exit_code_is_the_childs() {
-        let failure = super::cargo(&super::shell().unwrap(), "no-such-command", &[]).unwrap_err();
+        let failure = super::cargo(&super::shell().unwrap(), &["no-such-command"]).unwrap_err();
         assert!(failure.code == 101 && failure.what.contains("no-such-command"));
     }
 }

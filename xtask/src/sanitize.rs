@@ -10,13 +10,12 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::flags;
-use crate::run::{Result, flags_and, has, run, target_dir};
-use crate::steps::{self, Outcome, Step, call, passed, skipped};
+use crate::run::{Failure, Result, flags_and, need, run, target_dir};
+use crate::steps::{self, Step};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Left out: tests that judge the clock or measure resident memory. Under a watcher all is slower, and freed memory is kept to
-/// catch late uses.
+/// Tests that judge the clock or measure memory: under a watcher all is slower, and freed memory is kept to catch late uses.
 const LEFT_OUT: &[&str] = &["grows_no_memory", "p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows"];
 
 /// The only thing that is leaked on purpose: the payload of a panic in the drop of a panic's payload.
@@ -34,30 +33,27 @@ const CORE: &str = "-p timer-core --lib --test wheel_* --test found_faults --tes
                     --test promises --test timer_model --test stress";
 /// What ends in a few minutes though it is some thirty times slower, and runs one thread at a time.
 const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test wheel_keys --test found_faults --test promises";
-/// Where data races could be. The standard library comes compiled without the sanitizer, so each `Arc` that is dropped would
-/// look like a race: it is built anew.
+/// Where races could be. The standard library is built anew, since without the sanitizer each dropped `Arc` looks like one.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
 
-pub(crate) const ASAN: Step = call("address sanitizer", asan);
-pub(crate) const TSAN: Step = call("thread sanitizer", tsan);
-pub(crate) const MEMCHECK: Step = call("valgrind memcheck", memcheck);
+pub(crate) const ASAN: Step = ("address sanitizer", asan);
+pub(crate) const TSAN: Step = ("thread sanitizer", tsan);
+pub(crate) const MEMCHECK: Step = ("valgrind memcheck", memcheck);
 
 pub(crate) fn command(flags: &flags::Sanitize) -> Result {
-    let parts = [(flags.asan, &ASAN), (flags.tsan, &TSAN), (flags.valgrind, &MEMCHECK)];
+    let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK)];
     let all = !parts.iter().any(|(wanted, _)| *wanted);
-    let wanted: Vec<&Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
+    let wanted: Vec<Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
     steps::run(&wanted, true)
 }
 
-fn asan(sh: &Shell) -> Result<Outcome> {
-    if !has("rustup", &["run", "nightly", "rustc", "--version"]) {
-        return skipped("sanitizers need a nightly compiler (rustup toolchain install nightly)");
-    }
+fn asan(sh: &Shell) -> Result {
+    need("rustup run nightly rustc --version", "nightly compiler (rustup toolchain install nightly)")?;
     let mut leaks = format!("suppressions={}", write(sh, "lsan.supp", LEAKED)?);
-    if !has("llvm-symbolizer", &["--version"]) && !has("addr2line", &["--version"]) {
-        println!(
-            "leaks are not looked for: the one on purpose is known by its name, for which there is no `addr2line`"
-        );
+    if let Err(skipped) =
+        need("addr2line --version", "addr2line (binutils), and the leak on purpose is known by its name")
+    {
+        println!("leaks are not looked for: {}", skipped.what);
         leaks = "detect_leaks=0".to_owned();
     }
     sh.set_var("LSAN_OPTIONS", leaks);
@@ -68,40 +64,38 @@ fn asan(sh: &Shell) -> Result<Outcome> {
     each(sh, "asan", &[EXECUTORS, CORE])
 }
 
-fn tsan(sh: &Shell) -> Result<Outcome> {
-    let sysroot =
-        cmd!(sh, "rustup run nightly rustc --print sysroot").quiet().ignore_stderr().read().unwrap_or_default();
+fn tsan(sh: &Shell) -> Result {
+    need("rustup run nightly rustc --version", "nightly compiler (rustup toolchain install nightly)")?;
+    let sysroot = cmd!(sh, "rustup run nightly rustc --print sysroot").quiet().read()?;
     if !Path::new(&sysroot).join("lib/rustlib/src/rust/library").is_dir() {
-        return skipped(
-            "the sources of a nightly compiler are needed (rustup component add rust-src --toolchain nightly)",
-        );
+        return Err(Failure::skipped(
+            "source of nightly's library (rustup component add rust-src --toolchain nightly)",
+        ));
     }
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=thread"));
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
     each(sh, "tsan", &[RACES])
 }
 
-fn memcheck(sh: &Shell) -> Result<Outcome> {
-    if !has("valgrind", &["--version"]) {
-        return skipped("no `valgrind` here (apt-get install valgrind)");
-    }
+fn memcheck(sh: &Shell) -> Result {
+    need("valgrind --version", "valgrind (apt-get install valgrind)")?;
     let suppressions = write(sh, "valgrind.supp", LEAKED_FOR_VALGRIND)?;
     sh.set_var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", format!("{VALGRIND} --suppressions={suppressions}"));
     each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND])
 }
 
 /// Runs lines of tests. A little optimised, since the watchers are slow; with all assertions.
-fn each(sh: &Shell, folder: &str, lines: &[&str]) -> Result<Outcome> {
+fn each(sh: &Shell, folder: &str, lines: &[&str]) -> Result {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("only known to work on Linux on x86-64");
+        return Err(Failure::skipped("Linux on x86-64 here"));
     }
     sh.set_var("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     sh.set_var("PROPTEST_CASES", "16");
     let folder = &target_dir().join("sanitize").join(folder);
-    passed(lines.iter().try_for_each(|line| {
+    lines.iter().try_for_each(|line| {
         let (line, skip) = (line.split_whitespace(), LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
         run(cmd!(sh, "cargo test --no-fail-fast {line...} --target {TARGET} --target-dir {folder} -- {skip...}"))
-    }))
+    })
 }
 
 /// Writes a file for a watcher; returns its path from the top, since tests run in folders of their own.
@@ -115,9 +109,7 @@ fn write(sh: &Shell, name: &str, text: &str) -> Result<String> {
 mod tests {
     #[test]
     fn what_is_leaked_on_purpose_is_where_it_is_said_to_be() {
-        assert!(
-            super::LEAKED.contains("::panics::drop_payload") && super::LEAKED_FOR_VALGRIND.contains("drop_payload")
-        );
-        assert!(include_str!("../../timer-executor/src/panics.rs").contains("fn drop_payload("));
+        let source = include_str!("../../timer-executor/src/panics.rs");
+        assert!(super::LEAKED.contains("::panics::drop_payload") && source.contains("fn drop_payload("));
     }
 }

@@ -4,61 +4,32 @@ use std::time::Instant;
 
 use xshell::Shell;
 
-use crate::run::{Failure, Result, cargo, shell};
+use crate::run::{Failure, Result, shell};
 
-/// What became of a step that did not fail.
-pub(crate) enum Outcome {
-    Passed,
-    /// Why, and how to get what is missing.
-    Skipped(String),
-}
-
-pub(crate) fn passed(result: Result) -> Result<Outcome> {
-    result.map(|()| Outcome::Passed)
-}
-
-pub(crate) fn skipped(why: &str) -> Result<Outcome> {
-    Ok(Outcome::Skipped(why.to_owned()))
-}
-
-pub(crate) struct Step {
-    pub(crate) name: &'static str,
-    lines: &'static [&'static str],
-    call: fn(&Shell) -> Result<Outcome>,
-}
-
-/// A step that runs lines of cargo.
-pub(crate) const fn lines(name: &'static str, lines: &'static [&'static str]) -> Step {
-    Step { name, lines, call: |_| Ok(Outcome::Passed) }
-}
-
-pub(crate) const fn call(name: &'static str, call: fn(&Shell) -> Result<Outcome>) -> Step {
-    Step { name, lines: &[], call }
-}
+/// A name, and what to do. It may set variables in its shell.
+pub(crate) type Step = (&'static str, fn(&Shell) -> Result);
 
 /// Runs them, up to the first that fails or all; the exit code is that of the first that failed.
-pub(crate) fn run(steps: &[&Step], keep_going: bool) -> Result {
+pub(crate) fn run(steps: &[Step], keep_going: bool) -> Result {
     let (mut table, mut code, begun) = (String::new(), None, Instant::now());
     let [mut passed, mut failed, mut skipped] = [0; 3];
-    for (at, step) in steps.iter().enumerate() {
+    for (at, (name, step)) in steps.iter().enumerate() {
         if code.is_some() && !keep_going {
-            table += &format!("{:<18}     not run\n", step.name);
+            table += &format!("{name:<18}     not run\n");
             continue;
         }
-        eprintln!("\n== {} ({} of {})", step.name, at + 1, steps.len());
-        // A shell of its own, since a step may set variables.
-        let (start, sh) = (Instant::now(), &shell()?);
-        let lines = step.lines.iter().try_for_each(|line| cargo(sh, line, &[]));
-        let (count, verdict) = match lines.and_then(|()| (step.call)(sh)) {
-            Ok(Outcome::Passed) => (&mut passed, "ok".to_owned()),
-            Ok(Outcome::Skipped(why)) => (&mut skipped, format!("skipped: {why}")),
+        eprintln!("\n== {name} ({} of {})", at + 1, steps.len());
+        let start = Instant::now();
+        let (count, verdict) = match shell().and_then(|sh| step(&sh)) {
+            Ok(()) => (&mut passed, "ok".to_owned()),
+            Err(failure) if failure.code == 0 => (&mut skipped, failure.what),
             Err(failure) => {
                 code.get_or_insert(failure.code);
                 (&mut failed, format!("FAILED: {}", failure.what))
             }
         };
         *count += 1;
-        let line = format!("{:<18} {:>7.1} s   {verdict}\n", step.name, start.elapsed().as_secs_f64());
+        let line = format!("{name:<18} {:>7.1} s   {verdict}\n", start.elapsed().as_secs_f64());
         eprint!("== {line}");
         table += &line;
     }
@@ -70,15 +41,15 @@ pub(crate) fn run(steps: &[&Step], keep_going: bool) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, call, passed, run, skipped};
+    use super::{Failure, Step, run};
 
     #[test]
     fn a_failure_stops_the_rest_and_gives_its_exit_code() {
-        let (good, absent) = (call("good", |_| passed(Ok(()))), call("absent", |_| skipped("no")));
-        let bad = call("bad", |_| Err(Failure { code: 7, what: "broken".to_owned() }));
-        let unreached = call("unreached", |_| panic!("a step after the one that failed"));
-        assert_eq!(run(&[&good, &bad, &unreached], false).unwrap_err().code, 7);
-        assert_eq!(run(&[&bad, &good, &bad], true).unwrap_err().code, 7);
-        assert!(run(&[&good, &absent], false).is_ok(), "what is skipped is no failure");
+        let (good, absent): (Step, Step) = (("good", |_| Ok(())), ("absent", |_| Err(Failure::skipped("no"))));
+        let bad: Step = ("bad", |_| Err(Failure { code: 7, what: "broken".to_owned() }));
+        let unreached: Step = ("unreached", |_| panic!("a step after the one that failed"));
+        assert_eq!(run(&[good, bad, unreached], false).unwrap_err().code, 7);
+        assert_eq!(run(&[bad, good, bad], true).unwrap_err().code, 7);
+        assert!(run(&[good, absent], false).is_ok(), "what is skipped is no failure");
     }
 }
