@@ -23,7 +23,6 @@ xflags::xflags! {
             optional --long
             /// One step of either.
             optional --step name: String
-            /// Goes on after a step that failed.
             optional --keep-going
         }
         /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a page at the end.

@@ -39,7 +39,6 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// The workspace.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
@@ -67,7 +66,7 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
     let line = cmd.to_string();
     let mut command = Command::from(cmd);
     change(&mut command);
-    let set = command.get_envs().map(|(name, value)| format!("{name:?}={:?} ", value.unwrap_or_default()));
+    let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));
     eprintln!("$ {}{line}", set.collect::<String>());
     let status = command.status().map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
     // What a signal ended has no code.
