@@ -82,7 +82,6 @@ pub mod panics;
 mod permits;
 #[cfg(feature = "rayon")]
 mod rayon;
-mod runnable;
 mod task;
 #[cfg(feature = "threadpool")]
 mod threadpool;
@@ -92,7 +91,6 @@ pub use immediate::ImmediateExecutor;
 pub use panics::PanicMessage;
 #[cfg(feature = "rayon")]
 pub use rayon::RayonExecutor;
-pub use runnable::Runnable;
 pub use task::Task;
 #[cfg(feature = "threadpool")]
 pub use threadpool::ThreadPoolExecutor;

@@ -5,15 +5,13 @@
 //! Absent: cancellation, results, priorities. The timer that hands out tasks knows about those.
 
 use std::fmt;
-use std::sync::Arc;
 use std::task::Waker;
 
-use crate::{Runnable, panics};
+use crate::panics;
 
 pub(crate) enum Work {
     Boxed(Box<dyn FnOnce() + Send>),
     Waker(Waker),
-    Shared(Arc<dyn Runnable>),
 }
 
 impl Work {
@@ -21,7 +19,6 @@ impl Work {
         match self {
             Self::Boxed(work) => work(),
             Self::Waker(waker) => waker.wake(),
-            Self::Shared(work) => work.run(),
         }
     }
 
@@ -29,7 +26,6 @@ impl Work {
         match self {
             Self::Boxed(work) => drop(work),
             Self::Waker(waker) => drop(waker),
-            Self::Shared(work) => work.abandoned(),
         }
     }
 }
@@ -157,7 +153,6 @@ impl fmt::Debug for Task {
         f.write_str(match self.work {
             Some(Work::Boxed(_)) => "Task(boxed)",
             Some(Work::Waker(_)) => "Task(waker)",
-            Some(Work::Shared(_)) => "Task(shared)",
             None => "Task(spent)",
         })
     }

@@ -17,7 +17,7 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
         return Err(Failure::usage(format!("unexpected `{}`: workloads are written as W1,W2", words[1])));
     }
     // All others come with the feature.
-    let ours = ["timer", "timer-hashed", "btree", "heap"];
+    let ours = ["timer", "timer-hashed", "btree", "heap", "floor"];
     let needed = |names: &String| names.split(',').any(|name| !ours.contains(&name));
     let peers: &[&str] = if flags.peers.as_ref().is_none_or(needed) { &["--features", "peers"] } else { &[] };
     let mut args: Vec<String> = flags.quick.then(|| "--quick".to_owned()).into_iter().collect();
@@ -29,7 +29,8 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin bench-report {peers...} -- {args...} {words...}"))
 }
 
-/// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed; metrics are served on whatever port is free.
+/// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed; metrics are served at one address,
+/// so that a Prometheus can be told of it once.
 pub(crate) fn demo(sh: &Shell, args: &[String]) -> Result {
     let page = target_dir().join("sessions.html").display().to_string();
     let defaults = demo_defaults(args, &page);
@@ -39,7 +40,7 @@ pub(crate) fn demo(sh: &Shell, args: &[String]) -> Result {
 /// A default gives way to the caller's own choice; virtual time has no speed, and is over before one can look.
 fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
     let given = |name: &str| args.iter().any(|arg| arg == name || arg.starts_with(&format!("{name}=")));
-    let defaults = [("--speed", "1600"), ("--executor", "rayon"), ("--metrics", "127.0.0.1:0"), ("--report", page)];
+    let defaults = [("--speed", "1600"), ("--executor", "rayon"), ("--metrics", "127.0.0.1:9184"), ("--report", page)];
     let wanted = |name: &str| !given(name) && (name == "--report" || !given("--virtual"));
     defaults.into_iter().filter(|(name, _)| wanted(name)).flat_map(<[_; 2]>::from).collect()
 }
@@ -117,8 +118,8 @@ mod tests {
     #[test]
     fn defaults_give_way_to_what_is_asked_for() {
         let line = |args: &str| demo_defaults(&args.split(' ').map(str::to_owned).collect::<Vec<_>>(), "a").join(" ");
-        assert_eq!(line(""), "--speed 1600 --executor rayon --metrics 127.0.0.1:0 --report a");
-        assert_eq!(line("--speed 9 --executor=immediate"), "--metrics 127.0.0.1:0 --report a");
+        assert_eq!(line(""), "--speed 1600 --executor rayon --metrics 127.0.0.1:9184 --report a");
+        assert_eq!(line("--speed 9 --executor=immediate"), "--metrics 127.0.0.1:9184 --report a");
         assert_eq!([line("--virtual"), line("--virtual --report=b")], ["--report a", ""]);
     }
 

@@ -27,7 +27,7 @@ xflags::xflags! {
         }
         /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a page at the end.
         cmd demo {
-            /// For the example, after `--`.
+            /// For the example, after `--`; `--virtual` also without.
             repeated args: String
         }
         /// Builds the documentation, warnings denied.
@@ -78,15 +78,19 @@ xflags::xflags! {
 
 /// Reads the words after `cargo xtask`. `--name=value` is two words, and `help` is the flag of that name.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xtask> {
-    let (mut split, mut ours) = (Vec::new(), true);
+    let (mut split, mut ours, mut late) = (Vec::new(), true, None);
     for word in words {
         ours &= word != "--";
         match word.to_str().and_then(|word| word.split_once('=')) {
             Some((name, value)) if ours && name.starts_with("--") => split.extend([name.into(), value.into()]),
             _ if split.is_empty() && word == "help" => split.push("--help".into()),
+            // A word of the language, so xflags cannot have it for a name: it goes behind the `--`.
+            _ if ours && word == "--virtual" => late = Some(word),
             _ => split.push(word),
         }
     }
+    split.extend(late.iter().filter(|_| ours).map(|_| "--".into()));
+    split.extend(late);
     Xtask::from_vec(split)
 }
 
@@ -96,6 +100,14 @@ mod tests {
 
     fn words(line: &str) -> xflags::Result<XtaskCmd> {
         parse(line.split_whitespace().map(Into::into)).map(|flags| flags.subcommand)
+    }
+
+    #[test]
+    fn the_demo_takes_virtual_on_either_side() {
+        for line in ["demo --virtual", "demo -- --virtual", "demo --virtual -- --quiet", "demo -- --quiet --virtual"] {
+            let Ok(XtaskCmd::Demo(demo)) = words(line) else { panic!("{line}") };
+            assert!(demo.args.contains(&"--virtual".to_owned()), "{line}");
+        }
     }
 
     #[test]

@@ -18,8 +18,10 @@ const WHEEL: &str = "timer-core/src/wheel/";
 const NOT_IN_WHEEL: &[&str] =
     &["std::sync", "std::thread", "std::time", "loom", "parking_lot", "crossbeam_queue", "timer_executor", "tracing"];
 
-/// The handles that callers hold. To be `timer-core/src/handle/` as soon as they have that folder.
-const HANDLES: &str = "timer-core/src/timeout.rs";
+/// The handles that callers hold.
+const HANDLES: &str = "timer-core/src/handle/";
+/// Where the wheel is chosen.
+const CHOOSES: Except = &["timer-core/src/handle/builder.rs"];
 
 /// Built for tests only, though neither file nor folder is called `tests`.
 const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/sync/model.rs"];
@@ -53,7 +55,7 @@ type Rule = (&'static str, Except, fn(&File) -> Vec<usize>, &'static str);
 const RULES: &[Rule] = &[
     ("", TEST_ONLY, orderings, "an ordering without a reason; say in an `ORDERING:` comment what it pairs with"),
     (WHEEL, &[], wheel, "a wheel names what is none; pass it ticks and values"),
-    (HANDLES, &[], handle, "a handle names a wheel; it reaches its entry through the shard"),
+    (HANDLES, CHOOSES, handle, "a handle names a wheel; it reaches its entry through the shard"),
     ("", LONGER, length, "too long; give the next concept its own file"),
     ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
     ("", MAY_SLEEP, sleeps, "a sleep; use virtual time, a channel or a park"),

@@ -10,7 +10,6 @@ mod exactly_once;
 mod idle;
 mod panics;
 mod pools;
-mod shared;
 #[cfg_attr(not(any(feature = "rayon", feature = "threadpool")), allow(dead_code))]
 mod support;
 mod task;
