@@ -1,4 +1,4 @@
-//! Cancelling one of 10,000 timeouts, in random order, on the thread that scheduled them and on another one.
+//! Cancelling one of 10,000 timeouts, in random order, on the thread that scheduled them, in batches, and on another thread.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 
@@ -19,6 +19,7 @@ fn cancel(c: &mut Criterion) {
             b.iter_custom(|times| all(&timer, times, timed))
         });
         let elsewhere = |handles| thread::scope(|scope| scope.spawn(|| timed(handles)).join().unwrap());
+        group.bench_function(BenchmarkId::new(name, "all at once"), |b| b.iter_custom(|times| all(&timer, times, at_once)));
         group.bench_function(BenchmarkId::new(name, "other thread"), |b| {
             b.iter_custom(|times| all(&timer, times, elsewhere));
         });
@@ -47,6 +48,14 @@ fn timed(handles: Vec<Timeout>) -> Duration {
         timeout.cancel();
     }
     start.elapsed()
+}
+
+fn at_once(handles: Vec<Timeout>) -> Duration {
+    let start = Instant::now();
+    Timeout::cancel_all(&handles);
+    let took = start.elapsed();
+    drop(handles);
+    took
 }
 
 criterion_group! { name = benches; config = criterion(); targets = cancel }

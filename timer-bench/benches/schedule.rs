@@ -1,4 +1,4 @@
-//! Scheduling one timeout, 10 s to an hour off, on a timer that is empty and on one that holds 100k.
+//! Scheduling one timeout, 10 s to an hour off, alone and in batches, on a timer that is empty and on one that holds 100k.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 
@@ -17,6 +17,8 @@ fn schedule(c: &mut Criterion) {
             let timer = builder(wheel).build().unwrap();
             let _others = pending(&timer, others);
             group.bench_function(BenchmarkId::new(name, others), |b| b.iter_custom(|times| all(&timer, times)));
+            let batches = format!("{others}, in batches");
+            group.bench_function(BenchmarkId::new(name, batches), |b| b.iter_custom(|times| at_once(&timer, times)));
         }
     }
     group.finish();
@@ -35,6 +37,22 @@ fn all(timer: &Timer, times: u64) -> Duration {
         }
         total += start.elapsed();
         handles.drain(..).for_each(|timeout| _ = timeout.cancel());
+        left -= chunk;
+    }
+    total
+}
+
+/// The same in batches.
+fn at_once(timer: &Timer, times: u64) -> Duration {
+    let (mut random, delays) = far();
+    let (mut total, mut left) = (Duration::ZERO, times);
+    while left > 0 {
+        let chunk = left.min(CHUNK);
+        let start = Instant::now();
+        let tasks = (0..chunk).map(|_| (random.duration(&delays), |_: &Timeout| _ = black_box(0)));
+        let handles: Vec<Timeout> = timer.new_timeouts(tasks).into_iter().flatten().collect();
+        total += start.elapsed();
+        Timeout::cancel_all(&handles);
         left -= chunk;
     }
     total

@@ -29,17 +29,12 @@ use timer_executor::{ImmediateExecutor, TaskExecutor};
 ///     .build()?;
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
+#[derive(Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct TimerBuilder {
     config: Config,
     /// `None`: the owner of the turn runs the tasks, which is what [`ImmediateExecutor`] means.
     executor: Option<Box<dyn TaskExecutor>>,
-}
-
-impl Default for TimerBuilder {
-    fn default() -> Self {
-        Self { config: Config::default(), executor: None }
-    }
 }
 
 impl TimerBuilder {

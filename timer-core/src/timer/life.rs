@@ -114,6 +114,7 @@ impl Engine {
     }
 
     /// The timer of the whole process.
+    #[allow(dead_code, reason = "for futures")]
     pub(crate) fn make_global(&self) {
         // ORDERING: Relaxed, set before the timer is published.
         self.life.global.store(true, Ordering::Relaxed);
