@@ -45,7 +45,7 @@
 //! | `timer_inbox_handovers_total` | counter | calls that met a taken latch and left a note |
 //! | `timer_shards` | gauge | among how many shards callers are spread |
 //! | `timer_longest_task_seconds` | gauge | the longest that one task has held the worker |
-//! | `timer_max_pending_timeouts` | gauge | the bound, where [`Watch::max_pending_timeouts`] told it |
+//! | `timer_max_pending_timeouts` | gauge | how many may be pending at once; only for timers with a bound |
 //! | `timer_longest_delay_seconds` | gauge | the longest delay in use, where [`Watch::longest_delay`] told it |
 //! | `timer_tick_lag_seconds` | histogram | how late a turn began after the tick that it was to handle |
 //! | `timer_timeout_lag_seconds` | histogram | how late a task was handed over after its deadline |

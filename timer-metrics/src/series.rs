@@ -97,7 +97,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_max_pending_timeouts",
         Value::Gauge(|timer| timer.max_pending),
-        "How many timeouts may be pending at once, where that is bounded and was told.",
+        "How many timeouts may be pending at once, where that is bounded.",
     ),
     series(
         "timer_longest_delay_seconds",

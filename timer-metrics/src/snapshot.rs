@@ -3,7 +3,7 @@
 use std::time::Duration;
 use timer_core::TimerStats;
 
-/// What an exporter gets of one timer: its label, its counts, and what [`Watch`](crate::Watch) told about it.
+/// What an exporter gets of one timer: its label, its counts, its bound, and what [`Watch`](crate::Watch) told about it.
 ///
 /// # Examples
 ///
@@ -22,7 +22,8 @@ pub struct TimerSnapshot {
     pub label: String,
     /// The timer's own counts.
     pub stats: TimerStats,
-    /// The bound on pending timeouts, if it was told.
+    /// The bound on pending timeouts: what [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts) told, else the
+    /// timer's own, `None` if it has none.
     pub max_pending: Option<u64>,
     /// The longest delay in use, if it was told.
     pub longest_delay: Option<Duration>,

@@ -55,8 +55,8 @@ impl Watched {
         let stats = self.timer.upgrade()?.stats();
         Some(TimerSnapshot {
             label: self.label.clone(),
+            max_pending: self.max_pending.or(stats.max_pending.map(|max| max as u64)),
             stats,
-            max_pending: self.max_pending,
             longest_delay: self.longest_delay,
             number: self.number,
         })

@@ -1,4 +1,4 @@
-//! What is known about a timer and cannot be read from it.
+//! What is known about a timer and cannot be read from it, or is to be exported otherwise.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use std::time::Duration;
 /// use timer_core::Timer;
 /// use timer_metrics::{TimerMetrics, Watch};
 ///
-/// let timer = Timer::builder().name("rpc").max_pending_timeouts(10_000).build()?;
+/// let timer = Timer::new();
 /// let metrics = TimerMetrics::new();
-/// metrics.watch_with(&timer, Watch::new().max_pending_timeouts(10_000).longest_delay(Duration::from_secs(30)));
-/// # Ok::<(), timer_core::BuildError>(())
+/// metrics.watch_with(&timer, Watch::new().label("rpc").longest_delay(Duration::from_secs(30)));
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "it says how to watch a timer, and watches none"]
@@ -25,7 +24,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The timer's own name as its label, no bound, no longest delay.
+    /// The timer's own name as its label, its own bound, no longest delay.
     ///
     /// # Examples
     ///
@@ -52,17 +51,21 @@ impl Watch {
         self
     }
 
-    /// The bound that the timer was built with, exported as `timer_max_pending_timeouts`: an alert can then tell how near
-    /// `timer_pending_timeouts` is to it. It only reports; it bounds nothing.
+    /// The bound to export as `timer_max_pending_timeouts`, instead of the timer's own: for a timer that is bounded elsewhere,
+    /// by a semaphore or by the number of connections. Any number of timeouts; zero is exported, too. It only reports; it
+    /// bounds nothing.
+    ///
+    /// A bound that the timer was built with need not be told: it is exported without this call.
     ///
     /// # Examples
     ///
     /// ```
     /// # use timer_metrics::{TimerMetrics, Watch};
     /// let timer = timer_core::Timer::builder().max_pending_timeouts(500).build()?;
-    /// let metrics = TimerMetrics::new();
-    /// metrics.watch_with(&timer, Watch::new().max_pending_timeouts(500));
-    /// assert_eq!(metrics.snapshots()[0].max_pending, Some(500));
+    /// let metrics = TimerMetrics::from_iter([&timer]);
+    /// metrics.watch_with(&timer, Watch::new().label("guarded").max_pending_timeouts(200));
+    /// let bounds: Vec<Option<u64>> = metrics.snapshots().into_iter().map(|timer| timer.max_pending).collect();
+    /// assert_eq!(bounds, [Some(500), Some(200)]);
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn max_pending_timeouts(mut self, max: usize) -> Self {

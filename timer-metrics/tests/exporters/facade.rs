@@ -15,9 +15,9 @@ fn publish(publisher: &mut Publisher, keeper: &Keeper) {
 
 #[test]
 fn counters_and_gauges_are_exact() {
-    let (timer, _driver) = known(Timer::builder());
+    let (timer, _driver) = known(Timer::builder().max_pending_timeouts(9));
     let metrics = TimerMetrics::new();
-    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(9).longest_delay(Duration::from_millis(1_500)));
+    metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
     // Twice: absolute values do not add up.
     publish(&mut publisher, &keeper);
@@ -68,9 +68,8 @@ fn a_great_many_lags_are_thinned_and_none_of_a_size_is_lost() {
 
 #[test]
 fn a_timer_that_is_gone_leaves_no_stale_gauge() {
-    let (timer, _driver) = known(Timer::builder());
-    let metrics = TimerMetrics::new();
-    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(9));
+    let (timer, _driver) = known(Timer::builder().max_pending_timeouts(9));
+    let metrics = TimerMetrics::from_iter([&timer]);
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
     publish(&mut publisher, &keeper);
     drop(timer);

@@ -35,9 +35,9 @@ fn counters_and_gauges_are_exact() {
 
 #[test]
 fn the_names_types_and_units_are_these() {
-    let (timer, _driver) = known(Timer::builder());
+    let (timer, _driver) = known(Timer::builder().max_pending_timeouts(100));
     let metrics = TimerMetrics::new();
-    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(100).longest_delay(Duration::from_millis(1_500)));
+    metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
     let scrape = scrape(&metrics);
     let mut kinds: Vec<String> = Vec::new();
     for family in &scrape.families {
@@ -207,9 +207,9 @@ fn no_counter_falls_while_callers_are_busy() {
 
 #[test]
 fn promtool_is_content_with_the_text() {
-    let (timer, _driver) = known(Timer::builder().name("a \"quoted\" name"));
+    let (timer, _driver) = known(Timer::builder().name("a \"quoted\" name").max_pending_timeouts(10));
     let metrics = TimerMetrics::new();
-    metrics.watch_with(&timer, Watch::new().max_pending_timeouts(10).longest_delay(Duration::from_secs(1)));
+    metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_secs(1)));
     let mut registry = Registry::default();
     metrics.register(&mut registry);
     // The tool reads the older format, in which a counter's metadata have its full name.

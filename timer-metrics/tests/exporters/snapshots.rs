@@ -79,6 +79,17 @@ fn what_was_told_is_in_the_snapshot_and_nothing_else() {
     assert_eq!((snapshots[1].max_pending, snapshots[1].longest_delay), (None, None));
 }
 
+#[test]
+fn the_bound_is_the_timers_own_unless_it_was_told() {
+    let bounded = || Timer::builder().max_pending_timeouts(500);
+    let (own, told, unbounded) = (bounded().build().unwrap(), bounded().build().unwrap(), Timer::new());
+    let metrics = TimerMetrics::from_iter([&own]);
+    metrics.watch_with(&told, Watch::new().max_pending_timeouts(7));
+    metrics.watch(&unbounded);
+    let bounds: Vec<Option<u64>> = metrics.snapshots().iter().map(|timer| timer.max_pending).collect();
+    assert_eq!(bounds, [Some(500), Some(7), None]);
+}
+
 /// The last handle may be dropped by a scrape: then what the timer drops may ask the set again.
 #[test]
 fn a_task_that_is_dropped_while_the_set_is_asked_may_ask_it_too() {
