@@ -33,6 +33,8 @@
 //! | name | type | meaning |
 //! |---|---|---|
 //! | `timer_pending_timeouts` | gauge | accepted and not ended |
+//! | `timer_tasks_queued` | gauge | handed over and not started: they wait for a thread of the executor, and are pending |
+//! | `timer_tasks_running` | gauge | started and not returned; those that the worker runs itself count as one |
 //! | `timer_timeouts_scheduled_total` | counter | accepted; a periodic task counts once |
 //! | `timer_timeouts_expired_total` | counter | ended by running |
 //! | `timer_timeouts_cancelled_total` | counter | ended by `cancel`, or handed back by `stop` |
@@ -42,13 +44,17 @@
 //! | `timer_turns_total` | counter | how often the worker looked for due timeouts |
 //! | `timer_runs_total` | counter | tasks handed over to run; a periodic task counts with every run |
 //! | `timer_entries_cascaded_total` | counter | entries moved from a coarse level of the wheel to a finer one |
-//! | `timer_inbox_handovers_total` | counter | calls that met a taken latch and left a note |
+//! | `timer_inbox_handovers_total` | counter | calls that found the lock of their shard taken and left a request |
 //! | `timer_shards` | gauge | among how many shards callers are spread |
 //! | `timer_longest_task_seconds` | gauge | the longest that one task has held the worker |
 //! | `timer_max_pending_timeouts` | gauge | how many may be pending at once; only for timers with a bound |
 //! | `timer_longest_delay_seconds` | gauge | the longest delay in use, where [`Watch::longest_delay`] told it |
 //! | `timer_tick_lag_seconds` | histogram | how late a turn began after the tick that it was to handle |
 //! | `timer_timeout_lag_seconds` | histogram | how late a task was handed over after its deadline |
+//! | `timer_start_lag_seconds` | histogram | how late a task started after its deadline |
+//!
+//! The two last ones are the same where tasks run on the worker. With an executor that has threads of its own, what the start
+//! lag has more is the wait in the executor's queue: then `timer_tasks_queued` grows, too, and more threads or less work help.
 //!
 //! At quiet, scheduled = pending + expired + cancelled. A Grafana dashboard (`grafana/dashboard.json`) and Prometheus alert
 //! rules (`prometheus/alerts.yml`) for these series are in the crate's folder.

@@ -39,6 +39,16 @@ pub(crate) const SERIES: &[Series] = &[
         "Timeouts that were accepted and have not ended.",
     ),
     series(
+        "timer_tasks_queued",
+        Value::Gauge(|timer| Some(timer.stats.queued)),
+        "Tasks that were handed over and wait for a thread of the executor; they are pending.",
+    ),
+    series(
+        "timer_tasks_running",
+        Value::Gauge(|timer| Some(timer.stats.running)),
+        "Tasks that have started and not returned; those that the worker runs itself count as one.",
+    ),
+    series(
         "timer_timeouts_scheduled_total",
         Value::Counter(|timer| timer.stats.scheduled),
         "Timeouts accepted; a periodic task counts once.",
@@ -86,7 +96,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_inbox_handovers_total",
         Value::Counter(|timer| timer.stats.inbox_handovers),
-        "Calls that met a taken latch and left a note in the inbox.",
+        "Calls that found the lock of their shard taken and left a request in its inbox.",
     ),
     series("timer_shards", Value::Gauge(|timer| Some(timer.stats.shards)), "Among how many shards callers are spread."),
     series(
@@ -113,5 +123,10 @@ pub(crate) const SERIES: &[Series] = &[
         "timer_timeout_lag_seconds",
         Value::Lag(|timer| &timer.stats.timeout_lag),
         "How late a task was handed over after its deadline.",
+    ),
+    series(
+        "timer_start_lag_seconds",
+        Value::Lag(|timer| &timer.stats.start_lag),
+        "How late a task started after its deadline; in an executor's queue it waits longer than in the timer.",
     ),
 ];

@@ -124,7 +124,7 @@ fn the_dashboard_adds_up_no_replicas() {
         strings(panel, "legendFormat", &mut legends);
         assert!(legends.iter().all(|legend| heatmap || legend.contains("{{timer}} {{instance}}")), "{legends:?}");
     }
-    assert_eq!(heatmaps, 2);
+    assert_eq!(heatmaps, 3);
 }
 
 #[test]
@@ -158,6 +158,7 @@ fn every_alert_has_a_severity_a_summary_and_a_description() {
     let names: Vec<&str> = alerts.iter().map(|alert| alert.lines().next().unwrap()).collect();
     let expected = [
         "TimerLate",
+        "TimerTasksStartLate",
         "TimerNearlyFull",
         "TimerRejecting",
         "TimerExecutorRejecting",

@@ -1,13 +1,14 @@
 //! What a recorder of the facade `metrics` gets.
 
 use crate::support::recorder::Keeper;
-use crate::support::{IN_TIME, LATE, MILLI, counts, known};
+use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
 use metrics::Unit;
 use std::time::Duration;
 use timer_core::Timer;
 use timer_metrics::{Publisher, TimerMetrics, Watch};
 
 const LAG: &str = "timer_timeout_lag_seconds{timer=timer}";
+const START_LAG: &str = "timer_start_lag_seconds{timer=timer}";
 
 fn publish(publisher: &mut Publisher, keeper: &Keeper) {
     metrics::with_local_recorder(keeper, || publisher.publish());
@@ -48,6 +49,30 @@ fn each_lag_is_recorded_once_and_rounded_up_a_little() {
     driver.advance(Duration::ZERO);
     publish(&mut publisher, &keeper);
     assert_eq!(keeper.take_records(LAG), [(0.01, 1)]);
+}
+
+#[test]
+fn tasks_at_an_executor_are_published() {
+    let executor = Waiting::default();
+    let (timer, mut driver) = Timer::builder().executor(executor.clone()).build_manual().unwrap();
+    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let at_executor = |keeper: &Keeper| {
+        ["queued", "running"].map(|state| keeper.value(&format!("timer_tasks_{state}{{timer=timer}}")).unwrap())
+    };
+    let (mut inner, recorder) = (TimerMetrics::from_iter([&timer]).publisher(), keeper.clone());
+    timer.new_timeout(MILLI, move |_| publish(&mut inner, &recorder)).unwrap();
+    timer.new_timeout(MILLI, |_| {}).unwrap();
+    driver.advance(MILLI);
+    publish(&mut publisher, &keeper);
+    assert_eq!(at_executor(&keeper), [2.0, 0.0]);
+    assert!(keeper.take_records(START_LAG).is_empty());
+    driver.advance(10 * MILLI);
+    executor.run_one();
+    assert_eq!(at_executor(&keeper), [1.0, 1.0]);
+    assert_eq!(keeper.take_records(START_LAG), [(0.01, 1)]);
+    publish(&mut publisher, &keeper);
+    assert_eq!(at_executor(&keeper), [1.0, 0.0]);
+    assert_eq!(keeper.take_records(LAG), [(1e-6, 2), (1e-6, 2)]);
 }
 
 #[test]
@@ -124,7 +149,7 @@ fn every_series_is_described_once_with_its_unit() {
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
     let described = std::mem::take(&mut keeper.0.lock().unwrap().described);
-    assert_eq!(described.len(), 17);
+    assert_eq!(described.len(), 20);
     for (name, kind, unit) in &described {
         let seconds = name.ends_with("_seconds");
         assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");

@@ -2,11 +2,12 @@
 
 use crate::support::exposition::{Format, Scrape, parse};
 use crate::support::promtool::promtool;
-use crate::support::{IN_TIME, LATE, counts, known};
+use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use timer_core::Timer;
 use timer_metrics::{LAG_BUCKETS, TimerMetrics, Watch};
@@ -46,6 +47,8 @@ fn the_names_types_and_units_are_these() {
     }
     let expected = [
         "gauge timer_pending_timeouts ",
+        "gauge timer_tasks_queued ",
+        "gauge timer_tasks_running ",
         "counter timer_timeouts_scheduled ",
         "counter timer_timeouts_expired ",
         "counter timer_timeouts_cancelled ",
@@ -62,6 +65,7 @@ fn the_names_types_and_units_are_these() {
         "gauge timer_longest_delay_seconds seconds",
         "histogram timer_tick_lag_seconds seconds",
         "histogram timer_timeout_lag_seconds seconds",
+        "histogram timer_start_lag_seconds seconds",
     ];
     assert_eq!(kinds, expected);
     assert_eq!(scrape.value("timer_max_pending_timeouts", "timer"), 100.0);
@@ -70,6 +74,7 @@ fn the_names_types_and_units_are_these() {
     let mut names: BTreeSet<String> = counts(&timer).iter().map(|(name, _)| (*name).to_owned()).collect();
     names.extend(histogram("timer_tick_lag_seconds"));
     names.extend(histogram("timer_timeout_lag_seconds"));
+    names.extend(histogram("timer_start_lag_seconds"));
     names.extend(["timer_max_pending_timeouts".to_owned(), "timer_longest_delay_seconds".to_owned()]);
     assert_eq!(scrape.names(), names.iter().map(String::as_str).collect());
 }
@@ -78,19 +83,54 @@ fn the_names_types_and_units_are_these() {
 fn histograms_have_the_known_lags_in_their_buckets() {
     let (timer, _driver) = known(Timer::builder());
     let scrape = scrape(&TimerMetrics::from_iter([&timer]));
-    let buckets = scrape.buckets("timer_timeout_lag_seconds", "timer");
-    assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1);
-    for ((bound, count), bucket) in buckets.iter().zip(LAG_BUCKETS) {
-        assert_eq!(*bound, bucket.as_secs_f64());
-        let late = LATE.iter().filter(|late| **late <= bucket).count() as u64;
-        assert_eq!(*count, (IN_TIME + late) as f64, "{bound}");
+    // Tasks that run on the worker start when they are handed over.
+    for name in ["timer_timeout_lag_seconds", "timer_start_lag_seconds"] {
+        let buckets = scrape.buckets(name, "timer");
+        assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1);
+        for ((bound, count), bucket) in buckets.iter().zip(LAG_BUCKETS) {
+            assert_eq!(*bound, bucket.as_secs_f64());
+            let late = LATE.iter().filter(|late| **late <= bucket).count() as u64;
+            assert_eq!(*count, (IN_TIME + late) as f64, "{name} {bound}");
+        }
+        let all = (IN_TIME + LATE.len() as u64) as f64;
+        assert_eq!(buckets.last(), Some(&(f64::INFINITY, all)));
+        assert_eq!(scrape.value(&format!("{name}_count"), "timer"), all);
+        let sum: Duration = LATE.iter().sum();
+        assert_eq!(scrape.value(&format!("{name}_sum"), "timer"), sum.as_secs_f64());
     }
-    let all = (IN_TIME + LATE.len() as u64) as f64;
-    assert_eq!(buckets.last(), Some(&(f64::INFINITY, all)));
-    assert_eq!(scrape.value("timer_timeout_lag_seconds_count", "timer"), all);
-    let sum: Duration = LATE.iter().sum();
-    assert_eq!(scrape.value("timer_timeout_lag_seconds_sum", "timer"), sum.as_secs_f64());
     assert_eq!(scrape.value("timer_tick_lag_seconds_sum", "timer"), 0.0);
+}
+
+#[test]
+fn tasks_at_an_executor_are_in_a_scrape() {
+    let executor = Waiting::default();
+    let (timer, mut driver) = Timer::builder().executor(executor.clone()).build_manual().unwrap();
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let figures = |scrape: &Scrape| {
+        let names = ["timer_pending_timeouts", "timer_tasks_queued", "timer_tasks_running"];
+        names.map(|name| scrape.value(name, "timer"))
+    };
+    let (sender, seen_by_the_task) = channel();
+    let inner = metrics.clone();
+    timer.new_timeout(MILLI, move |_| sender.send(scrape(&inner)).unwrap()).unwrap();
+    let cancelled = timer.new_timeout(MILLI, |_| {}).unwrap();
+    timer.new_timeout(MILLI, |_| {}).unwrap();
+    assert_eq!(figures(&scrape(&metrics)), [3.0, 0.0, 0.0]);
+    driver.advance(MILLI);
+    assert_eq!(figures(&scrape(&metrics)), [3.0, 3.0, 0.0]);
+    driver.advance(7 * MILLI);
+    executor.run_one();
+    assert_eq!(figures(&seen_by_the_task.recv().unwrap()), [2.0, 2.0, 1.0]);
+    assert_eq!(figures(&scrape(&metrics)), [2.0, 2.0, 0.0]);
+    assert!(cancelled.cancel());
+    let scrape = scrape(&metrics);
+    assert_eq!(figures(&scrape), [1.0, 1.0, 0.0]);
+    // Handed over in time, all three; the one that started had waited for 7 ms.
+    assert_eq!(scrape.value("timer_timeout_lag_seconds_count", "timer"), 3.0);
+    assert_eq!(scrape.value("timer_timeout_lag_seconds_sum", "timer"), 0.0);
+    assert_eq!(scrape.value("timer_start_lag_seconds_sum", "timer"), 0.007);
+    let buckets = scrape.buckets("timer_start_lag_seconds", "timer");
+    assert!(buckets.iter().all(|(bound, count)| *count == f64::from(*bound >= 0.007)), "{buckets:?}");
 }
 
 #[test]

@@ -6,7 +6,10 @@ pub(crate) mod promtool;
 #[cfg(feature = "metrics")]
 pub(crate) mod recorder;
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use timer_core::executor::{Rejected, Task, TaskExecutor};
 use timer_core::{ManualDriver, Timer, TimerBuilder};
 
 pub(crate) const MILLI: Duration = Duration::from_millis(1);
@@ -14,6 +17,8 @@ pub(crate) const MILLI: Duration = Duration::from_millis(1);
 /// The counts of [`known`].
 pub(crate) const KNOWN: &[(&str, f64)] = &[
     ("timer_pending_timeouts", 2.0),
+    ("timer_tasks_queued", 0.0),
+    ("timer_tasks_running", 0.0),
     ("timer_timeouts_scheduled_total", 10.0),
     ("timer_timeouts_expired_total", 5.0),
     ("timer_timeouts_cancelled_total", 3.0),
@@ -58,4 +63,24 @@ pub(crate) fn known(builder: TimerBuilder) -> (Timer, ManualDriver) {
     timer.new_timeout(hour, |_| {}).unwrap();
     driver.advance(30 * MILLI);
     (timer, driver)
+}
+
+/// An executor that runs a task when the test says so. Clones are the same one.
+#[derive(Clone, Default)]
+pub(crate) struct Waiting(Arc<Mutex<VecDeque<Task>>>);
+
+impl Waiting {
+    /// Runs the oldest task, on this thread.
+    pub(crate) fn run_one(&self) {
+        // A statement of its own: the task may hand over another one.
+        let task = self.0.lock().unwrap().pop_front();
+        task.unwrap().run();
+    }
+}
+
+impl TaskExecutor for Waiting {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.0.lock().unwrap().push_back(task);
+        Ok(())
+    }
 }
