@@ -3,14 +3,16 @@
 //! `cargo xtask metrics-e2e` runs it: it needs the programs `prometheus` and `promtool`. All that listens does so on the
 //! loopback address and a free port; all files are below the target folder.
 
+use crate::support::Waiting;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::process::{Child, Command};
-use std::thread::park_timeout;
+use std::sync::mpsc::channel;
+use std::thread::{self, park_timeout};
 use std::time::Duration;
-use timer_core::Timer;
-use timer_metrics::TimerMetrics;
+use timer_core::{LagSnapshot, Timer};
+use timer_metrics::{LAG_BUCKETS, TimerMetrics};
 
 const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/end_to_end");
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus/alerts.yml");
@@ -25,31 +27,37 @@ const WAIT: u32 = 500;
 const CANCELLED: u32 = 200;
 const REFUSED: u32 = 7;
 
+/// So many are handed over to an executor at once.
+const AT_EXECUTOR: u32 = 5;
+
 /// A Prometheus of our own, until it is dropped.
 struct Prometheus {
     child: Child,
     url: String,
+    /// Where its settings, its data and its log are.
+    folder: String,
 }
 
 impl Prometheus {
-    /// It scrapes `target` and itself once a second, and has the alert rules.
-    fn start(target: &str) -> Self {
+    /// It scrapes `target` and itself once a second, and has the alert rules. No two of them may have the same `name`.
+    fn start(name: &str, target: &str) -> Self {
         // A port that is free just now.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        _ = fs::remove_dir_all(FOLDER);
-        fs::create_dir_all(FOLDER).unwrap();
+        let folder = format!("{FOLDER}/{name}");
+        _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
         let settings = format!(
             "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: ['{ALERTS}']\nscrape_configs:\n  \
              - {{ job_name: timer, static_configs: [{{ targets: ['{target}'] }}] }}\n  \
              - {{ job_name: own, static_configs: [{{ targets: ['{own}'] }}] }}\n"
         );
-        fs::write(format!("{FOLDER}/prometheus.yml"), settings).unwrap();
-        let log = File::create(format!("{FOLDER}/prometheus.log")).unwrap();
+        fs::write(format!("{folder}/prometheus.yml"), settings).unwrap();
+        let log = File::create(format!("{folder}/prometheus.log")).unwrap();
         let mut command = Command::new("prometheus");
         command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"]);
-        command.arg(format!("--web.listen-address={own}")).current_dir(FOLDER);
+        command.arg(format!("--web.listen-address={own}")).current_dir(&folder);
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        Self { child, url: format!("http://{own}") }
+        Self { child, url: format!("http://{own}"), folder }
     }
 
     /// Each series that a query has now: the label `le`, which only buckets have, and the value.
@@ -79,8 +87,18 @@ impl Prometheus {
         panic!("waited in vain for {query}: {:?}\n{}", self.series(query), self.log());
     }
 
+    /// What it has of a histogram is what the timer has, bucket by bucket.
+    fn has_buckets(&self, query: &str, lag: &LagSnapshot) {
+        let buckets = self.series(query);
+        assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1, "{buckets:?}");
+        for (le, count) in buckets {
+            let upto = if le == "+Inf" { Duration::MAX } else { Duration::from_secs_f64(le.parse().unwrap()) };
+            assert_eq!(count, lag.count_up_to(upto) as f64, "{query} {le}");
+        }
+    }
+
     fn log(&self) -> String {
-        fs::read_to_string(format!("{FOLDER}/prometheus.log")).unwrap()
+        fs::read_to_string(format!("{}/prometheus.log", self.folder)).unwrap()
     }
 }
 
@@ -99,7 +117,7 @@ fn promtool_tells_what_the_timer_has_counted() {
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
     let hour = Duration::from_secs(3_600);
     let far: Vec<_> = (0..WAIT).map(|_| timer.new_timeout(hour, |_| ()).unwrap()).collect();
-    let mut prometheus = Prometheus::start(&server.local_addr().to_string());
+    let mut prometheus = Prometheus::start("e2e", &server.local_addr().to_string());
     prometheus.until("timer_pending_timeouts{timer='e2e'}", |pending| pending == f64::from(WAIT));
 
     // Looked at while they run.
@@ -121,23 +139,61 @@ fn promtool_tells_what_the_timer_has_counted() {
     );
     for (name, own) in [
         ("timer_pending_timeouts", stats.pending),
+        ("timer_max_pending_timeouts", u64::from(RUN + WAIT)),
         ("timer_timeouts_scheduled_total", stats.scheduled),
         ("timer_timeouts_expired_total", stats.expired),
         ("timer_timeouts_cancelled_total", stats.cancelled),
         ("timer_timeouts_rejected_total", stats.rejected),
         ("timer_timeout_lag_seconds_count", stats.timeout_lag.count()),
+        ("timer_start_lag_seconds_count", stats.start_lag.count()),
     ] {
         let theirs = prometheus.until(&format!("{name}{{timer='e2e'}}"), |value| value == own as f64);
         println!("{name:<36} {theirs:>8} {own:>8}");
     }
-    let buckets = prometheus.series("timer_timeout_lag_seconds_bucket{timer='e2e'}");
-    assert!(buckets.len() > 5, "{buckets:?}");
-    for (le, count) in buckets {
-        let upto = if le == "+Inf" { Duration::MAX } else { Duration::from_secs_f64(le.parse().unwrap()) };
-        assert_eq!(count, stats.timeout_lag.count_up_to(upto) as f64, "{le}");
-    }
+    prometheus.has_buckets("timer_timeout_lag_seconds_bucket{timer='e2e'}", &stats.timeout_lag);
+    prometheus.has_buckets("timer_start_lag_seconds_bucket{timer='e2e'}", &stats.start_lag);
 
     // The rules can be evaluated.
     prometheus.until("sum(prometheus_rule_evaluations_total)", |times| times > 0.0);
     prometheus.until("sum(prometheus_rule_evaluation_failures_total)", |times| times == 0.0);
+}
+
+/// Tasks of an executor, scraped while they wait, while one of them runs, and when all have run.
+#[test]
+#[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
+fn promtool_tells_what_is_at_the_executor() {
+    let executor = Waiting::default();
+    let timer = Timer::builder().name("pool").executor(executor.clone()).build().unwrap();
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    let (release, released) = channel::<()>();
+    timer.new_timeout(Duration::ZERO, move |_| released.recv().unwrap()).unwrap();
+    for _ in 1..AT_EXECUTOR {
+        timer.new_timeout(Duration::ZERO, |_| ()).unwrap();
+    }
+    let mut prometheus = Prometheus::start("pool", &server.local_addr().to_string());
+    let mut is = |state: &str, count: u32| {
+        prometheus.until(&format!("timer_tasks_{state}{{timer='pool'}}"), |value| value == f64::from(count));
+    };
+    is("queued", AT_EXECUTOR);
+    is("running", 0);
+
+    let runner = thread::spawn({
+        let executor = executor.clone();
+        move || executor.run_one()
+    });
+    is("running", 1);
+    is("queued", AT_EXECUTOR - 1);
+    release.send(()).unwrap();
+    runner.join().unwrap();
+    (1..AT_EXECUTOR).for_each(|_| executor.run_one());
+    is("running", 0);
+    is("queued", 0);
+
+    let stats = timer.stats();
+    assert_eq!(stats.start_lag.count(), u64::from(AT_EXECUTOR));
+    let all = |count| count == f64::from(AT_EXECUTOR);
+    prometheus.until("timer_start_lag_seconds_count{timer='pool'}", all);
+    prometheus.has_buckets("timer_start_lag_seconds_bucket{timer='pool'}", &stats.start_lag);
+    // An unbounded timer has no bound to show.
+    assert!(prometheus.series("timer_max_pending_timeouts{timer='pool'}").is_empty());
 }
