@@ -22,7 +22,8 @@ const MOST_RECORDS: u64 = 10_000;
 /// Publishes the timers of a [`TimerMetrics`] through the facade `metrics`, with the names that Prometheus sees.
 ///
 /// Counters are absolute values. When a timer is gone its gauges are set to zero once, because the facade cannot take a
-/// series back, and its counters stay; another timer under the same label goes on from there.
+/// series back, and its counters stay; another timer under the same label goes on from there. So a bound or a longest delay of
+/// zero means that there is none.
 ///
 /// Lags are histograms in seconds: what came since the last call is recorded again, each lag rounded up by at most 28 %
 /// (bounds such as 10, 25, 50, 100 us are hit exactly, so buckets there are exact). Of more than 10,000 new lags an even
@@ -60,7 +61,7 @@ struct Published {
 enum Figure {
     /// What earlier timers under the label have counted, and what this one has.
     Counter { earlier: u64, current: u64 },
-    /// Whether it has ever been set.
+    /// Whether it has been set, and not been cleared since.
     Gauge { set: bool },
     /// How many lags of each size were recorded of this timer.
     Lag(Vec<u64>),
@@ -146,16 +147,11 @@ impl Published {
                     recorder.register_counter(&key(series, &timer.label), &METADATA).absolute(*earlier + *current);
                 }
                 (Value::Gauge(get), Figure::Gauge { set }) => {
-                    if let Some(value) = get(timer) {
-                        *set = true;
-                        recorder.register_gauge(&key(series, &timer.label), &METADATA).set(value as f64);
-                    }
+                    gauge(recorder, &key(series, &timer.label), get(timer).map(|value| value as f64), set)
                 }
                 (Value::Seconds(get), Figure::Gauge { set }) => {
-                    if let Some(value) = get(timer) {
-                        *set = true;
-                        recorder.register_gauge(&key(series, &timer.label), &METADATA).set(value.as_secs_f64());
-                    }
+                    let value = get(timer).map(|value| value.as_secs_f64());
+                    gauge(recorder, &key(series, &timer.label), value, set)
                 }
                 (Value::Lag(get), Figure::Lag(before)) => {
                     record(recorder, &key(series, &timer.label), get(timer), before)
@@ -180,9 +176,9 @@ impl Published {
     /// The timer is gone.
     fn clear(&mut self, recorder: &dyn Recorder, label: &str) {
         self.gone = true;
-        for (series, figure) in SERIES.iter().zip(&self.figures) {
-            if matches!(figure, Figure::Gauge { set: true }) {
-                recorder.register_gauge(&key(series, label), &METADATA).set(0.0);
+        for (series, figure) in SERIES.iter().zip(&mut self.figures) {
+            if let Figure::Gauge { set } = figure {
+                gauge(recorder, &key(series, label), None, set);
             }
         }
     }
@@ -199,6 +195,14 @@ fn record(recorder: &dyn Recorder, key: &Key, lag: &LagSnapshot, before: &mut Ve
     for (bound, count) in ladder().chain([lag.max()]).zip(new).filter(|(_, count)| *count > 0) {
         let count = if total <= MOST_RECORDS { count } else { thinned(count, total) };
         histogram.record_many(bound.as_secs_f64(), usize::try_from(count).unwrap_or(usize::MAX));
+    }
+}
+
+/// Without a value: zero, if an earlier one is to be seen. A bound or a delay that an earlier timer had is not this one's.
+fn gauge(recorder: &dyn Recorder, key: &Key, value: Option<f64>, set: &mut bool) {
+    let seen = std::mem::replace(set, value.is_some());
+    if seen || value.is_some() {
+        recorder.register_gauge(key, &METADATA).set(value.unwrap_or(0.0));
     }
 }
 

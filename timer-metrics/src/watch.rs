@@ -52,8 +52,8 @@ impl Watch {
     }
 
     /// The bound to export as `timer_max_pending_timeouts`, instead of the timer's own: for a timer that is bounded elsewhere,
-    /// by a semaphore or by the number of connections. Any number of timeouts; zero is exported, too. It only reports; it
-    /// bounds nothing.
+    /// by a semaphore or by the number of connections. Any number of timeouts; zero says that there is no bound, and the alert
+    /// leaves such a timer out. It only reports; it bounds nothing.
     ///
     /// A bound that the timer was built with need not be told: it is exported without this call.
     ///

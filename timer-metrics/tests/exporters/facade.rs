@@ -110,6 +110,23 @@ fn a_timer_that_is_gone_leaves_no_stale_gauge() {
 }
 
 #[test]
+fn an_unbounded_timer_does_not_inherit_a_bound() {
+    let metrics = TimerMetrics::new();
+    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let bounded = Timer::builder().max_pending_timeouts(9).build().unwrap();
+    metrics.watch_with(&bounded, Watch::new().longest_delay(MILLI));
+    publish(&mut publisher, &keeper);
+    drop(bounded);
+    // Under the same label, with no call of the publisher in between.
+    let (unbounded, _driver) = known(Timer::builder());
+    assert_eq!(metrics.watch(&unbounded), "timer");
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(2.0));
+    assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
+    assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), Some(0.0));
+}
+
+#[test]
 fn a_timer_under_the_label_of_one_that_is_gone_goes_on_counting() {
     let metrics = TimerMetrics::new();
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
