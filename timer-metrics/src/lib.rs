@@ -1,8 +1,8 @@
 //! What a timer does, for the systems that watch it: Prometheus and OpenMetrics, the facade `metrics`, Grafana.
 //!
-//! [`TimerMetrics`] is a set of timers to export, each under a label of its own. It reads [`Timer::stats`] when somebody asks
-//! and at no other time: no thread of its own, no timeout, nothing on the timer's hot paths. It holds its timers weakly. Whoever drops
-//! a timer ends it, and its series end with it.
+//! [`TimerMetrics`] is a set of timers to export, each under a label of its own. It reads [`Timer::stats`] when it is asked, by a
+//! scrape or a call, and at no other time: no thread of its own, no timeout, nothing on the timer's hot paths. It keeps no timer
+//! alive: a timer ends with its last handle, and its series end with it.
 //!
 //! | feature | brings | needs |
 //! |---|---|---|
@@ -56,8 +56,25 @@
 //! The two last ones are the same where tasks run on the worker. With an executor that has threads of its own, what the start
 //! lag has more is the wait in the executor's queue: then `timer_tasks_queued` grows, too, and more threads or less work help.
 //!
-//! At quiet, scheduled = pending + expired + cancelled. A Grafana dashboard (`grafana/dashboard.json`) and Prometheus alert
-//! rules (`prometheus/alerts.yml`) for these series are in the crate's folder.
+//! At quiet, scheduled = pending + expired + cancelled.
+//!
+//! # Dashboard and alerts
+//!
+//! Ready for use, in the crate's folder: a Grafana dashboard (`grafana/dashboard.json`), and alert rules for Prometheus
+//! (`prometheus/alerts.yml`) with their tests (`prometheus/alerts_test.yml`, for `promtool test rules`).
+//!
+//! | alert | fires when |
+//! |---|---|
+//! | `TimerLate` | 1 in 100 timeouts is handed over more than a second late |
+//! | `TimerTasksStartLate` | 1 in 100 tasks starts more than a second late |
+//! | `TimerNearlyFull` | 90 % of the timeouts that may be pending are; only for timers with a bound |
+//! | `TimerRejecting` | calls were refused in the last 5 minutes |
+//! | `TimerExecutorRejecting` | the executor did not take tasks in the last 5 minutes |
+//! | `TimerTaskPanics` | tasks panicked in the last 5 minutes |
+//! | `TimerWorkerStuck` | a timeout is overdue and the worker has not looked for 10 minutes |
+//!
+//! All of them work for a timer that is watched, but the last: it needs the longest delay in use, which a timer cannot tell and
+//! [`Watch::longest_delay`] can. A bound need not be told.
 //!
 //! *What is absent*: pushing to a gateway, and a global registry. Both are the application's choice.
 //!

@@ -1,7 +1,7 @@
 //! The set of timers to export.
 //!
 //! The lock guards the list and nothing else: timers are asked, and handles to them dropped, with no lock held, because the
-//! last handle may be the one dropped here, and then foreign code runs.
+//! last handle may be the one dropped here, and then the user's code runs.
 
 use crate::snapshot::TimerSnapshot;
 use crate::watch::Watch;
@@ -78,6 +78,8 @@ impl TimerMetrics {
     /// Exports `timer` from now on. Returns its label: its name, or, if another living timer of the set has that already,
     /// its name with `-2`, `-3` and so on.
     ///
+    /// Costs as much as [`snapshots`](Self::snapshots) of the timers that are watched already, and the timer itself nothing.
+    ///
     /// # Examples
     ///
     /// ```
@@ -91,7 +93,7 @@ impl TimerMetrics {
         self.watch_with(timer, Watch::new())
     }
 
-    /// As [`watch`](Self::watch), with what else is known about the timer.
+    /// As [`watch`](Self::watch), with what else is known about the timer. A label that is told is made unique in the same way.
     ///
     /// # Examples
     ///

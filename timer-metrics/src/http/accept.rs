@@ -16,7 +16,7 @@ impl Format {
     }
 
     /// The one that `accept` (all its values, with commas between them) weighs most; OpenMetrics if both weigh the same; the
-    /// plain one, which everybody can read, if it asks for neither.
+    /// plain one, which every client can read, if it asks for neither.
     pub(super) fn wanted(accept: &str) -> Self {
         let (mut openmetrics, mut plain) = (0, 0);
         for range in accept.split(',').map(Range::parse) {

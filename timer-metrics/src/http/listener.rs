@@ -1,6 +1,6 @@
 //! The thread that accepts, and the threads of the clients.
 //!
-//! The accepting thread owns the list of clients; nobody else touches it. Each client's thread owns its socket and closes it
+//! The accepting thread owns the list of clients; no other thread touches it. Each client's thread owns its socket and closes it
 //! when it ends. The list refers to it weakly, only to shut it down, which ends whatever that thread waits for.
 //!
 //! *Stopping*: the flag is set, a connection of our own wakes the accepting thread, and that shuts down all sockets and joins

@@ -1,7 +1,7 @@
 //! A registry under `/metrics`, for a process that has no HTTP server of its own.
 //!
 //! One thread accepts. Each connection gets a thread for its one request, for seconds at most, and is closed after the
-//! reply, so that nobody waits for anybody else and nothing is held between two scrapes. Every wait has a deadline, every
+//! reply, so that no client waits for another one and nothing is kept between two scrapes. Every wait has a deadline, every
 //! buffer a bound ([`limits`]), and a client that is one too many takes the place of the one that has been here longest.
 //!
 //! Requests are parsed by `httparse`. The rest is here because small server crates leave out what an open port needs most:
@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// neither. `GET` and `HEAD` only: other methods get 405, other paths 404, nonsense 400; `OPTIONS *` is answered as
 /// `OPTIONS /metrics`. A collector that fails or panics makes the reply 500.
 ///
-/// Slow clients hold up nobody: each has its own thread, 5 s for its request and 10 s for its reply. Of more than 32 clients
+/// A slow client delays no other: each has its own thread, 5 s for its request and 10 s for its reply. Of more than 32 clients
 /// at once the one that has been connected longest is cut off. Only slow collectors can make good clients wait.
 ///
 /// Dropping the server closes all connections and waits for its threads, so for a collector that is being asked just now,

@@ -1,7 +1,7 @@
-//! Where a client's thread is: at its socket, where it can be cut off, or at the collectors, which are foreign code.
+//! Where a client's thread is: at its socket, where it can be cut off, or at the collectors, which are the user's code.
 //!
-//! *Promise*: once [`Stage::cut_off`] has succeeded, and the socket is shut down, the thread ends without calling anybody, so
-//! that whoever joins it waits for nobody. Both sides decide on one atomic word.
+//! *Promise*: once [`Stage::cut_off`] has succeeded, and the socket is shut down, the thread ends without a call of the user's
+//! code, so that joining it takes no time to speak of. Both sides decide on one atomic word.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -76,6 +76,19 @@ fn the_dashboard_shows_every_metric() {
 }
 
 #[test]
+fn the_docs_list_every_metric_and_every_alert() {
+    let docs = file("src/lib.rs");
+    let stem =
+        |name: &str| ["_bucket", "_sum", "_count"].iter().fold(name.to_owned(), |name, end| name.replace(end, ""));
+    let mut listed: BTreeSet<String> = scraped().iter().map(|name| stem(name)).collect();
+    let alerts = file("prometheus/alerts.yml");
+    listed.extend(alerts.split("- alert: ").skip(1).filter_map(|alert| alert.lines().next()).map(str::to_owned));
+    assert!(listed.len() > 20, "{listed:?}");
+    let missing: Vec<_> = listed.iter().filter(|name| !docs.contains(&format!("//! | `{name}` | "))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn the_dashboard_can_be_imported() {
     let dashboard = dashboard();
     let variables = dashboard["templating"]["list"].as_array().unwrap();
@@ -150,7 +163,7 @@ fn promtool_is_content_with_the_alerts_and_their_tests() {
     promtool(&["test", "rules", &format!("{FOLDER}/prometheus/alerts_test.yml")], "");
 }
 
-/// Without the tool, too: each alert has what people need at night.
+/// Without the tool, too: each alert has what is needed at night.
 #[test]
 fn every_alert_has_a_severity_a_summary_and_a_description() {
     let text = file("prometheus/alerts.yml");

@@ -103,7 +103,7 @@ fn a_timer_that_is_gone_leaves_no_stale_gauge() {
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), None);
     assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(10.0));
-    // Once: whoever takes the name over is not disturbed.
+    // Once: another timer under that name is not disturbed.
     keeper.0.lock().unwrap().values.clear();
     publish(&mut publisher, &keeper);
     assert!(keeper.0.lock().unwrap().values.is_empty());

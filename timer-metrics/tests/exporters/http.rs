@@ -1,4 +1,4 @@
-//! The server, by raw sockets: what good clients get, and that bad ones hurt nobody.
+//! The server, by raw sockets: what good clients get, and that bad ones hurt no other.
 
 use crate::support::exposition::{Format, parse};
 use crate::support::known;
@@ -128,7 +128,7 @@ fn an_endless_request_is_cut_off() {
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     stream.write_all(b"GET /metrics?").unwrap();
     let chunk = [b'a'; 64 * 1024];
-    // A socket takes some megabytes on its own; nobody can send this much to a server that does not read it.
+    // A socket takes some megabytes on its own; a client cannot send this much to a server that does not read it.
     let sent = (0..4_096).try_for_each(|_| stream.write_all(&chunk));
     assert!(sent.is_err(), "256 MiB of request line were taken");
     assert_eq!(metrics(server.local_addr()).status, 200);
@@ -175,7 +175,7 @@ fn slow_clients(addr: SocketAddr) -> Vec<TcpStream> {
 }
 
 #[test]
-fn slow_clients_hold_up_nobody() {
+fn slow_clients_delay_no_other() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Long));
     let server = MetricsServer::serve(0, registry).unwrap();
@@ -188,7 +188,7 @@ fn slow_clients_hold_up_nobody() {
 }
 
 #[test]
-fn a_crowd_of_silent_clients_holds_up_nobody() {
+fn a_crowd_of_silent_clients_delays_no_other() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let crowd: Vec<_> = (0..200).map(|_| TcpStream::connect(server.local_addr()).unwrap()).collect();
     assert_eq!(metrics(server.local_addr()).status, 200);

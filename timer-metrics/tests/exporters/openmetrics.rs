@@ -213,7 +213,7 @@ fn the_users_registry_keeps_its_own_metrics_prefix_and_labels() {
     assert_eq!(pending.labels.len(), 2);
 }
 
-/// A counter that falls is a restart to whoever reads it.
+/// Prometheus takes a counter that falls for a restart.
 #[test]
 fn no_counter_falls_while_callers_are_busy() {
     // One shard, so the callers and the reader meet all the time; and some entries have been cascaded before.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Runs it with `input`; `None`, and a note, if it is not there. Panics with what it says if it is not content.
+/// Runs it with `input`; `None`, and a line on stderr, if it is not there. Panics with what it says if it is not content.
 pub(crate) fn promtool(arguments: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new("promtool");
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
