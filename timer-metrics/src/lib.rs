@@ -42,11 +42,11 @@
 //! | `timer_task_panics_total` | counter | panics that were caught |
 //! | `timer_executor_rejections_total` | counter | tasks that ran on the worker because the executor did not take them |
 //! | `timer_turns_total` | counter | how often the worker looked for due timeouts |
-//! | `timer_runs_total` | counter | tasks handed over to run; a periodic task counts with every run |
+//! | `timer_runs_total` | counter | tasks handed over to run; a periodic task counts with every run, one that is moved while it is queued may count again |
 //! | `timer_entries_cascaded_total` | counter | entries moved from a coarse level of the wheel to a finer one |
 //! | `timer_inbox_handovers_total` | counter | calls that found the lock of their shard taken and left a request |
 //! | `timer_shards` | gauge | among how many shards callers are spread |
-//! | `timer_longest_task_seconds` | gauge | the longest that one task has held the worker |
+//! | `timer_longest_task_seconds` | gauge | the longest that one task can have held the worker: of a batch of up to 64, all of it |
 //! | `timer_max_pending_timeouts` | gauge | how many may be pending at once; only for timers with a bound |
 //! | `timer_longest_delay_seconds` | gauge | the longest delay in use, where [`Watch::longest_delay`] told it |
 //! | `timer_tick_lag_seconds` | histogram | how late a turn began after the tick that it was to handle |

@@ -86,7 +86,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_runs_total",
         Value::Counter(|timer| timer.stats.runs),
-        "Tasks handed over to run; a periodic task counts with every run.",
+        "Tasks handed over to run; a periodic task counts with every run, one moved while queued may count again.",
     ),
     series(
         "timer_entries_cascaded_total",
@@ -102,7 +102,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_longest_task_seconds",
         Value::Seconds(|timer| Some(timer.stats.longest_task)),
-        "The longest that one task has held the worker.",
+        "The longest that one task can have held the worker; of a batch of up to 64, all of it.",
     ),
     series(
         "timer_max_pending_timeouts",
