@@ -19,7 +19,6 @@ use timer_metrics::{ListenAddr, TimerMetrics, Watch};
 const USAGE: &str = "usage: metrics_export [immediate | rayon | threadpool] [--serve ADDR]";
 const LOAD: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_millis(200);
-const MAX_PENDING: usize = 10_000;
 
 fn main() -> ExitCode {
     let result = match parse(std::env::args().skip(1)) {
@@ -53,10 +52,10 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<(TimerBuilder, Optio
 }
 
 fn run(builder: TimerBuilder, addr: Option<ListenAddr>) -> Result<(), Box<dyn Error>> {
-    let timer = builder.name("requests").max_pending_timeouts(MAX_PENDING).build()?;
+    let timer = builder.name("requests").build()?;
     let metrics = TimerMetrics::new();
     // The bound and the longest delay are for the alerts; a timer does not tell them itself.
-    let watch = Watch::new().max_pending_timeouts(MAX_PENDING).longest_delay(LONGEST_DELAY);
+    let watch = Watch::new().longest_delay(LONGEST_DELAY);
     metrics.watch_with(&timer, watch);
     let server = addr.map(|addr| metrics.serve(addr)).transpose()?;
     if let Some(server) = &server {
