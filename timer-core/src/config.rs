@@ -1,6 +1,7 @@
 //! What a timer can be built with, and what of it is refused.
 
 use crate::error::BuildError;
+use crate::sync::{cpu, thread_slot};
 use std::time::Duration;
 
 /// Which wheel a timer uses.
@@ -70,6 +71,17 @@ pub(crate) enum SpreadBy {
     Cpu,
     /// The caller's thread, where the system does not tell the CPU.
     Thread,
+}
+
+impl SpreadBy {
+    /// The caller's number: callers of different numbers go to different shards, if there are as many.
+    #[inline]
+    pub(crate) fn number(self) -> usize {
+        match self {
+            SpreadBy::Cpu => cpu(),
+            SpreadBy::Thread => thread_slot(),
+        }
+    }
 }
 
 /// Every choice.

@@ -4,6 +4,7 @@ use super::Timeout;
 use super::state::Runs;
 use crate::config::MissedRuns;
 use crate::time::Nanos;
+use core::task::Waker;
 use std::time::Duration;
 
 /// A task that is told when it will not run.
@@ -135,6 +136,23 @@ impl<F: FnMut(&Timeout) + Send + 'static> Job for Periodic<F> {
     }
 
     fn cancelled(self, _: &Timeout) {}
+}
+
+/// What a future leaves: the waker of its task.
+pub(crate) struct Wakeup(pub(crate) Waker);
+
+impl Job for Wakeup {
+    const RUNS: Runs = Runs::Wake;
+
+    fn run(self, _: &Timeout) -> Option<(Self, Period)> {
+        self.0.wake();
+        None
+    }
+
+    /// The timer was stopped: the future says so.
+    fn cancelled(self, _: &Timeout) {
+        self.0.wake();
+    }
 }
 
 #[cfg(all(test, not(timer_loom)))]

@@ -31,15 +31,15 @@
 //!
 //! One of two modules with unsafe code. What it must uphold: (1) a pointer in a `Timeout` is that of an allocation made by
 //! [`Timeout::new`], alive while a counted reference is; (2) it is freed once, with the layout of its vtable; (3) the job is there
-//! exactly while no [`Owned`] has taken it, and only the one `Owned` reaches it.
+//! exactly while no [`Owned`] has taken it (a future's [`Held`] may put another in), and only the one `Owned` or `Held` reaches it.
 
 mod job;
 mod owned;
 pub(crate) mod state;
 
 pub use job::TimerTask;
-pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, period_nanos};
-pub(crate) use owned::Owned;
+pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
+pub(crate) use owned::{Held, Owned};
 
 use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -74,7 +74,8 @@ struct Entry<J> {
 }
 
 #[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
-const _: () = assert!(size_of::<Header>() == 32 && size_of::<Option<Timeout>>() == 8 && size_of::<Entry<[u64; 1]>>() == 40);
+const _: () =
+    assert!(size_of::<Header>() == 32 && size_of::<Option<Timeout>>() == 8 && size_of::<Entry<[u64; 1]>>() == 40);
 
 /// Names a shard for as long as it serves one timer: the generation is another for the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

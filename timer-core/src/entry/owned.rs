@@ -4,7 +4,7 @@
 //! by the thread whose transition won the task, once for each such transition.
 
 use super::job::{Job, Period};
-use super::state::{Rearm, Runs};
+use super::state::{Rearm, Runs, State};
 use super::{Entry, Header, Timeout};
 use crate::sync::UnsafeCell;
 use crate::time::Deadline;
@@ -149,5 +149,63 @@ impl<R: Borrow<Timeout>> Owned<R> {
         let timeout = self.timeout.borrow();
         // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job.
         (timeout.header().vtable.job == TypeId::of::<J>()).then(|| unsafe { take::<J>(timeout.entry) })
+    }
+}
+
+/// The right to the job of an entry that a future holds ([`hold`](super::state::AtomicState::hold)): the entry neither expires nor
+/// ends meanwhile. End it by [`release`](super::state::AtomicState::release), with a job in place, or by [`give_up`](Self::give_up);
+/// one that is dropped leaves an entry that never expires.
+#[must_use]
+pub(crate) struct Held<'a> {
+    timeout: &'a Timeout,
+    waited: bool,
+    /// Whether the job is there.
+    full: bool,
+}
+
+impl<'a> Held<'a> {
+    /// For an entry that waits, or has run: with this deadline from now on.
+    pub(crate) fn new(timeout: &'a Timeout, deadline: Deadline) -> Result<Self, State> {
+        debug_assert!(timeout.runs() == Runs::Wake);
+        timeout.state().hold(deadline).map(|waited| Self { timeout, waited, full: waited })
+    }
+
+    /// Whether it waited before, and so has not run.
+    pub(crate) fn was_waiting(&self) -> bool {
+        self.waited
+    }
+
+    /// Puts a job in. The one that was there, if any.
+    pub(crate) fn put<J: Job>(&mut self, job: J) -> Option<J> {
+        let former = self.take();
+        if self.is_of::<J>() {
+            let entry = self.timeout.entry.cast::<Entry<J>>();
+            // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job, and the place is empty.
+            unsafe { entry.as_ref().job.0.with_mut(|place| *place = ManuallyDrop::new(job)) };
+            self.full = true;
+        }
+        former
+    }
+
+    /// Takes the job out, if it is there and of this type.
+    fn take<J: Job>(&mut self) -> Option<J> {
+        if !self.full || !self.is_of::<J>() {
+            return None;
+        }
+        self.full = false;
+        // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job, which was there.
+        Some(unsafe { take::<J>(self.timeout.entry) })
+    }
+
+    /// It has ended by running, as before; the job comes back.
+    pub(crate) fn give_up<J: Job>(mut self) -> Option<J> {
+        let job = self.take();
+        self.timeout.state().fail();
+        self.timeout.state().end_run();
+        job
+    }
+
+    fn is_of<J: Job>(&self) -> bool {
+        self.timeout.header().vtable.job == TypeId::of::<J>()
     }
 }

@@ -6,13 +6,15 @@
 //! |   deadline                            | WAITED | state |
 //! +---------------------------------------+--------+-------+
 //!
-//!   once      Waiting --expire--> Fired --end_run--> Expired            (Expired --arm--> Waiting, a future's only)
+//!   once      Waiting --expire--> Fired --end_run--> Expired
 //!   again     Waiting --expire--> Running --rearm--> Waiting            (reset meanwhile: Moved --rearm--> Waiting)
 //!   both, by way of an executor's queue:
 //!             Waiting --hand_over--> Queued --start--> Fired or Running (not due, for it was reset: --start--> Waiting)
 //!   ends      Waiting, Queued --cancel--> Cancelled     Waiting --cancel_by_stop--> Cancelled
 //!             Running, Moved --cancel--> Dying --end_run--> Cancelled   (the run that goes on drops the task)
 //!             Running, Moved --fail--> Fired --end_run--> Expired       (a run that panicked is the last)
+//!   a future's, which ends like one that runs once, and besides:
+//!             Waiting, Expired --hold--> Running --release--> Waiting   (its future changes the waker)
 //! ```
 //!
 //! Every transition is one read-modify-write of this word, so all threads agree on one history and exactly one of two
@@ -57,12 +59,14 @@ pub(crate) enum State {
 pub(crate) enum Runs {
     Once,
     Again,
+    /// It wakes a future's task: always on the thread that takes the turn, and its future may let it wait again.
+    Wake,
 }
 
 impl Runs {
     fn started(self) -> State {
         match self {
-            Runs::Once => State::Fired,
+            Runs::Once | Runs::Wake => State::Fired,
             Runs::Again => State::Running,
         }
     }
@@ -319,7 +323,8 @@ impl AtomicState {
 
     /// By the thread whose run of many has panicked; `false` if it was cancelled during the run.
     pub(crate) fn fail(&self) -> bool {
-        let failed = |word: Word| matches!(word.state(), State::Running | State::Moved).then(|| word.with(State::Fired));
+        let failed =
+            |word: Word| matches!(word.state(), State::Running | State::Moved).then(|| word.with(State::Fired));
         self.update(failed).is_ok()
     }
 
@@ -339,11 +344,21 @@ impl AtomicState {
         self.update(|word| runs(word).then_some(Word(word.0 | WAITED))).is_ok()
     }
 
-    /// By the only handle of an entry that has run: waits once more; `false` if it has not ended by running.
-    #[allow(dead_code, reason = "for futures")]
-    pub(super) fn arm(&self, deadline: Deadline) -> bool {
-        let armed = |word: Word| (word.state() == State::Expired).then(|| Word::new(State::Waiting, deadline));
-        self.update(armed).is_ok()
+    /// By the future of a `Runs::Wake` entry: until `release` it alone has the right to the job, and the entry does not expire. `Ok`:
+    /// it waited before, and its job is there; or not, for it has run. `Err`: it runs just now, or was cancelled.
+    pub(super) fn hold(&self, deadline: Deadline) -> Result<bool, State> {
+        let held = |word: Word| {
+            matches!(word.state(), State::Waiting | State::Expired).then(|| Word::new(State::Running, deadline))
+        };
+        self.update(held).map(|word| word.state() == State::Waiting).map_err(Word::state)
+    }
+
+    /// Ends a `hold`, if there is one: it waits, again or still. The job is there.
+    #[inline]
+    pub(crate) fn release(&self) {
+        if self.state() == State::Running {
+            let _ = self.update(|word| (word.state() == State::Running).then(|| word.with(State::Waiting)));
+        }
     }
 }
 
@@ -387,7 +402,8 @@ mod tests {
             assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
             assert_eq!(fresh().rearm(at(5)) == Rearm::Cancelled, !runs);
             assert_eq!(fresh().fail(), runs);
-            assert_eq!(fresh().arm(at(5)), state == State::Expired);
+            let holdable = matches!(state, State::Waiting | State::Expired);
+            assert_eq!(fresh().hold(at(5)), if holdable { Ok(waits) } else { Err(state) });
             assert_eq!(fresh().wait_for_run(), matches!(state, State::Fired | State::Dying));
             assert_eq!(fresh().bring_forward(500) == Reset::Lost, !waits && !runs);
         }
@@ -428,6 +444,17 @@ mod tests {
         assert!(state.wait_for_run());
         assert!(state.end_run(), "a thread waits");
         assert_eq!(state.state(), State::Cancelled);
+    }
+
+    #[test]
+    fn a_held_entry_neither_expires_nor_ends() {
+        let state = word(State::Waiting, 5);
+        assert_eq!(state.hold(at(9)), Ok(true));
+        assert_eq!(state.expire(9, Runs::Wake), Due::Gone);
+        assert!(!state.cancel_by_stop());
+        state.release();
+        assert_eq!(state.expire(8, Runs::Wake), Due::Later(at(9)));
+        assert_eq!(state.expire(9, Runs::Wake), Due::Won(at(9)));
     }
 
     #[test]

@@ -24,6 +24,7 @@
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::Timeout;
+use crate::error::RejectReason;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
 
@@ -39,6 +40,8 @@ pub(crate) enum For {
     New,
     Cancelled,
     Moved,
+    /// As `New`, and the permit, the tick and the entry's release are seen to here.
+    Future,
 }
 
 /// How many requests a thread may leave within a millisecond.
@@ -64,6 +67,8 @@ pub(crate) enum Pushed {
     Closed(Request),
     /// The shard serves another timer by now.
     Gone(Request),
+    /// A future's: there is no permit.
+    Refused(Request, RejectReason),
 }
 
 /// The requests of one shard.
@@ -121,7 +126,7 @@ impl Inbox {
     }
 
     /// The caller's way in.
-    pub(crate) fn push(&self, request: Request, what: For) -> Pushed {
+    pub(crate) fn push(&self, mut request: Request, what: For) -> Pushed {
         let generation = request.timeout.shard().generation;
         let mut guard = self.queue.lock();
         let queue = &mut *guard;
@@ -141,6 +146,16 @@ impl Inbox {
             drop(guard);
             return Pushed::Full(request);
         }
+        if what == For::Future {
+            if let Err(reason) = context.acquire_permit() {
+                drop(guard);
+                return Pushed::Refused(request, reason);
+            }
+            let state = request.timeout.state();
+            request.tick = context.resolution.tick_from(state.deadline(), now);
+            // Readers of requests find that it waits.
+            state.release();
+        }
         self.count(what, context);
         self.pushed.add(1);
         let due = request.tick.min(context.resolution.tick_at(now.saturating_add(PATIENCE)));
@@ -157,7 +172,7 @@ impl Inbox {
 
     fn count(&self, what: For, context: &Context) {
         match what {
-            For::New => self.scheduled.add(1),
+            For::New | For::Future => self.scheduled.add(1),
             For::Cancelled => {
                 self.cancelled.add(1);
                 context.release_permit();

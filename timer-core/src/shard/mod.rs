@@ -20,16 +20,17 @@
 mod entry_wheel;
 mod inbox;
 mod pool;
+mod register;
 
 pub(crate) use entry_wheel::{EntryWheel, Place};
-pub(crate) use pool::{Lease, pool, shard_of};
+pub(crate) use pool::{Lease, LeaseId, pool, shard_of};
 
 use crate::clock::Present;
 use crate::config::WheelKind;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU16, AtomicU64, Guard, Lock, Ordering, Owed};
+use crate::sync::{Arc, AtomicBool, AtomicU16, AtomicU64, Guard, Lock, Ordering, Owed};
 use crate::time::{IMMEDIATE, NO_TICK};
 use inbox::{For, Inbox, Pushed, Request};
 
@@ -47,6 +48,8 @@ pub(crate) struct Shard {
     present: Present,
     index: u16,
     generation: AtomicU16,
+    /// Whether it is open, for those who do not lock it: written with the lock held.
+    open: AtomicBool,
     inbox: Inbox,
 }
 
@@ -123,6 +126,7 @@ impl Shard {
             present: Present::real(),
             index,
             generation: AtomicU16::new(0),
+            open: AtomicBool::new(false),
             inbox: Inbox::new(),
         }))
     }
@@ -135,6 +139,8 @@ impl Shard {
         core.context = Some(serving.context.clone());
         core.open = true;
         self.inbox.open(core.generation, serving.context);
+        // ORDERING: Release pairs with the Acquire in `serves`: with it, the generation is seen.
+        self.open.store(true, Ordering::Release);
         self.leave(core);
     }
 
@@ -163,6 +169,14 @@ impl Shard {
     pub(crate) fn id(&self) -> ShardId {
         // ORDERING: Relaxed, constant while a timer has the shard on lease, and only that timer asks.
         ShardId { index: self.index, generation: self.generation.load(Ordering::Relaxed) }
+    }
+
+    /// Whether it serves the timer of this name, and that is not stopped. A reading of the moment.
+    #[inline]
+    pub(crate) fn serves(&self, id: ShardId) -> bool {
+        // ORDERING: Acquire pairs with the Release in `open`: a shard that is open for a later timer shows its generation. Relaxed, as
+        // just said.
+        self.open.load(Ordering::Acquire) && self.generation.load(Ordering::Relaxed) == id.generation
     }
 
     /// The time that the timer goes by which it serves.
@@ -194,7 +208,9 @@ impl Shard {
         let request = match self.request(Request { timeout, tick }, For::New) {
             Ok(()) => return Ok(()),
             Err(Pushed::Full(request)) => request,
-            Err(Pushed::Closed(request) | Pushed::Gone(request)) => return Err(Closed(request.timeout)),
+            Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
+                return Err(Closed(request.timeout));
+            }
             Err(Pushed::Accepted(_)) => return Ok(()),
         };
         let mut core = self.lock.lock();
@@ -238,7 +254,9 @@ impl Shard {
             None => match self.request(request, For::Moved) {
                 Ok(()) | Err(Pushed::Accepted(_)) => return Ok(()),
                 Err(Pushed::Full(request)) => (self.lock.lock(), request),
-                Err(Pushed::Closed(request) | Pushed::Gone(request)) => return Err(Closed(request.timeout)),
+                Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
+                    return Err(Closed(request.timeout));
+                }
             },
         };
         if !core.open || core.generation != request.timeout.shard().generation {
@@ -322,7 +340,12 @@ impl Shard {
 
     /// The timer of this entry, as long as it has the shard on lease.
     pub(crate) fn context_of(&self, timeout: &Timeout) -> Option<Arc<Context>> {
-        self.inbox.context(timeout.shard().generation)
+        self.context_by_id(timeout.shard())
+    }
+
+    /// The timer of this name, as long as it has the shard on lease.
+    pub(crate) fn context_by_id(&self, id: ShardId) -> Option<Arc<Context>> {
+        self.inbox.context(id.generation)
     }
 
     /// `Err`: not accepted, the variant says why.
@@ -358,7 +381,14 @@ impl Shard {
     }
 
     /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
-    pub(crate) fn take(&self, what: Take, tick: u64, patience: Patience, out: &mut Vec<Place>, context: &Context) -> Taken {
+    pub(crate) fn take(
+        &self,
+        what: Take,
+        tick: u64,
+        patience: Patience,
+        out: &mut Vec<Place>,
+        context: &Context,
+    ) -> Taken {
         let mut core = match patience {
             Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
             Patience::Ask => match self.lock.try_lock_or_ask() {
@@ -421,7 +451,8 @@ impl Shard {
         let mut core = self.lock.lock();
         core.open = false;
         let wheel = core.take_wheel();
-        // ORDERING: Relaxed, as in `link`.
+        // ORDERING: Relaxed, what has to be exact asks under the lock; as in `link`.
+        self.open.store(false, Ordering::Relaxed);
         self.next.store(NO_TICK, Ordering::Relaxed);
         self.leave(core);
         Contents { requests, wheel }

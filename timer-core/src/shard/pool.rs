@@ -9,6 +9,7 @@
 //! there are; with none left, its [`Lease`] is empty and it refuses everything.
 
 use super::{Serving, Shard};
+use crate::config::SpreadBy;
 use crate::entry::ShardId;
 use crate::sync::{Mutex, OnceLock};
 #[cfg(test)]
@@ -120,6 +121,12 @@ impl Lease {
         &self.shards
     }
 
+    /// Its name; `None` without any shard.
+    pub(crate) fn id(&self, spread: SpreadBy) -> Option<LeaseId> {
+        let ShardId { index: first, generation } = self.shards.first()?.id();
+        Some(LeaseId { first, generation, order: self.order as u8, spread })
+    }
+
     /// Every shard serves the same timer from now on.
     pub(crate) fn open(&self, serving: impl Fn() -> Serving) {
         self.shards.iter().for_each(|shard| shard.open(serving()));
@@ -134,6 +141,27 @@ impl Drop for Lease {
         if next != Some(LAST_GENERATION) {
             self.pool.free.lock().blocks[self.order].push(first.index());
         }
+    }
+}
+
+/// Names the shards of a lease, for what holds nothing of the timer. What is done with a shard found by it says of which generation the
+/// timer is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeaseId {
+    first: u16,
+    generation: u16,
+    order: u8,
+    spread: SpreadBy,
+}
+
+impl LeaseId {
+    /// The shard for the calling thread, and its name as long as it serves the timer.
+    #[inline]
+    pub(crate) fn home(self) -> (&'static Shard, ShardId) {
+        let offset = self.spread.number() & ((1 << self.order) - 1);
+        let index = self.first + offset as u16;
+        let id = ShardId { index, generation: self.generation };
+        (shard_of(id), id)
     }
 }
 

@@ -10,8 +10,8 @@ use crate::context::{Context, deadline_after};
 use crate::counters::{Limit, TimerStats};
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
-use crate::shard::{Closed, Lease, MAX_PER_LOCK, Serving, Shard, pool};
-use crate::sync::{Arc, cpu, cpus, first_warning, thread_slot, timer_born, timer_died};
+use crate::shard::{Closed, Lease, LeaseId, MAX_PER_LOCK, Serving, Shard, pool};
+use crate::sync::{Arc, cpus, first_warning, timer_born, timer_died};
 use crate::time::{Deadline, NO_TICK, Nanos, Resolution};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
@@ -26,6 +26,7 @@ pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
     lease: Lease,
     spread: SpreadBy,
+    lease_id: Option<LeaseId>,
     /// `None`: the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
     /// Whether a task has run when the executor has taken it, as it says of itself; asked once.
@@ -73,6 +74,7 @@ impl Engine {
         Self {
             life: Life::new(driven_by != DrivenBy::Worker, worker_body),
             spread: config.spread,
+            lease_id: lease.id(config.spread),
             context,
             lease,
             executor,
@@ -87,15 +89,23 @@ impl Engine {
         self.lease.shards()
     }
 
+    /// By what a future finds the shards, without holding the timer; `None` if the timer has none at all.
+    #[inline]
+    pub(crate) fn lease_id(&self) -> Option<LeaseId> {
+        self.lease_id
+    }
+
+    /// Whether the worker runs, or there is to be none.
+    #[inline]
+    pub(crate) fn has_started(&self) -> bool {
+        self.life.has_started()
+    }
+
     /// The shard for the calling thread; `None` if the timer has none at all.
     #[inline]
     fn home(&self) -> Option<&'static Shard> {
         let shards = self.shards();
-        let number = match self.spread {
-            SpreadBy::Cpu => cpu(),
-            SpreadBy::Thread => thread_slot(),
-        };
-        shards.get(number & shards.len().wrapping_sub(1)).copied()
+        shards.get(self.spread.number() & shards.len().wrapping_sub(1)).copied()
     }
 
     /// Accepts a timeout, or gives the task back.

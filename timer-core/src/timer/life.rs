@@ -11,6 +11,7 @@ use super::engine::Engine;
 use super::run::run_abandoned;
 use super::unprocessed::{StopReport, Unprocessed};
 use crate::config::DrivenBy;
+use crate::entry::state::Runs;
 use crate::entry::{Owned, Timeout};
 use crate::error::{RejectReason, StopError};
 use crate::shard::Contents;
@@ -220,6 +221,11 @@ impl Engine {
         let owned: Owned<Timeout> = timeout.cancel_by_stop().ok()?;
         self.context.counters.cancelled_elsewhere.add_contended(1);
         self.context.release_permit();
+        if owned.timeout().runs() == Runs::Wake {
+            // A future says itself that the timer is stopped.
+            self.context.contain(|| owned.cancelled());
+            return None;
+        }
         Some(Unprocessed::new(owned, self.context.clone()))
     }
 

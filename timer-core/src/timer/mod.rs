@@ -6,5 +6,5 @@ mod run;
 mod unprocessed;
 
 pub(crate) use engine::Engine;
-pub(crate) use run::{Shell, run, run_abandoned};
+pub(crate) use run::{Shell, run, run_abandoned, wake};
 pub use unprocessed::{StopReport, Unprocessed};

@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};
-use crate::entry::{Owned, Period, Timeout};
+use crate::entry::{Owned, Period, Timeout, Wakeup};
 use crate::shard::{Closed, shard_of};
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::time::{Deadline, IMMEDIATE, Nanos};
@@ -33,6 +33,16 @@ pub(crate) fn run(owned: Owned<&Timeout>, timeout: &Timeout, context: &Context) 
     if ended && !timeout.is_last() && timeout.state().end_run() {
         event_of(timeout.address()).notify_all();
     }
+}
+
+/// Wakes the task of a future. The entry has run by then, and its waker is taken out: a task that is woken inline may use the future
+/// again, or drop it.
+#[inline]
+pub(crate) fn wake(owned: Owned<&Timeout>, timeout: &Timeout, context: &Context) {
+    let wakeup = owned.into_job::<Wakeup>();
+    timeout.state().end_run();
+    let running = Running { timeout: timeout.address(), timer: std::ptr::from_ref(context).addr() };
+    while_running(running, || context.contain(|| wakeup.map(|Wakeup(waker)| waker.wake())));
 }
 
 /// After a run of many; `true` if it was the last.

@@ -23,7 +23,7 @@ use crate::entry::state::{Due, Runs};
 use crate::shard::{Patience, Place, Shard, Take, Taken};
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos};
-use crate::timer::{Engine, Shell, run, run_abandoned};
+use crate::timer::{Engine, Shell, run, run_abandoned, wake};
 use timer_executor::{Task, TaskExecutor, panics};
 
 /// At most so many tasks run here between two readings of the clock.
@@ -145,6 +145,8 @@ struct Batch {
     /// Deadlines of what was won and whose lag is to be told.
     deadlines: Vec<Nanos>,
     tasks: Vec<Task>,
+    /// Deadlines of futures whose tasks were woken, which happens here whatever the executor.
+    woken: Vec<Nanos>,
     /// What goes back into the wheel, and under which tick.
     back: Vec<(u64, Timeout)>,
     slow: SlowTasks,
@@ -176,23 +178,24 @@ impl Batch {
                 engine.leave_unclaimed(timeout);
                 continue;
             }
-            if self.deadlines.is_empty() && at - read_at > BATCH {
+            if self.deadlines.is_empty() && self.woken.is_empty() && at - read_at > BATCH {
                 // Finding what is due takes time, for which no task is to blame.
                 now = context.now();
                 read_at = at;
             }
-            match &engine.executor {
-                None => self.run_here(timeout, now, context),
-                Some(_) => self.collect(timeout, now, context),
+            match (timeout.runs(), &engine.executor) {
+                (Runs::Wake, _) => self.wake_here(timeout, now, context),
+                (_, None) => self.run_here(timeout, now, context),
+                (_, Some(_)) => self.collect(timeout, now, context),
             }
-            if self.deadlines.len() >= size {
-                expired += self.deadlines.len();
+            if self.deadlines.len() >= size || self.woken.len() >= BATCH {
+                expired += self.deadlines.len() + self.woken.len();
                 now = self.finish(engine, now);
                 read_at = at;
             }
         }
         places.clear();
-        expired += self.deadlines.len();
+        expired += self.deadlines.len() + self.woken.len();
         self.finish(engine, now);
         context.counters.in_flight.run_inline(false);
         if !self.back.is_empty() {
@@ -224,6 +227,22 @@ impl Batch {
         }
     }
 
+    /// Wakes the task of a future, if it is due.
+    #[inline]
+    fn wake_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
+        match timeout.expire(now) {
+            Due::Won(owned) => {
+                context.counters.runs.add(1);
+                context.counters.expired.add(1);
+                context.release_permit();
+                self.woken.push(owned.deadline().nanos());
+                wake(owned, &timeout, context);
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
     /// Wins an entry for the executor, if it is due.
     fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
         match timeout.state().hand_over(now) {
@@ -238,18 +257,25 @@ impl Batch {
 
     /// Ends a batch that began at `began`: hands it over, if there is an executor, and tells the lags. Returns the present.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
-        let tasks = self.deadlines.len();
-        if tasks == 0 {
+        let (tasks, woken) = (self.deadlines.len(), self.woken.len());
+        if tasks + woken == 0 {
             return began;
         }
         let context = &*engine.context;
         let now = context.now();
+        record(&mut self.woken, &context.counters.inline_lag, now);
+        if woken > 0 && (tasks == 0 || engine.executor.is_some()) {
+            self.slow.record(context, engine.tick_nanos, woken, now.saturating_sub(began), now);
+        }
+        if tasks == 0 {
+            return now;
+        }
         let Some(executor) = &engine.executor else {
-            self.record(&context.counters.inline_lag, now);
-            self.slow.record(context, engine.tick_nanos, tasks, now.saturating_sub(began), now);
+            record(&mut self.deadlines, &context.counters.inline_lag, now);
+            self.slow.record(context, engine.tick_nanos, tasks + woken, now.saturating_sub(began), now);
             return now;
         };
-        self.record(&context.counters.handover_lag, now);
+        record(&mut self.deadlines, &context.counters.handover_lag, now);
         context.counters.runs.add(tasks as u64);
         context.counters.in_flight.queue(tasks as u64);
         self.execute(&**executor, engine);
@@ -258,10 +284,6 @@ impl Batch {
             self.slow.record(context, engine.tick_nanos, tasks, after.saturating_sub(now), after);
         }
         after
-    }
-
-    fn record(&mut self, lag: &LagHistogram, now: Nanos) {
-        self.deadlines.drain(..).for_each(|deadline| lag.record(now.saturating_sub(deadline)));
     }
 
     /// Hands the collected tasks to the executor; nothing of what it does can lose one or end the worker.
@@ -284,7 +306,8 @@ impl Batch {
         let mut rejected = std::mem::take(&mut self.tasks);
         for task in rejected.drain(..) {
             context.counters.executor_rejections.add_contended(1);
-            context.trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
+            context
+                .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
             let began = context.now();
             task.run();
             let now = context.now();
@@ -292,6 +315,10 @@ impl Batch {
         }
         self.tasks = rejected;
     }
+}
+
+fn record(deadlines: &mut Vec<Nanos>, lag: &LagHistogram, now: Nanos) {
+    deadlines.drain(..).for_each(|deadline| lag.record(now.saturating_sub(deadline)));
 }
 
 #[inline]
