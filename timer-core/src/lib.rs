@@ -40,6 +40,7 @@ mod counters;
 #[allow(unsafe_code, reason = "the entry: the module lists its invariants")]
 mod entry;
 mod error;
+pub mod future;
 mod handle;
 #[cfg(all(test, timer_loom))]
 mod loom_models;
@@ -54,6 +55,8 @@ pub use config::{MissedRuns, WheelKind};
 pub use counters::{LagSnapshot, TimerStats};
 pub use entry::{Timeout, TimerTask};
 pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, Stopped, WouldDeadlock};
+#[doc(inline)]
+pub use future::{Interval, Sleep, TimeoutError, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
 pub use timer::{StopReport, Unprocessed};
 #[doc(no_inline)]

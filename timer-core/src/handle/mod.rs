@@ -5,6 +5,7 @@ mod driver;
 mod manual;
 mod timeout;
 mod timer;
+mod timer_async;
 mod weak;
 
 pub use builder::TimerBuilder;
@@ -12,4 +13,5 @@ pub use driver::{Driver, Turn};
 pub use manual::ManualDriver;
 pub use timeout::CancelOnDrop;
 pub use timer::Timer;
+pub(crate) use timer_async::deadline_at;
 pub use weak::WeakTimer;

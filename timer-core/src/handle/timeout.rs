@@ -57,7 +57,7 @@ impl Timeout {
 
     /// After the state word has decided: the counts and the wheel. Before user code.
     #[inline]
-    fn settle_cancel(&self, cancel: Cancel) -> bool {
+    pub(crate) fn settle_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
             Cancel::Waiting => self.home().unlink_cancelled(self),
             Cancel::Queued | Cancel::Running => self.count_cancelled(cancel),
@@ -200,7 +200,7 @@ impl Timeout {
     }
 
     #[inline]
-    fn reset_to(&self, deadline: Deadline, now: Nanos, due: bool) -> bool {
+    pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, due: bool) -> bool {
         match self.state().reset(deadline) {
             Reset::Waiting(before) => {
                 if deadline < before || due {

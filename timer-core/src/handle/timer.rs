@@ -79,8 +79,13 @@ impl Timer {
         Self { engine }
     }
 
+    #[inline]
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// One handle more to the timer of this context, unless the last one is gone.
-    pub(super) fn of_context(context: &Context) -> Option<Timer> {
+    pub(crate) fn of_context(context: &Context) -> Option<Timer> {
         let engine = context.owner.get()?.upgrade()?.downcast().ok()?;
         Self::try_from_engine(engine)
     }
@@ -331,7 +336,12 @@ impl Timer {
         scheduled.map_err(|(job, reason)| RejectedTimeout::new(task(job), reason))
     }
 
-    fn periodic<F>(&self, initial_delay: Duration, period: Option<Period>, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    fn periodic<F>(
+        &self,
+        initial_delay: Duration,
+        period: Option<Period>,
+        task: F,
+    ) -> Result<Timeout, RejectedTimeout<F>>
     where
         F: FnMut(&Timeout) + Send + 'static,
     {

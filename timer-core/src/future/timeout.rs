@@ -1,0 +1,173 @@
+//! A deadline for another future.
+
+use super::Sleep;
+use crate::error::RejectReason;
+use core::error::Error;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use pin_project_lite::pin_project;
+use std::io;
+
+pin_project! {
+    /// Another future, and a deadline for it: [`Timer::timeout`](crate::Timer::timeout),
+    /// [`Timer::timeout_at`](crate::Timer::timeout_at).
+    ///
+    /// The inner future is polled first; if it is ready, it wins, and the deadline was perhaps never registered. It is `Unpin`, `Send`
+    /// and `Sync` if the inner future is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::future::pending;
+    /// use std::time::Duration;
+    /// use timer_core::{TimeoutError, Timer};
+    ///
+    /// # futures::executor::block_on(async {
+    /// let timer = Timer::new();
+    /// let reply = timer.timeout(Duration::from_millis(2), pending::<String>()).await;
+    /// assert_eq!(reply, Err(TimeoutError::Elapsed));
+    /// # });
+    /// ```
+    #[must_use = "futures do nothing unless polled"]
+    pub struct TimeoutFuture<F> {
+        #[pin]
+        future: F,
+        sleep: Sleep,
+    }
+}
+
+impl<F> TimeoutFuture<F> {
+    #[inline]
+    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
+        Self { future, sleep }
+    }
+
+    /// The inner future.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let timeout = Timer::new().timeout(Duration::from_secs(1), ready(7));
+    /// assert_eq!(timeout.get_ref().clone().into_inner(), 7);
+    /// ```
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The inner future, to be changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let mut timeout = Timer::new().timeout(Duration::from_secs(1), ready(7));
+    /// *timeout.get_mut() = ready(8);
+    /// ```
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+
+    /// The inner future, without its deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let timeout = Timer::new().timeout(Duration::from_secs(1), ready(7));
+    /// assert_eq!(timeout.into_inner().into_inner(), 7);
+    /// ```
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future> Future for TimeoutFuture<F> {
+    type Output = Result<F::Output, TimeoutError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        Poll::Ready(Err(match ready!(Pin::new(this.sleep).poll(cx)) {
+            Ok(()) => TimeoutError::Elapsed,
+            Err(reason) => TimeoutError::Rejected(reason),
+        }))
+    }
+}
+
+impl<F> fmt::Debug for TimeoutFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimeoutFuture").field("deadline", &self.sleep.deadline()).finish_non_exhaustive()
+    }
+}
+
+/// Why a [`TimeoutFuture`] has no output of its inner future.
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use timer_core::TimeoutError;
+///
+/// assert!(TimeoutError::Elapsed.is_elapsed());
+/// assert_eq!(io::Error::from(TimeoutError::Elapsed).kind(), io::ErrorKind::TimedOut);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeoutError {
+    /// The deadline has come.
+    Elapsed,
+    /// The timer has not taken the deadline, or was stopped. The inner future may still get ready: it was not harmed.
+    Rejected(RejectReason),
+}
+
+impl TimeoutError {
+    /// Whether the deadline has come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::{RejectReason, TimeoutError};
+    /// assert!(!TimeoutError::Rejected(RejectReason::Stopped).is_elapsed());
+    /// ```
+    pub fn is_elapsed(self) -> bool {
+        self == Self::Elapsed
+    }
+}
+
+impl fmt::Display for TimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elapsed => f.write_str("the deadline has elapsed"),
+            Self::Rejected(reason) => write!(f, "no deadline could be set: {reason}"),
+        }
+    }
+}
+
+impl Error for TimeoutError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Elapsed => None,
+            Self::Rejected(reason) => Some(reason),
+        }
+    }
+}
+
+/// [`TimedOut`](io::ErrorKind::TimedOut) for an elapsed deadline, else [`Other`](io::ErrorKind::Other).
+impl From<TimeoutError> for io::Error {
+    fn from(error: TimeoutError) -> io::Error {
+        let kind = if error.is_elapsed() { io::ErrorKind::TimedOut } else { io::ErrorKind::Other };
+        io::Error::new(kind, error)
+    }
+}
