@@ -41,6 +41,7 @@ mod counters;
 mod entry;
 mod error;
 pub mod future;
+pub mod global;
 mod handle;
 #[cfg(all(test, timer_loom))]
 mod loom_models;
