@@ -72,3 +72,40 @@ fn a_periodic_job_comes_back_until_it_is_cancelled() {
     owned.rearm(Deadline::up(35)).err().unwrap().discard();
     assert_eq!(Arc::strong_count(&captured), 1);
 }
+
+mod futures {
+    use crate::Timer;
+    use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    /// A waker that cannot be cloned.
+    fn bad() -> Waker {
+        fn ask(_: *const ()) {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+        }
+        static TABLE: RawWakerVTable = RawWakerVTable::new(|_| panic!("a bad clone"), ask, ask, |_| {});
+        // SAFETY: the functions touch nothing but a static, from any thread.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
+    }
+
+    #[test]
+    fn a_panicking_clone_asks_for_another_poll() {
+        let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+        let mut sleep = pin!(timer.sleep(Duration::from_secs(1)));
+        let waker = bad();
+        for asked in 1..=2 {
+            assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+            assert_eq!((ASKED.load(Ordering::SeqCst), timer.stats().task_panics), (asked, asked as u64));
+        }
+        assert_eq!(timer.stats().scheduled, 0);
+        assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
+        assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+        assert_eq!((ASKED.load(Ordering::SeqCst), timer.stats().task_panics), (3, 3), "the former one stays");
+        assert_eq!(driver.advance(Duration::from_secs(1)), 1);
+        assert_eq!(sleep.poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(())));
+    }
+}

@@ -1,6 +1,7 @@
 //! Futures: what they promise ([`timer_core::future`]), on virtual time where that can be, and on real executors.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 #[path = "../support/mod.rs"]
 mod support;
