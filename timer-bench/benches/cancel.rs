@@ -19,7 +19,9 @@ fn cancel(c: &mut Criterion) {
             b.iter_custom(|times| all(&timer, times, timed))
         });
         let elsewhere = |handles| thread::scope(|scope| scope.spawn(|| timed(handles)).join().unwrap());
-        group.bench_function(BenchmarkId::new(name, "all at once"), |b| b.iter_custom(|times| all(&timer, times, at_once)));
+        group.bench_function(BenchmarkId::new(name, "all at once"), |b| {
+            b.iter_custom(|times| all(&timer, times, at_once))
+        });
         group.bench_function(BenchmarkId::new(name, "other thread"), |b| {
             b.iter_custom(|times| all(&timer, times, elsewhere));
         });

@@ -268,7 +268,9 @@ impl fmt::Display for BuildError {
                 write!(f, "a bound of {given} pending timeouts: allowed is 1 or more")
             }
             Self::Name { given } => write!(f, "the name {given:?}: a NUL character is not allowed in it"),
-            Self::TooManyTimers => f.write_str("all 65535 shards of this process are taken by live timers: share one timer by cloning it"),
+            Self::TooManyTimers => {
+                f.write_str("all 65535 shards of this process are taken by live timers: share one timer by cloning it")
+            }
         }
     }
 }

@@ -61,8 +61,7 @@ pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     cargo(sh, &["test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture"])
 }
 
-/// The storms are a test; this says where to begin and for how long. The seed is printed before anything else, so that every
-/// run can be had again.
+/// The storms are a test; this says where to begin and how long. The seed is printed first: every run can be had again.
 pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     let minutes = flags.minutes.unwrap_or(1.0);
     if flags.ten_years && (flags.minutes.is_some() || flags.round.is_some()) {
@@ -77,13 +76,8 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
         return cargo(sh, &["test --release -p timer-core --test ten_years -- --nocapture"]);
     }
     sh.set_var("TIMER_STRESS_MINUTES", minutes.to_string());
-    if let Some(round) = flags.round {
-        sh.set_var("TIMER_STRESS_ROUND", round.to_string());
-    }
-    cargo(
-        sh,
-        &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture --quiet"],
-    )
+    flags.round.iter().for_each(|round| sh.set_var("TIMER_STRESS_ROUND", round.to_string()));
+    cargo(sh, &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture"])
 }
 
 /// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half changes fastest.

@@ -17,13 +17,16 @@
 //! the worker, one bucket is swapped out. An insertion into a bucket of n entries may move its array, and a removal may
 //! compact it: O(n) then, amortised O(1). A hashed wheel's worker walks the bucket: O(n).
 
+mod callers;
 mod entry_wheel;
 mod inbox;
 mod pool;
 mod register;
+mod visit;
 
 pub(crate) use entry_wheel::{EntryWheel, Place};
 pub(crate) use pool::{Lease, LeaseId, pool, shard_of};
+pub(crate) use visit::{Patience, Take, Taken};
 
 use crate::clock::Present;
 use crate::config::WheelKind;
@@ -32,7 +35,7 @@ use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicBool, AtomicU16, AtomicU64, Guard, Lock, Ordering, Owed};
 use crate::time::{IMMEDIATE, NO_TICK};
-use inbox::{For, Inbox, Pushed, Request};
+use inbox::{Inbox, Request};
 
 /// How many entries are handled in one hold of the lock.
 pub(crate) const MAX_PER_LOCK: usize = 64;
@@ -70,36 +73,6 @@ pub(crate) struct Serving {
 /// A shard that takes no more; the entry comes back.
 #[derive(Debug)]
 pub(crate) struct Closed(pub(crate) Timeout);
-
-/// What the owner of the turn may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Take {
-    /// What was due when it came in, if there is any; else as `Next`.
-    OverdueFirst,
-    /// The first bucket in which something may be due. What has become overdue meanwhile is the next turn's.
-    Next,
-}
-
-/// What the owner of the turn has got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Taken {
-    /// Perhaps something, and perhaps there is more.
-    Some,
-    /// Perhaps something, and nothing else is due.
-    Last,
-    /// Nothing: the lock is taken, and its holder will wake the owner of the turn.
-    Asked,
-}
-
-/// How the owner of the turn gets the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Asks for it and goes on.
-    Ask,
-    /// Reserves it and waits.
-    Reserve,
-}
 
 /// What `stop` has taken out of a shard.
 pub(crate) struct Contents {
@@ -185,139 +158,6 @@ impl Shard {
         &self.present
     }
 
-    /// Links a new entry: its user has a reference already. The caller has acquired a permit.
-    #[inline]
-    pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
-        let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, context) };
-        if !core.open {
-            self.leave(core);
-            return Err(Closed(timeout));
-        }
-        self.scheduled.add(1);
-        let wake_before = self.link(&mut core, tick, timeout);
-        self.leave(core);
-        if wake_before != NO_TICK {
-            context.alarm.wake_before(wake_before);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn schedule_by_request(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
-        let request = match self.request(Request { timeout, tick }, For::New) {
-            Ok(()) => return Ok(()),
-            Err(Pushed::Full(request)) => request,
-            Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
-                return Err(Closed(request.timeout));
-            }
-            Err(Pushed::Accepted(_)) => return Ok(()),
-        };
-        let mut core = self.lock.lock();
-        if !core.open {
-            self.leave(core);
-            return Err(Closed(request.timeout));
-        }
-        self.scheduled.add(1);
-        let wake_before = self.link(&mut core, tick, request.timeout);
-        self.leave(core);
-        context.alarm.wake_before(wake_before);
-        Ok(())
-    }
-
-    /// Links new entries, [`MAX_PER_LOCK`] at the most, in one hold of the lock. `false` if the lock is taken, or the shard shut: then
-    /// nothing was done.
-    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, context: &Context) -> bool {
-        let Some(mut core) = self.lock.try_lock() else { return false };
-        if !core.open {
-            self.leave(core);
-            return false;
-        }
-        self.scheduled.add(timeouts.len() as u64);
-        let mut wake_before = NO_TICK;
-        for (timeout, tick) in timeouts.drain(..) {
-            wake_before = wake_before.min(self.link(&mut core, tick, timeout));
-        }
-        self.leave(core);
-        if wake_before != NO_TICK {
-            context.alarm.wake_before(wake_before);
-        }
-        true
-    }
-
-    /// Links an entry that waits again, or has to be linked earlier; does nothing for one that has ended. `Err`: the shard takes no
-    /// more, or serves another timer.
-    pub(crate) fn submit(&self, timeout: Timeout, tick: u64) -> Result<(), Closed> {
-        let request = Request { timeout, tick };
-        let (mut core, request) = match self.lock.try_lock() {
-            Some(core) => (core, request),
-            None => match self.request(request, For::Moved) {
-                Ok(()) | Err(Pushed::Accepted(_)) => return Ok(()),
-                Err(Pushed::Full(request)) => (self.lock.lock(), request),
-                Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
-                    return Err(Closed(request.timeout));
-                }
-            },
-        };
-        if !core.open || core.generation != request.timeout.shard().generation {
-            self.leave(core);
-            return Err(Closed(request.timeout));
-        }
-        let mut aside = Vec::new();
-        let wake_before = self.reconcile(&mut core, request, &mut aside);
-        let context = core.context.clone().filter(|_| wake_before != NO_TICK);
-        self.leave(core);
-        if let Some(context) = context {
-            context.alarm.wake_before(wake_before);
-        }
-        Ok(())
-    }
-
-    /// Counts a timeout that its caller has cancelled while it waited, and takes it out of the wheel.
-    #[inline]
-    pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
-        let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
-        self.cancel_in(&mut core, timeout);
-        self.leave(core);
-    }
-
-    /// The same for several, in one hold of the lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`].
-    pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
-        let Some(mut core) = self.lock.try_lock() else { return false };
-        // Reads that depend on nothing wait for the memory together.
-        for timeout in timeouts {
-            std::hint::black_box(core.wheel.linked(timeout));
-        }
-        timeouts.iter().for_each(|timeout| self.cancel_in(&mut core, timeout));
-        self.leave(core);
-        true
-    }
-
-    #[inline]
-    fn cancel_in(&self, core: &mut Core, timeout: &Timeout) {
-        // A timeout of an earlier lease has left with it.
-        if core.generation == timeout.shard().generation {
-            self.cancelled.add(1);
-            if let Some(context) = &core.context {
-                context.release_permit();
-            }
-            if let Some(linked) = core.wheel.remove(timeout) {
-                timeout.take_over(linked);
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlink_by_request(&self, timeout: &Timeout) {
-        let request = Request { timeout: timeout.clone(), tick: NO_TICK };
-        if let Err(Pushed::Full(request)) = self.request(request, For::Cancelled) {
-            let mut core = self.lock.lock();
-            self.cancel_in(&mut core, &request.timeout);
-            self.leave(core);
-        }
-    }
-
     /// As [`unlink_cancelled`](Self::unlink_cancelled), with no look at the generation.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn unlink_of_any_generation(&self) {
@@ -346,103 +186,6 @@ impl Shard {
     /// The timer of this name, as long as it has the shard on lease.
     pub(crate) fn context_by_id(&self, id: ShardId) -> Option<Arc<Context>> {
         self.inbox.context(id.generation)
-    }
-
-    /// `Err`: not accepted, the variant says why.
-    fn request(&self, request: Request, what: For) -> Result<(), Pushed> {
-        match self.inbox.push(request, what) {
-            Pushed::Accepted(None) => Ok(()),
-            Pushed::Accepted(Some((context, tick))) => {
-                context.alarm.wake_before(tick);
-                Ok(())
-            }
-            refused => Err(refused),
-        }
-    }
-
-    /// The earliest tick at which something may be due here, or an earlier one.
-    #[inline]
-    pub(crate) fn next(&self) -> u64 {
-        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters.
-        self.next.load(Ordering::Relaxed).min(self.inbox.due())
-    }
-
-    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while it has asked for the lock and was not told, because the
-    /// holder that tells it wakes it. (If it was told before it armed the alarm, that is seen here: the holder's wake, a
-    /// read-modify-write of the alarm's word, came after it took the wish off.)
-    #[inline]
-    pub(crate) fn next_to_visit(&self) -> u64 {
-        if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
-    }
-
-    /// Whether `next` says all: the owner of the turn has not asked in vain.
-    pub(crate) fn is_quiescent(&self) -> bool {
-        !self.lock.is_wake_owed()
-    }
-
-    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
-    pub(crate) fn take(
-        &self,
-        what: Take,
-        tick: u64,
-        patience: Patience,
-        out: &mut Vec<Place>,
-        context: &Context,
-    ) -> Taken {
-        let mut core = match patience {
-            Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
-            Patience::Ask => match self.lock.try_lock_or_ask() {
-                Some(core) => core,
-                None => return Taken::Asked,
-            },
-        };
-        let mut aside = Vec::new();
-        for request in self.inbox.drain() {
-            let _ = self.reconcile(&mut core, request, &mut aside);
-        }
-        if what == Take::OverdueFirst && core.wheel.has_overdue() {
-            core.wheel.take_overdue(out);
-        } else {
-            core.wheel.take_next(tick, out);
-        }
-        let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
-        let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
-        // ORDERING: Relaxed, as in `link`.
-        self.next.store(next, Ordering::Relaxed);
-        self.answer(core.unlock());
-        if earliest <= tick || self.inbox.due() <= tick { Taken::Some } else { Taken::Last }
-    }
-
-    /// For the owner of the turn: puts back what it has taken out and was not due, as far as it waits. What a shut shard does not take
-    /// stays in `entries`.
-    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
-        while !entries.is_empty() {
-            let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
-            chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
-            let mut core = self.lock.lock_reserved(|| context.alarm.park(None));
-            let mut aside = Vec::new();
-            if core.open {
-                for (tick, timeout) in chunk.drain(..) {
-                    let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
-                }
-            }
-            self.answer(core.unlock());
-            if !chunk.is_empty() {
-                return entries.append(&mut chunk);
-            }
-        }
-    }
-
-    /// The exact earliest tick, for drivers of virtual time.
-    pub(crate) fn earliest(&self) -> Option<u64> {
-        let mut core = self.lock.lock();
-        let mut aside = Vec::new();
-        for request in self.inbox.drain() {
-            let _ = self.reconcile(&mut core, request, &mut aside);
-        }
-        let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
-        self.leave(core);
-        earliest
     }
 
     /// For `stop`: takes no more from now on, and gives out everything that is in it.

@@ -1,6 +1,6 @@
 //! What the operating system knows of the calling thread: its CPU, its slack, its signals; and what this crate notes of it.
 
-use super::{AtomicUsize, Ordering, OnceLock};
+use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
 
 /// The number of the CPU that the caller runs on just now, or of its thread where the system does not tell.
@@ -60,7 +60,8 @@ pub(crate) fn block_signals() {
     {
         use nix::sys::signal::{SigSet, Signal};
         let mut signals = SigSet::all();
-        for fault in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGABRT] {
+        for fault in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGABRT]
+        {
             signals.remove(fault);
         }
         let _ = signals.thread_block();

@@ -12,9 +12,9 @@
 //! Absent here: clocks, keys, locks, and any work per tick.
 
 use super::bucket::{Bucket, Entry, OVERDUE, Place};
+use super::location::{Location, Tracker};
 use super::min_tree::MinTree;
 use super::raw::RawWheel;
-use super::location::{Tracker, Location};
 
 /// The most slots that a wheel has.
 const MOST_SLOTS: usize = 1 << 30;
@@ -35,7 +35,14 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// `ticks_per_wheel` is brought into 1..=2^30 and rounded up to a power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let slots = ticks_per_wheel.clamp(1, MOST_SLOTS).next_power_of_two() as u32;
-        RawHashed { now: 0, len: 0, mask: slots - 1, buckets: MinTree::new(slots.ilog2()), overdue: Bucket::new(), tracker }
+        RawHashed {
+            now: 0,
+            len: 0,
+            mask: slots - 1,
+            buckets: MinTree::new(slots.ilog2()),
+            overdue: Bucket::new(),
+            tracker,
+        }
     }
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {

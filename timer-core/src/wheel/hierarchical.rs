@@ -16,8 +16,8 @@
 //! Absent here: clocks, keys, locks, and any work per tick.
 
 use super::bucket::{Bucket, Entry, OVERDUE, Place};
+use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use super::location::{Tracker, Location};
 
 /// Bits of a tick that one level resolves. The 64 slots of a level are marked in one word.
 const BITS: u32 = 6;
@@ -196,7 +196,10 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
         let mut keep = |places: Vec<Place<V>>| {
-            places.into_iter().filter_map(|(deadline, value)| Some((deadline, value?))).for_each(|entry| out.push(entry));
+            places
+                .into_iter()
+                .filter_map(|(deadline, value)| Some((deadline, value?)))
+                .for_each(|entry| out.push(entry));
         };
         let mut taken = Vec::new();
         self.overdue.swap_out(&mut taken);

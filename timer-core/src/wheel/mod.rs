@@ -38,18 +38,18 @@ mod bucket;
 mod hashed;
 mod hierarchical;
 mod keyed;
+mod location;
 mod min_tree;
 mod raw;
 mod slab;
-mod location;
 
 pub(crate) use bucket::Place;
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
+pub(crate) use location::{Location, Tracker};
 pub(crate) use raw::RawWheel;
 pub use slab::Key;
-pub(crate) use location::{Tracker, Location};
 
 #[cfg(test)]
 mod tests;

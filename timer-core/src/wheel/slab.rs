@@ -7,7 +7,7 @@
 //! The memory of a large table is given back when the last value leaves. What must outlive that is how far the
 //! generations have come: one number for [`CHUNK`] slots is kept, the highest of theirs.
 
-use super::location::{Tracker, Location};
+use super::location::{Location, Tracker};
 use std::num::NonZeroU32;
 
 /// Slots that share one floor. A table of no more than these is kept when it becomes empty.

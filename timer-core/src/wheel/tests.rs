@@ -267,7 +267,8 @@ fn values_that_are_removed_at_once_leave_no_memory_behind() {
 fn a_location_in_no_wheel_names_nothing() {
     fn none<W: Check>(mut wheel: W) {
         wheel.insert(5, 1);
-        let beyond = [Location::NONE, Location::new(u32::MAX - 1, 0), Location::new(u32::MAX - 2, 0), Location::new(5, 1)];
+        let beyond =
+            [Location::NONE, Location::new(u32::MAX - 1, 0), Location::new(u32::MAX - 2, 0), Location::new(5, 1)];
         for location in beyond.into_iter().chain((6..2000).map(|bucket| Location::new(bucket, 0))) {
             assert_eq!(wheel.get(location), None);
             assert_eq!(wheel.remove(location, |_| true), None);

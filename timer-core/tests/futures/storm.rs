@@ -143,7 +143,7 @@ fn stop_in_a_storm_ends_all() {
                         kept.reset(random as u32 % 50 * MICRO);
                         // Polled with changing wakers on the way.
                         let _ = Pin::new(&mut kept).poll(&mut std::task::Context::from_waker(Waker::noop()));
-                        let ended = if random % 2 == 0 {
+                        let ended = if random.is_multiple_of(2) {
                             (&mut kept).await
                         } else {
                             timer.sleep(random as u32 % 100 * MICRO).await

@@ -1,0 +1,98 @@
+use super::*;
+
+const ALL: [State; 8] = [
+    State::Waiting,
+    State::Queued,
+    State::Running,
+    State::Moved,
+    State::Fired,
+    State::Expired,
+    State::Dying,
+    State::Cancelled,
+];
+
+fn at(nanos: Nanos) -> Deadline {
+    Deadline::up(nanos)
+}
+
+fn word(state: State, nanos: Nanos) -> AtomicState {
+    AtomicState(AtomicU64::new(Word::new(state, at(nanos)).0))
+}
+
+// B55: all states x all operations.
+#[test]
+fn every_state_answers_every_operation() {
+    for state in ALL {
+        let fresh = || word(state, 1_000);
+        let (waits, runs) = (state == State::Waiting, matches!(state, State::Running | State::Moved));
+        let ended = !waits && !runs && state != State::Queued;
+        assert_eq!((fresh().state(), fresh().deadline()), (state, at(1_000)));
+        assert_eq!(fresh().is_waiting(), waits);
+        assert_eq!(fresh().reset(at(7)) == Reset::Lost, ended, "{state:?}: reset moves what has not ended");
+        assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends what has not ended");
+        assert_eq!(fresh().cancel_by_stop(), waits);
+        assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
+        assert_eq!(fresh().hand_over(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
+        assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
+        assert_eq!(fresh().rearm(at(5)) == Rearm::Cancelled, !runs);
+        assert_eq!(fresh().fail(), runs);
+        let holdable = matches!(state, State::Waiting | State::Expired);
+        assert_eq!(fresh().hold(at(5)), if holdable { Ok(waits) } else { Err(state) });
+        assert_eq!(fresh().wait_for_run(), matches!(state, State::Fired | State::Dying));
+        assert_eq!(fresh().bring_forward(500) == Reset::Lost, !waits && !runs);
+    }
+}
+
+#[test]
+fn a_moved_expiry_is_told_where_to() {
+    let state = word(State::Waiting, 5);
+    assert_eq!(state.reset(at(9)), Reset::Waiting(at(5)));
+    assert_eq!(state.expire(8, Runs::Once), Due::Later(at(9)));
+    assert_eq!(state.expire(9, Runs::Once), Due::Won(at(9)));
+}
+
+#[test]
+fn a_shell_that_is_not_due_waits_again() {
+    let state = word(State::Waiting, 5);
+    assert_eq!(state.hand_over(5), Due::Won(at(5)));
+    assert_eq!(state.reset(at(9)), Reset::Later);
+    assert_eq!(state.start(8, Runs::Once), Due::Later(at(9)));
+    assert!(state.is_waiting());
+}
+
+#[test]
+fn a_reset_during_a_run_decides_the_next_one() {
+    let state = word(State::Waiting, 5);
+    assert_eq!(state.expire(5, Runs::Again), Due::Won(at(5)));
+    assert_eq!(state.reset(at(70)), Reset::Later);
+    assert_eq!(state.rearm(at(10)), Rearm::Waiting(at(70)));
+    assert_eq!(state.deadline(), at(70));
+}
+
+// B59: cancel during the run is lost.
+#[test]
+fn a_cancel_during_a_run_is_not_lost() {
+    let state = word(State::Running, 5);
+    assert_eq!(state.cancel(), Cancel::Running);
+    assert_eq!(state.rearm(at(10)), Rearm::Cancelled);
+    assert!(state.wait_for_run());
+    assert!(state.end_run(), "a thread waits");
+    assert_eq!(state.state(), State::Cancelled);
+}
+
+#[test]
+fn a_held_entry_neither_expires_nor_ends() {
+    let state = word(State::Waiting, 5);
+    assert_eq!(state.hold(at(9)), Ok(true));
+    assert_eq!(state.expire(9, Runs::Wake), Due::Gone);
+    assert!(!state.cancel_by_stop());
+    state.release();
+    assert_eq!(state.expire(8, Runs::Wake), Due::Later(at(9)));
+    assert_eq!(state.expire(9, Runs::Wake), Due::Won(at(9)));
+}
+
+#[test]
+fn what_is_due_is_not_brought_forward() {
+    assert_eq!(word(State::Waiting, 5).bring_forward(5), Reset::Lost);
+    assert_eq!(word(State::Waiting, 6).bring_forward(5), Reset::Waiting(at(6)));
+}

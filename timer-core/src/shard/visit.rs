@@ -1,0 +1,125 @@
+//! What the owner of the turn does with a shard: visits it when it is due, takes out a bucket, puts back what is not due.
+
+use super::inbox::Request;
+use super::{MAX_PER_LOCK, Place, Shard};
+use crate::context::Context;
+use crate::entry::Timeout;
+use crate::sync::Ordering;
+use crate::time::{IMMEDIATE, NO_TICK};
+
+/// What the owner of the turn may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// What was due when it came in, if there is any; else as `Next`.
+    OverdueFirst,
+    /// The first bucket in which something may be due. What has become overdue meanwhile is the next turn's.
+    Next,
+}
+
+/// What the owner of the turn has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Taken {
+    /// Perhaps something, and perhaps there is more.
+    Some,
+    /// Perhaps something, and nothing else is due.
+    Last,
+    /// Nothing: the lock is taken, and its holder will wake the owner of the turn.
+    Asked,
+}
+
+/// How the owner of the turn gets the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Asks for it and goes on.
+    Ask,
+    /// Reserves it and waits.
+    Reserve,
+}
+
+impl Shard {
+    /// The earliest tick at which something may be due here, or an earlier one.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters.
+        self.next.load(Ordering::Relaxed).min(self.inbox.due())
+    }
+
+    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while it has asked for the lock and was not told, because the
+    /// holder that tells it wakes it. (If it was told before it armed the alarm, that is seen here: the holder's wake, a
+    /// read-modify-write of the alarm's word, came after it took the wish off.)
+    #[inline]
+    pub(crate) fn next_to_visit(&self) -> u64 {
+        if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
+    }
+
+    /// Whether `next` says all: the owner of the turn has not asked in vain.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        !self.lock.is_wake_owed()
+    }
+
+    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
+    pub(crate) fn take(
+        &self,
+        what: Take,
+        tick: u64,
+        patience: Patience,
+        out: &mut Vec<Place>,
+        context: &Context,
+    ) -> Taken {
+        let mut core = match patience {
+            Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
+            Patience::Ask => match self.lock.try_lock_or_ask() {
+                Some(core) => core,
+                None => return Taken::Asked,
+            },
+        };
+        let mut aside = Vec::new();
+        for request in self.inbox.drain() {
+            let _ = self.reconcile(&mut core, request, &mut aside);
+        }
+        if what == Take::OverdueFirst && core.wheel.has_overdue() {
+            core.wheel.take_overdue(out);
+        } else {
+            core.wheel.take_next(tick, out);
+        }
+        let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
+        let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
+        // ORDERING: Relaxed, as in `link`.
+        self.next.store(next, Ordering::Relaxed);
+        self.answer(core.unlock());
+        if earliest <= tick || self.inbox.due() <= tick { Taken::Some } else { Taken::Last }
+    }
+
+    /// For the owner of the turn: puts back what it has taken out and was not due, as far as it waits. What a shut shard does not take
+    /// stays in `entries`.
+    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
+        while !entries.is_empty() {
+            let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
+            chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
+            let mut core = self.lock.lock_reserved(|| context.alarm.park(None));
+            let mut aside = Vec::new();
+            if core.open {
+                for (tick, timeout) in chunk.drain(..) {
+                    let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
+                }
+            }
+            self.answer(core.unlock());
+            if !chunk.is_empty() {
+                return entries.append(&mut chunk);
+            }
+        }
+    }
+
+    /// The exact earliest tick, for drivers of virtual time.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        let mut core = self.lock.lock();
+        let mut aside = Vec::new();
+        for request in self.inbox.drain() {
+            let _ = self.reconcile(&mut core, request, &mut aside);
+        }
+        let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
+        self.leave(core);
+        earliest
+    }
+}
