@@ -31,7 +31,7 @@ fn a_million_uses_of_one_slot_leave_a_million_keys_that_find_nothing() {
     reuse_one_slot(HashedWheel::new(512));
 }
 
-// B71: ids were wrong after growth; here also after the memory was given back.
+// B71, B72: ids were wrong after growth, or after shrinking; here also after the memory was given back.
 fn grow_and_empty(mut wheel: impl TimingWheel<u64>) {
     let mut old: Vec<Key> = Vec::new();
     for size in [1, 2, 3, 7, 64, 255, 256, 257, 1000, 5000, 3, 300] {

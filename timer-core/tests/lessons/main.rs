@@ -10,6 +10,7 @@ mod support;
 mod clock;
 mod counts;
 mod early;
+mod faults_table;
 mod handover;
 mod model;
 mod never_fired;

@@ -45,6 +45,7 @@ fn in_time(early: Early) -> bool {
     early.is_none_or(|early| early.is_zero())
 }
 
+// B10, B46: an unround tick, or an unround start within one.
 #[test]
 fn the_worker_is_never_early_at_any_tick_and_phase() {
     let mut random = Random(1);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::current;
 use timer_core::Timer;
 
-// B11 of the asks, B100: captures were kept until the deadline, or as long as the timer.
+// B100: captures were kept until the deadline, or as long as the timer.
 #[test]
 fn captures_are_gone_when_cancel_returns() {
     for wheel in WHEELS {

@@ -239,7 +239,7 @@ fn child_with_a_worker() {
     std::mem::forget(timer);
 }
 
-// B17 of the asks: the timer's thread kept the process alive.
+// Asked for: the timer's thread kept the process alive.
 #[test]
 fn the_worker_does_not_keep_the_process_alive() {
     let mut command = Command::new(std::env::current_exe().unwrap());

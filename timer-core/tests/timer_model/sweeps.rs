@@ -151,7 +151,7 @@ fn a_timeout_that_was_a_rotation_away_runs_when_it_is_brought_near() {
     });
 }
 
-// B08, B09, B21: far timeouts that wrap, run early or get lost.
+// B18, B21, B24: far timeouts that wrap, run early or get lost.
 #[test]
 fn a_lone_timeout_runs_at_its_deadline_from_every_uptime() {
     sweep(&[WHEELS[0], WHEELS[4]], |wheel, uptime| {
