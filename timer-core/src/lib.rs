@@ -1,8 +1,9 @@
 //! Millions of timeouts at O(1): the timer of this workspace.
 //!
 //! A server holds a timeout for every request, connection, heartbeat and lease, and cancels or moves nearly all of them
-//! before they run. [`Timer`] makes schedule, cancel and reset cost O(1), lets no caller wait for another, and accounts for
-//! every timeout exactly: it runs, is cancelled, or is handed back by [`Timer::stop`].
+//! before they run. [`Timer`] makes schedule, cancel and reset cost O(1), keeps threads on different CPUs apart and
+//! all that a call does bounded, and accounts for every timeout exactly: it runs, is cancelled, or is handed back by
+//! [`Timer::stop`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,11 +16,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing, precision, shutting down, testing,
+//! retries, watching, bounds, and what other timers' calls are called here.
+//!
 //! The way of the data: [`Timer::new_timeout`] turns a delay into a deadline and a tick (rounded up) and links an entry into
-//! the wheel of the calling thread's shard; the worker sleeps until the first tick with something in it, takes out what is
-//! due, wins each timeout's state against `cancel` and `reset`, and hands it to the [executor](timer_executor). Where tasks
+//! the wheel of the shard of the caller's CPU; the worker sleeps until the first tick with something in it, takes out what is
+//! due, wins each timeout's state against `cancel` and `reset`, and hands it to the [executor]. Where tasks
 //! run is chosen at construction ([`TimerBuilder::executor`]). Time can also be driven by hand ([`ManualDriver`], for tests
-//! on virtual time) or by somebody's own event loop ([`Driver`]): all three are the same engine.
+//! on virtual time) or by an event loop of your own ([`Driver`]): all three are the same engine.
 //!
 //! The wheels themselves are pure data structures and can be embedded alone: see [`wheel`].
 //!
@@ -33,6 +37,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 mod alarm;
+pub mod book;
 mod clock;
 mod config;
 mod context;
