@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A task that is told when it will not run.
 ///
-/// Closures do for most cases; implement this where a cancelled task has to answer somebody.
+/// Closures do for most cases; implement this where a cancelled task has to answer too.
 ///
 /// # Examples
 ///

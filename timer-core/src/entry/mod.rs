@@ -13,7 +13,7 @@
 //!   dropped with nothing held.
 //! - The **location** (bucket and position) is written by the holder of the shard's lock.
 //! - The **shard** and its generation never change. An entry knows them as numbers, not as a type.
-//! - A **reference** is a [`Timeout`], whoever holds it: the user, a wheel, a request, a turn. All are counted in `refs`.
+//! - A **reference** is a [`Timeout`], be it the user's, a wheel's, a request's or a turn's. All are counted in `refs`.
 //!
 //! *The wheel's reference.* A timeout that is cancelled leaves its wheel, whose reference is not counted down, which would be a
 //! read-modify-write, but handed over: the canceller stores [`Location::HANDED_OVER`] ([`Timeout::take_over`]). References left are

@@ -188,7 +188,7 @@ impl TimerBuilder {
         Ok((Timer::from_engine(engine.clone()), ManualDriver::new(Dispatcher::new(engine))))
     }
 
-    /// A timer without a thread, on the real clock, for somebody's own event loop: the loop takes the turns.
+    /// A timer without a thread, on the real clock, for an event loop of your own: the loop takes the turns.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The driver for somebody's own event loop, on the real clock.
+//! The driver for a program's own event loop, on the real clock.
 
 use crate::clock;
 use crate::sync::{Arc, yield_now};

@@ -29,7 +29,8 @@ impl Timer {
 
     /// Stops: no task starts on the worker after this returns, and what has not run is handed back.
     ///
-    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a pool before are the pool's;
+    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a pool before are the pool's, run there
+    /// if the process lives long enough ([`stop_and_wait`](Self::stop_and_wait) waits for them), and are not handed back;
     /// a periodic task that is running there ends, as cancelled, when its run does. What a pool has thrown away without running
     /// it runs here. A second call waits for the first and gets nothing. O(pending).
     ///
@@ -61,7 +62,8 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// [`StopError::InTask`] if a task of this timer is on this thread's stack; [`StopError::Driven`] for a timer with a driver;
+    /// [`StopError::InTask`] if a task of this timer is on this thread's stack; [`StopError::OnWorker`] on its worker otherwise, from
+    /// an executor or a `tracing` subscriber; [`StopError::Driven`] for a timer with a driver;
     /// [`StopError::Global`] for [`Timer::global`]. Nothing has been stopped then.
     ///
     /// # Examples
@@ -101,8 +103,8 @@ impl Timer {
         clock::instant(self.engine.context.now())
     }
 
-    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it is cancelled, handed over
-    /// to run, or handed back: a task is no longer pending when it runs. O(shards).
+    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it is cancelled, when its
+    /// task starts, or when it is handed back: what waits in an executor's queue is pending, what runs is not. O(shards).
     ///
     /// # Examples
     ///

@@ -44,8 +44,8 @@ impl ManualDriver {
     /// Moves time on by `by` and runs everything that comes due on the way, also what tasks schedule meanwhile; returns how
     /// many timeouts were handed over (a periodic one counts with each run). `Duration::ZERO` runs what is due already.
     ///
-    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time ends after 19 million
-    /// years: there it stands still.
+    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time ends 584 years after
+    /// the system's start: there it stands still.
     ///
     /// # Examples
     ///

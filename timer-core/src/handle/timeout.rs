@@ -16,7 +16,8 @@ impl Timeout {
     ///
     /// The task and what it captured are dropped (or told, see [`TimerTask::cancelled`](crate::TimerTask::cancelled)) before
     /// this returns, on this thread. Only a periodic task that is running just now is dropped by its run, as soon as it
-    /// returns. `false` if the timeout was handed over to the executor already, was cancelled, or was handed back by `stop`.
+    /// returns. `false` if the task has started, the timeout was cancelled, or was handed back by `stop`. What waits in an executor's
+    /// queue can be cancelled.
     ///
     /// Costs a read-modify-write of the timeout and the way through its shard; O(1).
     ///
@@ -180,7 +181,7 @@ impl Timeout {
         }
     }
 
-    /// Whether it was handed over to run, or has run. A periodic one only when it has ended by a panic.
+    /// Whether its task has started, or has run. A periodic one only when it has ended by a panic.
     ///
     /// # Examples
     ///
@@ -218,7 +219,7 @@ impl Timeout {
     }
 
     /// When it is due, or was: the instant of the call plus the delay, to the nanosecond for the first 18 years of the
-    /// timer (rounded up to about a millisecond after that). For a periodic task, the current or next run.
+    /// system's uptime (rounded up to 32 ns after that). For a periodic task, the current or next run.
     ///
     /// A delay beyond the range of the clock gives a deadline that never comes.
     ///

@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// [stopped](Self::stop) or its last handle is dropped, and never keeps the process alive. After a `fork` the child has no
 /// worker: build a new timer there.
 ///
+/// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled at the end of the statement, with the
+/// last handle; so keep it. And a task that captures a `Timer` keeps it alive as long as the task waits; let it ask its timeout
+/// ([`Timeout::timer`]), or capture a [`WeakTimer`].
+///
 /// Scheduling costs O(1). A caller works on the wheel of the shard of its CPU; if it finds that locked, it leaves a request for the
 /// worker, up to 8 in a millisecond, and beyond that waits for the lock as at a fair mutex.
 ///
@@ -95,12 +99,15 @@ impl Timer {
 
     /// Runs `task` once, `delay` from now: never earlier, and at most a tick later but for what the machine adds.
     ///
+    /// A closure that is stored before it is passed needs the type of its argument: `|_: &Timeout|`.
+    ///
     /// A delay of zero runs as soon as the worker gets to it, not at the next tick. Any delay is fine, up to
     /// [`Duration::MAX`], which never comes. Tasks that are due in the same tick run in no particular order.
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached.
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
+    /// shard ([`RejectReason`](crate::RejectReason)).
     ///
     /// # Examples
     ///
@@ -124,9 +131,12 @@ impl Timer {
 
     /// Runs `task` once, at `deadline` or right now if that is past. Otherwise as [`new_timeout`](Self::new_timeout).
     ///
+    /// The deadline is one of the timer's clock: under virtual time count from [`now`](Self::now), not from `Instant::now()`.
+    ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached.
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
+    /// shard ([`RejectReason`](crate::RejectReason)).
     ///
     /// # Examples
     ///

@@ -203,7 +203,7 @@ impl Inbox {
         self.due.load(Ordering::Relaxed)
     }
 
-    /// For a holder of the shard's lock: some requests, if nobody is at the queue just now.
+    /// For a holder of the shard's lock: some requests, if the queue's lock is free just now.
     pub(crate) fn try_drain(&self) -> Vec<Request> {
         // A caller that was descheduled in there must not stop this one.
         self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests))

@@ -1,4 +1,4 @@
-//! What the operating system knows of the calling thread: its CPU, its slack, its signals; and what this crate notes of it.
+//! What the operating system knows of the calling thread: its CPU, its slack, its signals; and what this crate remembers of it.
 
 use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
@@ -100,7 +100,7 @@ thread_local! {
     static OUTER: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `run`, which is a run of `task`, with a note of it for [`is_running`]. `run` must not unwind.
+/// Calls `run`, which is a run of `task`, and tells [`is_running`] of it. `run` must not unwind.
 #[inline]
 pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.replace(task);

@@ -44,7 +44,7 @@ struct Level<V> {
 }
 
 impl<V> Level<V> {
-    /// Not inlined: it needs room on the stack that whoever links would have to make each time.
+    /// Not inlined: it needs room on the stack that each caller that links would have to make.
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {

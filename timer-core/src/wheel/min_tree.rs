@@ -46,7 +46,7 @@ enum Children<V> {
 }
 
 impl<V> Page<V> {
-    /// Not inlined: it needs room on the stack that whoever links would have to make each time.
+    /// Not inlined: it needs room on the stack that each caller that links would have to make.
     #[cold]
     #[inline(never)]
     fn new(shift: u32) -> Box<Self> {
