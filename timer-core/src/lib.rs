@@ -16,8 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing, precision, shutting down, testing,
-//! retries, watching, bounds, and what other timers' calls are called here.
+//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing, precision, futures, shutting down,
+//! testing, retries, watching, bounds, and what other timers' calls are called here.
 //!
 //! The way of the data: [`Timer::new_timeout`] turns a delay into a deadline and a tick (rounded up) and links an entry into
 //! the wheel of the shard of the caller's CPU; the worker sleeps until the first tick with something in it, takes out what is

@@ -3,12 +3,13 @@
 //! 1. [What it is](what_it_is), and four traps
 //! 2. [Choosing](choosing) wheel, tick and executor, with numbers
 //! 3. [What precise means here](precision)
-//! 4. [Shutting down](shutting_down), with pools too
-//! 5. [Testing on virtual time](testing)
-//! 6. [Retries and periodic work](retries)
-//! 7. [Watching it](watching)
-//! 8. [What it does not do, and its bounds](limits)
-//! 9. [Coming from](coming_from) Netty, Kafka, the JDK, Go, tokio
+//! 4. [Futures](futures): async, on any executor
+//! 5. [Shutting down](shutting_down), with pools too
+//! 6. [Testing on virtual time](testing)
+//! 7. [Retries and periodic work](retries)
+//! 8. [Watching it](watching)
+//! 9. [What it does not do, and its bounds](limits)
+//! 10. [Coming from](coming_from) Netty, Kafka, the JDK, Go, tokio
 
 #[doc = include_str!("what_it_is.md")]
 pub mod what_it_is {}
@@ -18,6 +19,9 @@ pub mod choosing {}
 
 #[doc = include_str!("precision.md")]
 pub mod precision {}
+
+#[doc = include_str!("futures.md")]
+pub mod futures {}
 
 #[doc = include_str!("shutting_down.md")]
 pub mod shutting_down {}
