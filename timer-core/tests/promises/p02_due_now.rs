@@ -137,6 +137,23 @@ fn thousands_due_at_once_are_announced_at_once() {
     }
 }
 
+// The same where the turn goes on to other ticks before it ends.
+#[test]
+fn what_a_task_makes_due_is_announced_after_the_turn() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(MICRO).build_driven().unwrap();
+        let inner = timer.clone();
+        accepted(timer.new_timeout(MICRO, move |_| drop(accepted(inner.new_timeout(Duration::ZERO, |_| {})))));
+        let last = (2..50).map(|tick| accepted(timer.new_timeout(tick * 20 * MICRO, |_| {}))).last().unwrap();
+        while Instant::now() <= last.deadline() + MICRO {}
+        let turn = driver.turn();
+        assert_eq!((turn.expired, timer.pending_timeouts()), (49, 1), "{wheel:?}");
+        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "{wheel:?}: {turn:?}");
+        let turn = driver.turn();
+        assert_eq!((turn.expired, turn.next), (1, None), "{wheel:?}");
+    }
+}
+
 #[test]
 fn thousands_due_at_once_run_at_their_instant() {
     for (wheel, pools) in WHEELS.into_iter().flat_map(|wheel| [(wheel, false), (wheel, true)]) {
