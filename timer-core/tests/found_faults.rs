@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use timer_core::{Timeout, Timer, TimerTask};
+use timer_core::{Timeout, Timer, TimerBuilder, TimerTask};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
 const MS: Duration = Duration::from_millis(1);
@@ -119,7 +119,14 @@ fn a_lost_task_that_holds_its_timer_does_not_keep_it_alive() {
 
 #[test]
 fn a_loop_without_a_waker_is_not_sent_to_sleep_by_somebody_at_work_on_a_shard() {
-    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    // On a shard for each CPU the threads may never meet.
+    for builder in [Timer::builder(), Timer::builder().shards(1)] {
+        never_sent_to_sleep(builder);
+    }
+}
+
+fn never_sent_to_sleep(builder: TimerBuilder) {
+    let (timer, mut driver) = builder.build_driven().unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let others: Vec<_> = (0..2)
         .map(|_| {

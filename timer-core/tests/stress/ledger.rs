@@ -144,6 +144,11 @@ impl Ledger {
     /// Cancels, and looks whether the answer can be right.
     pub(crate) fn cancel(&self, timeout: &Timeout, record: &Record) -> bool {
         let won = apart(|| timeout.cancel());
+        self.cancelled(won, timeout, record);
+        won
+    }
+
+    fn cancelled(&self, won: bool, timeout: &Timeout, record: &Record) {
         if won {
             let before = record.cancelled.fetch_add(1, Ordering::AcqRel);
             self.check(before == 0, "cancel was won twice");
@@ -152,7 +157,33 @@ impl Ledger {
         } else {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel was lost to nobody");
         }
-        won
+    }
+
+    /// The same for `cancel_all`, of one that is named three times.
+    pub(crate) fn cancel_thrice(&self, timeout: &Timeout, record: &Record) {
+        let won = apart(|| Timeout::cancel_all([timeout; 3]));
+        self.check(won <= 1, "cancel_all has won one twice");
+        self.cancelled(won == 1, timeout, record);
+    }
+
+    /// Cancels from outside of all tasks: afterwards the task does not run, and what it owned is gone.
+    pub(crate) fn cancel_and_wait(&self, timeout: &Timeout, record: &Record) {
+        let won = apart(|| timeout.cancel_and_wait()).unwrap();
+        self.cancelled(won, timeout, record);
+        // What was handed back runs, or is dropped, when its owner likes.
+        if won || timeout.is_expired() {
+            self.check(!record.in_run.load(Ordering::Acquire), "a run goes on after cancel_and_wait");
+            self.check(record.freed.load(Ordering::Acquire) == 1, "cancel_and_wait left the captures behind");
+        }
+    }
+
+    /// Brings forward, and looks whether the answer can be right.
+    pub(crate) fn expire_now(&self, timeout: &Timeout, record: &Record) {
+        record.moved.store(true, Ordering::Release);
+        if timeout.expire_now() {
+            self.resets.fetch_add(1, Ordering::AcqRel);
+            record.handle.get_or_init(|| timeout.clone());
+        }
     }
 
     /// Moves, and looks whether the answer can be right.

@@ -55,7 +55,7 @@ impl Storm {
             {
                 halfway();
             }
-            match random.below(16) {
+            match random.below(19) {
                 0..8 => {
                     if let Some((held, is_far)) = self.schedule(&mut random, true) {
                         if is_far && ends_all {
@@ -104,6 +104,18 @@ impl Storm {
                     self.with_sibling(&mut random, |(timeout, record)| self.ledger.reset(timeout, record, delay));
                 }
                 15 => self.look(),
+                16 if !kept.is_empty() => {
+                    let (timeout, record) = &kept[random.below(kept.len())];
+                    self.ledger.expire_now(timeout, record);
+                }
+                17 if !kept.is_empty() => {
+                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    self.ledger.cancel_and_wait(&timeout, &record);
+                }
+                18 if !kept.is_empty() => {
+                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    self.ledger.cancel_thrice(&timeout, &record);
+                }
                 _ => {}
             }
         }
