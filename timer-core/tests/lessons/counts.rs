@@ -118,3 +118,19 @@ fn a_timeout_that_is_moved_a_thousand_times_is_one() {
         assert_eq!(driver.advance(Duration::MAX), 0, "{wheel:?}");
     }
 }
+
+// The rank of a quantile was rounded down: the median of three was the first.
+#[test]
+fn the_median_of_three_lags_is_the_second() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    for late in [1, 2, 4] {
+        accepted(timer.new_timeout_at(driver.now() - late * MILLI, |_| {}));
+    }
+    assert_eq!(driver.advance(Duration::ZERO), 3);
+    let lag = timer.stats().timeout_lag;
+    assert_eq!((lag.count(), lag.sum(), lag.max()), (3, 7 * MILLI, 4 * MILLI));
+    let of = |q| lag.quantile(q);
+    let about = |lag: Duration, millis: u32| lag >= millis * MILLI && lag <= millis * MILLI + 20 * MICRO * millis;
+    assert!(about(of(0.5), 2) && about(of(0.33), 1) && about(of(0.34), 2), "{lag:?}");
+    assert!(about(of(0.67), 4) && about(of(1.0), 4) && about(of(0.0), 1), "{lag:?}");
+}

@@ -3,10 +3,10 @@
 
 use crate::support::executors::{Later, panic_on_purpose};
 use crate::support::*;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_core::{RejectReason, Timeout, Timer, TimerStats};
 
 /// Every count that a call can change.
@@ -222,4 +222,29 @@ fn tasks_at_the_bound_schedule_themselves_again_whatever_their_threads() {
     let stats = timer.stats();
     assert_eq!((stats.pending, stats.rejected, stats.task_panics), (0, 0, 0));
     assert!(stats.expired >= 2_000);
+}
+
+// Starts were read before ends, so that what ended between the two readings was taken off those that wait.
+#[test]
+fn no_count_misses_what_waits_while_others_come() {
+    let timer = Timer::new();
+    let held = [(); 3].map(|()| accepted(timer.new_timeout(HOUR, |_| {})));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel());
+                }
+            });
+        }
+        let (mut fewest, begun) = (u64::MAX, Instant::now());
+        while timer.stats().scheduled < 300_000 && begun.elapsed() < LONG {
+            fewest = fewest.min(timer.stats().pending);
+            (0..500).for_each(|_| fewest = fewest.min(timer.pending_timeouts() as u64));
+        }
+        over.store(true, SeqCst);
+        assert!(fewest >= 3, "{fewest:?} of 3 that wait");
+    });
+    assert_eq!(timer.pending_timeouts(), held.len());
 }
