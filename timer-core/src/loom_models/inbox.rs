@@ -1,6 +1,6 @@
 //! Requests of callers that find the lock of a shard taken, and the worker that owes their reading. There is room for one request.
 
-use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
+use super::{assert_sound, check, check_at, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
 use crate::entry::Timeout;
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
 use crate::time::{Deadline, NO_TICK};
@@ -102,6 +102,60 @@ fn loom_inbox_negative_due_is_raised_with_the_queue_unlocked() {
         due.store(NO_TICK, Ordering::Relaxed);
         caller.join().unwrap();
         assert!(*queue.lock() == 0 || due.load(Ordering::Relaxed) == 5, "`due` was lost");
+    });
+}
+
+/// The holder that the worker meets has nothing of its own to tell: it wakes the worker all the same.
+fn a_holder_with_nothing_to_tell() {
+    let engine = engine();
+    let (timeout, fate) = new(&engine, 5);
+    drop(timeout);
+    set_time(&engine, 5);
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || drop(new(&engine, 50)))
+    };
+    let (context, mut dispatcher) = (engine.context.clone(), engine.dispatcher());
+    while fate.ran() == 0 {
+        context.alarm.arm();
+        let next = engine.next_for_sleeper();
+        if next <= 5 {
+            context.alarm.disarm();
+            let _ = turn(&mut dispatcher);
+        } else if context.alarm.set(next) {
+            context.alarm.park(None);
+        }
+    }
+    other.join().unwrap();
+    assert_sound(&engine);
+}
+
+#[test]
+fn loom_inbox_who_asked_is_woken_by_one_with_nothing_to_tell() {
+    check_at(3, a_holder_with_nothing_to_tell);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_inbox_negative_who_asked_is_not_woken() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, a_holder_with_nothing_to_tell);
+}
+
+/// A request that comes while the holder reads another one.
+#[test]
+fn loom_inbox_a_second_request_while_the_first_is_read() {
+    check_at(3, || {
+        let engine = engine();
+        let other = {
+            let engine = engine.clone();
+            thread::spawn(move || [new(&engine, 6).1, new(&engine, 5).1])
+        };
+        let mine = new(&engine, 7).1;
+        let theirs = other.join().unwrap();
+        assert!(engine.next() <= 5, "stranded");
+        let _ = turn_out(&mut engine.dispatcher());
+        assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
+        assert_sound(&engine);
     });
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum How {
     Skip,
 }
 
-/// A line, by a file below `src` and a part of its text that stands nowhere else in that file.
+/// A line, by a file below `src` and a part of its text. If that stands in several lines: after a part of an earlier line and ` .. `.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) file: &'static str,
@@ -48,11 +48,11 @@ impl Fault {
         }
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(self.file);
         let source = std::fs::read_to_string(source).expect("the file of a fault");
-        let mut lines = source.lines().enumerate().filter(|(_, text)| text.contains(self.line));
+        let mut parts = self.line.split(" .. ");
+        let mut lines = source.lines().enumerate();
+        let found = parts.try_fold(0, |_, part| lines.find(|(_, text)| text.contains(part)).map(|(at, _)| at));
         // No panic: this is called by models that must fail.
-        let (Some((at, _)), None) = (lines.next(), lines.next()) else {
-            return eprintln!("not one line has `{}`", self.line);
-        };
+        let Some(at) = found else { return eprintln!("no line has `{}`", self.line) };
         let _repair = Repair;
         ACTIVE.set(Some(Active { file: self.file, line: at as u32 + 1, how: self.how }));
         model();
