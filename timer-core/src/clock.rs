@@ -167,8 +167,8 @@ impl Present {
 
     /// It is the system's again.
     pub(crate) fn set_real(&self) {
-        // ORDERING: Relaxed, the pool's lock hands the shard on.
-        self.0.store(Self::REAL, Ordering::Relaxed);
+        // ORDERING: Release, so that who reads this sees that the shard has another generation.
+        self.0.store(Self::REAL, Ordering::Release);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::entry::state::State;
 use crate::entry::{Held, ShardId, Timeout, Wakeup};
 use crate::error::RejectReason;
 use crate::handle::Timer;
-use crate::shard::{LeaseId, Shard, shard_of};
+use crate::shard::{Arrival, LeaseId, Shard, shard_of};
 use crate::time::{Deadline, Nanos};
 use core::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -57,13 +57,13 @@ impl Registration {
         clock::instant(self.deadline.nanos())
     }
 
-    /// The timer's present; any time when it is gone.
+    /// The timer's present; when it is gone, the system's.
     pub(super) fn now(&self) -> Nanos {
-        match (&self.entry, self.lease) {
-            (Some(entry), _) => shard_of(entry.shard()).present().now(),
-            (None, Some(lease)) => lease.home().0.present().now(),
-            (None, None) => clock::now(),
-        }
+        let home = match (&self.entry, self.lease) {
+            (Some(entry), _) => Some((shard_of(entry.shard()), entry.shard())),
+            (None, lease) => lease.map(LeaseId::home),
+        };
+        home.and_then(|(shard, id)| shard.now_of(id)).unwrap_or_else(clock::now)
     }
 
     /// Whether the deadline has come: then a poll says so, unless the timer was stopped before.
@@ -116,7 +116,8 @@ impl Registration {
         // A deadline that is far off is not worth an exact reading.
         let now = home.present().now_beside(self.deadline.nanos());
         if self.deadline.is_due(now) {
-            return Poll::Ready(Ok(()));
+            // Unless that was the time of another timer, which has the shard by now.
+            return Poll::Ready(if home.serves(id) { Ok(()) } else { Err(RejectReason::Stopped) });
         }
         if !self.started {
             if let Err(reason) = start(home, id) {
@@ -149,7 +150,7 @@ impl Registration {
     #[inline]
     fn register_new(&mut self, home: &Shard, id: ShardId, now: Nanos, waker: Waker) -> Result<(), RejectReason> {
         let (entry, linked) = Timeout::new(id, self.deadline, Wakeup(waker));
-        if let Err(reason) = home.register(linked, now) {
+        if let Err(reason) = home.register(linked, now, Arrival::New) {
             // No other thread has seen it.
             let wakeup = entry.win_cancel().1.and_then(|owned| owned.into_job::<Wakeup>());
             discard(wakeup, id);
@@ -177,7 +178,7 @@ impl Registration {
             }
         };
         let former = held.put(Wakeup(waker));
-        let registered = shard_of(id).register(entry.clone(), now);
+        let registered = shard_of(id).register(entry.clone(), now, Arrival::Held);
         self.registered = registered.is_ok();
         let refused = if registered.is_err() { held.give_up() } else { None };
         discard(former, id);

@@ -26,6 +26,7 @@ mod visit;
 
 pub(crate) use entry_wheel::{EntryWheel, Place};
 pub(crate) use pool::{Lease, LeaseId, pool, shard_of};
+pub(crate) use register::Arrival;
 pub(crate) use visit::{Patience, Take, Taken};
 
 use crate::clock::Present;
@@ -34,7 +35,7 @@ use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicBool, AtomicU16, AtomicU64, Guard, Lock, Ordering, Owed};
-use crate::time::{IMMEDIATE, NO_TICK};
+use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 use inbox::{Inbox, Request};
 
 /// How many entries are handled in one hold of the lock.
@@ -150,6 +151,13 @@ impl Shard {
         // ORDERING: Acquire pairs with the Release in `open`: a shard that is open for a later timer shows its generation. Relaxed, as
         // just said.
         self.open.load(Ordering::Acquire) && self.generation.load(Ordering::Relaxed) == id.generation
+    }
+
+    /// The present of the timer of this name, as long as it has the shard on lease.
+    pub(crate) fn now_of(&self, id: ShardId) -> Option<Nanos> {
+        let now = self.present.now();
+        // ORDERING: Relaxed, the reading just made acquires: if it was of a later timer's time, its generation is seen.
+        (self.generation.load(Ordering::Relaxed) == id.generation).then_some(now)
     }
 
     /// The time that the timer goes by which it serves.

@@ -14,6 +14,15 @@ use crate::error::RejectReason;
 use crate::sync::{Arc, Guard};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 
+/// With what a future comes.
+#[derive(Clone, Copy)]
+pub(crate) enum Arrival {
+    /// It waits, and no shard knows it.
+    New,
+    /// It has run before, and is held; or it may be new.
+    Held,
+}
+
 impl Context {
     /// A permit for one timeout more.
     #[inline]
@@ -40,15 +49,21 @@ impl Context {
 impl Shard {
     /// Accepts a future's entry, `timeout` being the wheel's reference. `Err`: nothing was done; the entry is as it was.
     #[inline]
-    pub(crate) fn register(&self, timeout: Timeout, now: Nanos) -> Result<(), RejectReason> {
+    pub(crate) fn register(&self, timeout: Timeout, now: Nanos, arrival: Arrival) -> Result<(), RejectReason> {
         match self.lock.try_lock() {
-            Some(core) => self.register_in(core, timeout, now),
+            Some(core) => self.register_in(core, timeout, now, arrival),
             None => self.register_by_request(timeout, now),
         }
     }
 
     #[inline]
-    fn register_in(&self, mut core: Guard<'_, Core>, timeout: Timeout, now: Nanos) -> Result<(), RejectReason> {
+    fn register_in(
+        &self,
+        mut core: Guard<'_, Core>,
+        timeout: Timeout,
+        now: Nanos,
+        arrival: Arrival,
+    ) -> Result<(), RejectReason> {
         let context = match &core.context {
             Some(context) if core.open && core.generation == timeout.shard().generation => context,
             _ => {
@@ -62,9 +77,14 @@ impl Shard {
         }
         let tick = context.resolution.tick_from(timeout.state().deadline(), now);
         self.scheduled.add(1);
-        timeout.state().release();
         let mut aside = Vec::new();
-        let wake_before = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
+        let wake_before = match arrival {
+            Arrival::New => self.link(&mut core, tick, timeout),
+            Arrival::Held => {
+                timeout.state().release();
+                self.reconcile(&mut core, Request { timeout, tick }, &mut aside)
+            }
+        };
         if wake_before == NO_TICK {
             self.leave(core);
             return Ok(());
@@ -80,7 +100,7 @@ impl Shard {
     fn register_by_request(&self, timeout: Timeout, now: Nanos) -> Result<(), RejectReason> {
         match self.request(Request { timeout, tick: IMMEDIATE }, For::Future) {
             Ok(()) | Err(Pushed::Accepted(_)) => Ok(()),
-            Err(Pushed::Full(request)) => self.register_in(self.lock.lock(), request.timeout, now),
+            Err(Pushed::Full(request)) => self.register_in(self.lock.lock(), request.timeout, now, Arrival::Held),
             Err(Pushed::Closed(_) | Pushed::Gone(_)) => Err(RejectReason::Stopped),
             Err(Pushed::Refused(_, reason)) => Err(reason),
         }
