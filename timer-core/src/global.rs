@@ -34,7 +34,7 @@
 //! | outside a runtime | panics | works |
 //!
 //! *Panics*: a [`Sleep`] or [`Interval`] panics at the poll that needs a worker if the operating system gives no thread for it, or if the
-//! process had used up all shards when the global timer was made. [`Timer`](crate::Timer)'s own methods return an error instead.
+//! process had used up all shards when the global timer was made. [`Timer`]'s own methods return an error instead.
 
 use crate::error::RejectReason;
 use crate::future::{self, TimeoutFuture};

@@ -33,7 +33,7 @@
 //!
 //! # The protocol
 //!
-//! A future owns an *entry* ([`crate::entry`]), made at the first poll that has to wait. Its job is the waker; its state word
+//! A future owns an *entry* (`crate::entry`), made at the first poll that has to wait. Its job is the waker; its state word
 //! decides whose that is: the turn's, that has changed the word from `Waiting` to `Fired`; the future's own, while it *holds* the
 //! entry (`Running`), and when it has cancelled it; `stop`'s, that has cancelled it.
 //!

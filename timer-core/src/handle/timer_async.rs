@@ -133,9 +133,8 @@ impl Timer {
     /// use timer_core::Timer;
     ///
     /// # futures::executor::block_on(async {
-    /// let mut ticks = Timer::new().interval(Duration::from_millis(1));
-    /// # let timer = Timer::new();
-    /// # ticks = timer.interval(Duration::from_millis(1));
+    /// let timer = Timer::new();
+    /// let mut ticks = timer.interval(Duration::from_millis(1));
     /// let first = ticks.tick().await?;
     /// assert_eq!(ticks.tick().await? - first, Duration::from_millis(1));
     /// # Ok::<(), timer_core::RejectReason>(())
