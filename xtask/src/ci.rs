@@ -2,8 +2,7 @@
 //!
 //! What runs on a server is this and nothing else, so it can be run here too. The everyday steps share one profile and one
 //! set of features, so that each crate is compiled once for the tests, the benches and the doctests; what is built twice all
-//! the same says why. There is no step for the demo and none for the workloads of the bench: both are programs that the
-//! tests run. The peers of the bench, which take longer to build than all else, are left to `--long`.
+//! the same says why. The demo and the bench's workloads are programs that the tests run. The peers are left to `--long`.
 
 use xshell::{Shell, cmd};
 

@@ -84,7 +84,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xta
         match word.to_str().and_then(|word| word.split_once('=')) {
             Some((name, value)) if ours && name.starts_with("--") => split.extend([name.into(), value.into()]),
             _ if split.is_empty() && word == "help" => split.push("--help".into()),
-            // A word of the language, so xflags cannot have it for a name: it goes behind the `--`.
+            // A keyword, which xflags cannot have for a name: it goes behind the `--`.
             _ if ours && word == "--virtual" => late = Some(word),
             _ => split.push(word),
         }

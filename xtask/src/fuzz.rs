@@ -1,7 +1,6 @@
 //! `cargo xtask fuzz`: arbitrary bytes as operations on the wheels and on the timer, against the models of the tests.
 //!
-//! cargo-fuzz shows the progress, and after a finding how to repeat it and make it smaller. AddressSanitizer only if asked for:
-//! a wheel is safe code, and the models find a fault by its effect, so four times the executions are worth more.
+//! AddressSanitizer only if asked for: the models find a fault by its effect, so four times the executions are worth more.
 
 use std::{fs, thread};
 

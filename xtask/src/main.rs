@@ -1,7 +1,6 @@
 //! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file dispatches.
 //!
-//! Every command line is printed before it runs, and its exit code is ours if it fails. Of our crates this depends on none:
-//! a library that does not build must not take its own tools along.
+//! Every command line is printed before it runs; its exit code is ours if it fails. Of our crates this depends on none.
 
 #![forbid(unsafe_code)]
 

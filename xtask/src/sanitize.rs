@@ -2,8 +2,7 @@
 //!
 //! Three watchers: the address sanitizer (use after free, out of bounds, double free, and at the end leaks), the thread
 //! sanitizer (data races), and valgrind's memcheck (the first and uninitialised memory, with the standard library watched
-//! as well). Not covered: the orders of threads that did not happen (`cargo xtask loom` covers those). Helgrind is absent:
-//! it knows locks and not atomics, which are what the hand-overs are made of, so all it says would be false.
+//! as well). Helgrind is absent: it knows locks and not atomics, so all it says would be false.
 
 use std::path::Path;
 

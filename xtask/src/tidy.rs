@@ -1,8 +1,7 @@
 //! `cargo xtask tidy`: the architecture's rules. Also a test, so `cargo test` enforces them.
 //!
-//! What sees types is left to lints: `timer-core/clippy.toml` keeps threads, locks and atomics behind the facade `sync`, and
-//! unsafe code is denied crate by crate. The rules here see text, line by line: they are made for rustfmt's layout and for
-//! people who mean well. A rule whose subject is gone fails, since it would hold for ever.
+//! Lints see types: `timer-core/clippy.toml` keeps threads, locks and atomics behind the facade `sync`. The rules here see text,
+//! made for rustfmt's layout and people who mean well. A rule whose subject is gone fails, since it would hold for ever.
 
 use std::fs;
 
@@ -20,7 +19,6 @@ const NOT_IN_WHEEL: &[&str] =
 
 /// The handles that callers hold.
 const HANDLES: &str = "timer-core/src/handle/";
-/// Where the wheel is chosen.
 const CHOOSES: Except = &["timer-core/src/handle/builder.rs"];
 
 /// Built for tests only, though neither file nor folder is called `tests`.
@@ -29,7 +27,7 @@ const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/sync/
 /// Programs for people.
 const MAY_SLEEP: Except = &["examples/", "timer-bench/"];
 
-/// Lines that a source file may have, and the files that may have more, each with its reason.
+/// Lines that a source file may have.
 const MOST_LINES: usize = 400;
 const LONGER: Except = &[];
 
