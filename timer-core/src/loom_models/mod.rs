@@ -13,6 +13,7 @@ mod alarm;
 mod bound;
 mod counts;
 mod executor;
+mod futures;
 mod generation;
 mod inbox;
 mod life;

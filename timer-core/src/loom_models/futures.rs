@@ -1,0 +1,206 @@
+//! A future against its expiry, and against `stop`: it is woken, by the waker that it has last been polled with, and counted once.
+
+use super::{LATER, Subject, assert_sound, at, check, engine, fails, set_time, turn, turn_out};
+use crate::error::RejectReason;
+use crate::future::Sleep;
+use crate::sync::How;
+use crate::time::Deadline;
+use core::task::{Context, Poll, Waker};
+use loom::thread;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+use std::time::Duration;
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+/// Clones of each bell are leaked: where two threads are let win a waker, it is dropped twice.
+const LEAKED: usize = 8;
+
+impl Bell {
+    fn new() -> (Arc<Bell>, Waker) {
+        let bell = Arc::new(Bell::default());
+        (0..LEAKED).for_each(|_| std::mem::forget(bell.clone()));
+        (bell.clone(), Waker::from(bell))
+    }
+
+    fn rung(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn sleep(engine: &Subject, nanos: u64) -> Sleep {
+    Sleep::new(engine.lease_id(), true, Deadline::up(at(&engine.context, nanos)))
+}
+
+fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), RejectReason>> {
+    Pin::new(sleep).poll(&mut Context::from_waker(waker))
+}
+
+/// A timer with one future that waits, and is due now.
+fn due(waker: &Waker) -> (Subject, Sleep) {
+    let engine = engine();
+    let mut sleep = sleep(&engine, 5);
+    assert!(poll(&mut sleep, waker).is_pending());
+    set_time(&engine, 5);
+    (engine, sleep)
+}
+
+fn turn_elsewhere(engine: &Subject) -> thread::JoinHandle<usize> {
+    let mut dispatcher = engine.dispatcher();
+    thread::spawn(move || turn(&mut dispatcher))
+}
+
+fn assert_accounts(engine: &Subject, expired: u64, cancelled: u64) {
+    let stats = engine.stats();
+    assert_eq!((stats.expired, stats.cancelled), (expired, cancelled));
+    assert_eq!((stats.scheduled, stats.pending), (expired + cancelled, 0));
+    assert_sound(engine);
+}
+
+/// Polled with another waker while it expires.
+fn another_waker_and_expiry() {
+    let (former, waker) = Bell::new();
+    let (engine, mut sleep) = due(&waker);
+    let turned = turn_elsewhere(&engine);
+    let (bell, waker) = Bell::new();
+    let polled = poll(&mut sleep, &waker);
+    let _ = turned.join().unwrap();
+    let _ = turn_out(&mut engine.dispatcher());
+    assert!(polled.is_ready() || bell.rung(), "the last waker is not woken");
+    assert!(bell.rung() != former.rung() || polled.is_ready());
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+    assert_accounts(&engine, 1, 0);
+}
+
+#[test]
+fn loom_futures_another_waker_and_expiry() {
+    check(another_waker_and_expiry);
+}
+
+#[test]
+#[should_panic]
+fn loom_futures_negative_a_blind_hold_loses_the_waker() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_expiry);
+}
+
+/// Dropped while it expires.
+fn drop_and_expiry() {
+    let (bell, waker) = Bell::new();
+    let (engine, sleep) = due(&waker);
+    drop(waker);
+    let turned = turn_elsewhere(&engine);
+    drop(sleep);
+    let expired = turned.join().unwrap() as u64;
+    assert_eq!(turn_out(&mut engine.dispatcher()), 0);
+    assert_eq!(Arc::strong_count(&bell), 1 + LEAKED, "the waker is left behind");
+    assert_eq!(bell.rung(), expired == 1);
+    assert_accounts(&engine, expired, 1 - expired);
+}
+
+#[test]
+fn loom_futures_drop_and_expiry() {
+    check(drop_and_expiry);
+}
+
+#[test]
+#[should_panic]
+fn loom_futures_negative_a_blind_drop_ends_it_twice() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, drop_and_expiry);
+}
+
+/// Moved, and polled again, while it expires.
+fn reset_and_expiry() {
+    let (bell, waker) = Bell::new();
+    let (engine, mut sleep) = due(&waker);
+    let turned = turn_elsewhere(&engine);
+    sleep.reset(Duration::from_nanos(45));
+    assert!(poll(&mut sleep, &waker).is_pending(), "early");
+    let expired = turned.join().unwrap() as u64;
+    let again = turn_out(&mut engine.dispatcher()) as u64;
+    set_time(&engine, LATER);
+    assert!(bell.rung());
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+    assert_accounts(&engine, expired + again, 0);
+}
+
+#[test]
+fn loom_futures_reset_and_expiry() {
+    check(reset_and_expiry);
+}
+
+#[test]
+#[should_panic]
+fn loom_futures_negative_a_blind_reset_is_lost() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, reset_and_expiry);
+}
+
+/// Polled with another waker while the timer is stopped.
+fn another_waker_and_stop() {
+    let (_, waker) = Bell::new();
+    let engine = engine();
+    let mut sleep = sleep(&engine, 5);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    let stopper = {
+        let engine = engine.clone();
+        thread::spawn(move || engine.stop().len())
+    };
+    let (bell, waker) = Bell::new();
+    let polled = poll(&mut sleep, &waker);
+    assert_eq!(stopper.join().unwrap(), 0, "futures are not handed back");
+    assert!(polled.is_ready() || bell.rung(), "not told of the stop");
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(RejectReason::Stopped)));
+    drop(sleep);
+    assert_accounts(&engine, 0, 1);
+}
+
+#[test]
+fn loom_futures_another_waker_and_stop() {
+    check(another_waker_and_stop);
+}
+
+#[test]
+#[should_panic]
+fn loom_futures_negative_a_blind_stop_is_not_told() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_stop);
+}
+
+/// Polled for the first time, or after it has run, while the timer is stopped.
+fn registered_and_stopped(has_run: bool) {
+    let engine = engine();
+    let (bell, waker) = Bell::new();
+    let mut sleep = sleep(&engine, 5);
+    if has_run {
+        assert!(poll(&mut sleep, Waker::noop()).is_pending());
+        assert_eq!(turn_out(&mut engine.dispatcher()), 1);
+        sleep.reset(Duration::from_nanos(5));
+    }
+    let stopper = {
+        let engine = engine.clone();
+        thread::spawn(move || engine.stop().len())
+    };
+    let polled = poll(&mut sleep, &waker);
+    assert_eq!(stopper.join().unwrap(), 0);
+    assert_eq!(polled.is_pending(), bell.rung());
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(RejectReason::Stopped)));
+    drop(sleep);
+    assert_accounts(&engine, u64::from(has_run), u64::from(polled.is_pending()));
+}
+
+#[test]
+fn loom_futures_first_poll_and_stop() {
+    check(|| registered_and_stopped(false));
+}
+
+#[test]
+fn loom_futures_poll_after_a_run_and_stop() {
+    check(|| registered_and_stopped(true));
+}
