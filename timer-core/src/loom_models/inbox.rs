@@ -2,6 +2,7 @@
 
 use super::{assert_sound, check, check_at, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
 use crate::entry::Timeout;
+use crate::shard::{Patience, Take, Taken};
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
 use crate::time::{Deadline, NO_TICK};
 use crate::timer::Engine;
@@ -139,6 +140,32 @@ fn loom_inbox_who_asked_is_woken_by_one_with_nothing_to_tell() {
 #[should_panic(expected = "deadlock")]
 fn loom_inbox_negative_who_asked_is_not_woken() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, a_holder_with_nothing_to_tell);
+}
+
+/// The worker has reserved the lock of a shard: the holder rings it.
+fn a_reserved_shard() {
+    let engine = engine();
+    let (timeout, _) = new(&engine, 5);
+    let other = {
+        let engine = engine.clone();
+        thread::spawn(move || drop(new(&engine, 50)))
+    };
+    let (shard, mut places) = (engine.shards()[0], Vec::new());
+    let taken = shard.take(Take::Next, 5, Patience::Reserve, &mut places, &engine.context);
+    assert!(taken != Taken::Asked && places.len() == 1);
+    other.join().unwrap();
+    assert!(timeout.cancel());
+}
+
+#[test]
+fn loom_inbox_who_has_reserved_a_shard_is_rung() {
+    check_at(3, a_reserved_shard);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_inbox_negative_who_has_reserved_a_shard_is_not_rung() {
+    fails("alarm.rs", "fn ring .. self.parker.unpark()", How::Skip, a_reserved_shard);
 }
 
 /// A request that comes while the holder reads another one.

@@ -5,6 +5,9 @@
 //! that is no atomic operation, the protocol written again without it.
 //!
 //! The bound on preemptions is the environment's; heavy models run with one fewer ([`check_heavy`]).
+//!
+//! *What the checker does not see*: it remembers only the last load of a location, so a thread that loads and then stores hides an
+//! earlier load by another thread. Where that matters the thread that loads only is one that the model starts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a model is a test")]
 
@@ -40,10 +43,10 @@ fn check(model: fn()) {
     explore(loom::model::Builder::new(), model);
 }
 
-/// The same with one preemption fewer, for what would take minutes.
+/// The same with one preemption fewer, and never more than two, for what would take minutes.
 fn check_heavy(model: fn()) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.map(|bound| bound.saturating_sub(1));
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(2, |bound| bound.saturating_sub(1).min(2)));
     explore(builder, model);
 }
 
