@@ -5,6 +5,7 @@ use crate::config::{Config, DrivenBy};
 use crate::handle::{Timer, WeakTimer};
 use crate::sync::{Arc, How};
 use loom::thread;
+use std::time::Duration;
 
 fn with_worker() -> Subject {
     engine_of(Config::default(), None, DrivenBy::Worker)
@@ -48,6 +49,25 @@ fn loom_life_a_timer_with_a_worker_is_stopped_twice() {
 #[should_panic(expected = "deadlock")]
 fn loom_life_negative_the_worker_is_not_told_to_stop() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, stopped_twice);
+}
+
+/// The worker's end is told to a thread that waits for it without joining it.
+fn stopped_and_waited_for() {
+    let engine = with_worker();
+    assert_eq!(engine.start(), Ok(()));
+    let report = engine.stop_and_wait(Duration::from_secs(1)).unwrap();
+    assert_eq!((report.unprocessed.len(), report.in_flight), (0, 0));
+}
+
+#[test]
+fn loom_life_stop_and_wait_for_the_worker() {
+    check(stopped_and_waited_for);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_life_negative_the_workers_end_is_not_told() {
+    fails("timer/life.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
 }
 
 /// The last handle goes while a turn runs: what was scheduled runs or is cancelled, once.
