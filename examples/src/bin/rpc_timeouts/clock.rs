@@ -1,12 +1,9 @@
 //! The timers that this program can take its deadlines from, behind one function.
 
-use std::future::{Future, pending, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::future::Future;
 use std::time::Duration;
 
-use timer_core::{RejectReason, Timeout, Timer};
-use tokio::sync::oneshot;
+use timer_core::{TimeoutError, Timer};
 
 /// Whose deadlines.
 #[derive(Clone)]
@@ -17,27 +14,21 @@ pub(crate) enum Clock {
     Tokio,
 }
 
-/// Why a future has no output.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Missed {
-    /// Its deadline came first.
-    Elapsed,
-    /// The timer takes no deadline.
-    Rejected(RejectReason),
-}
-
 impl Clock {
     /// The output of `future`, if it comes within `delay`. What does not come is dropped.
-    pub(crate) async fn with_deadline<F: Future>(&self, delay: Duration, future: F) -> Result<F::Output, Missed> {
+    pub(crate) async fn with_deadline<F: Future>(&self, delay: Duration, future: F) -> Result<F::Output, TimeoutError> {
         match self {
-            Self::Ours(timer) => ours(timer, delay, future).await,
-            Self::Tokio => tokio::time::timeout(delay, future).await.map_err(|_| Missed::Elapsed),
+            Self::Ours(timer) => timer.timeout(delay, future).await,
+            Self::Tokio => tokio::time::timeout(delay, future).await.map_err(|_| TimeoutError::Elapsed),
         }
     }
 
-    /// Waits.
+    /// Waits; not at all if the timer refuses, which the callers' deadlines tell.
     pub(crate) async fn sleep(&self, delay: Duration) {
-        _ = self.with_deadline(delay, pending::<()>()).await;
+        match self {
+            Self::Ours(timer) => _ = timer.sleep(delay).await,
+            Self::Tokio => tokio::time::sleep(delay).await,
+        }
     }
 
     /// How many deadlines are pending, if the timer tells.
@@ -46,33 +37,5 @@ impl Clock {
             Self::Ours(timer) => Some(timer.pending_timeouts()),
             Self::Tokio => None,
         }
-    }
-}
-
-async fn ours<F: Future>(timer: &Timer, delay: Duration, future: F) -> Result<F::Output, Missed> {
-    let (elapse, mut elapsed) = oneshot::channel();
-    // The receiver is gone when the output came first.
-    let deadline = timer.new_timeout(delay, move |_| _ = elapse.send(()));
-    let _deadline = CancelOnDrop(deadline.map_err(|rejected| Missed::Rejected(rejected.reason))?);
-    let mut future = pin!(future);
-    poll_fn(move |context| {
-        if let Poll::Ready(output) = future.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
-        Pin::new(&mut elapsed).poll(context).map(|told| match told {
-            Ok(()) => Err(Missed::Elapsed),
-            // The task was dropped before it ran: the timer was stopped.
-            Err(_) => Err(Missed::Rejected(RejectReason::Stopped)),
-        })
-    })
-    .await
-}
-
-/// Whatever ends the wait, also a caller that goes away, ends the deadline.
-struct CancelOnDrop(Timeout);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }

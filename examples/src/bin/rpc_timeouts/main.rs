@@ -25,11 +25,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{Broken, Connection};
-use clock::{Clock, Missed};
+use clock::Clock;
 use examples::cli::{self, Args, Checks, Stop};
 use examples::ledger::Ledger;
 use server::Manners;
-use timer_core::Timer;
+use timer_core::{TimeoutError, Timer};
 use tokio::net::TcpListener;
 use tokio::runtime;
 
@@ -207,7 +207,7 @@ async fn call_after_call(shared: Arc<Shared>, caller: usize) -> Ends {
         let began = Instant::now();
         match shared.clock.with_deadline(deadline, connection.call(number)).await {
             Ok(Ok(())) => ends.answered += 1,
-            Err(Missed::Elapsed) => {
+            Err(TimeoutError::Elapsed) => {
                 let took = began.elapsed();
                 ends.timed_out += 1;
                 ends.early += u64::from(took < deadline);
@@ -215,8 +215,8 @@ async fn call_after_call(shared: Arc<Shared>, caller: usize) -> Ends {
                 connection.give_up(number);
             }
             Ok(Err(Broken)) => ends.failed += 1,
-            Err(Missed::Rejected(reason)) => {
-                eprintln!("rpc_timeouts: {reason}");
+            Err(refused) => {
+                eprintln!("rpc_timeouts: {refused}");
                 ends.failed += 1;
                 connection.give_up(number);
             }
