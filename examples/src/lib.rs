@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `quickstart` | the first program of the README: one timeout is cancelled, one is moved and fires |
 //! | `rpc_timeouts` | requests on tokio, a hundred thousand in flight, each with a deadline |
+//! | `key_store` | a server written for `tokio::time`, with its `use` line changed |
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `heartbeat` | connections that send heartbeats and close after three missed ones |
 //! | `lock_watchdog` | a lock in Redis, its lease renewed until the work is done |

@@ -3,6 +3,7 @@
 
 mod event_loop;
 mod heartbeat;
+mod key_store;
 mod lock_watchdog;
 mod migrating_from_netty;
 mod order_close;

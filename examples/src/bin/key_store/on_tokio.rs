@@ -1,0 +1,6 @@
+//! The server as it was written, for tokio's timer.
+
+use tokio::time;
+
+#[path = "server.rs"]
+pub(crate) mod server;
