@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::future::Future;
 use std::mem::take;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, Timer, TimerBuilder, TimerTask};
@@ -194,4 +197,49 @@ fn a_cancel_that_passes_a_panic_on_can_be_caught() {
     let timeout = timer.new_timeout(MS, move |_| drop(bomb)).unwrap();
     assert!(std::panic::catch_unwind(|| timeout.cancel()).is_err());
     assert_eq!((timer.pending_timeouts(), timer.stats().cancelled), (0, 1));
+}
+
+/// Executors whose tasks are known by a waker at one and the same place while they are polled, and by a clone elsewhere.
+mod lent {
+    use std::ptr::without_provenance;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::{RawWaker, RawWakerVTable, Waker};
+
+    const LENT: usize = 8;
+    static POLLED: AtomicUsize = AtomicUsize::new(0);
+    static WOKEN: AtomicUsize = AtomicUsize::new(0);
+    static TABLE: RawWakerVTable = RawWakerVTable::new(cloned, woken, woken, |_| {});
+
+    fn cloned(data: *const ()) -> RawWaker {
+        let task = if data.addr() == LENT { POLLED.load(SeqCst) } else { data.addr() };
+        RawWaker::new(without_provenance(task), &TABLE)
+    }
+
+    fn woken(data: *const ()) {
+        WOKEN.store(data.addr(), SeqCst);
+    }
+
+    /// For one poll of this task.
+    pub(super) fn waker(task: usize) -> Waker {
+        POLLED.store(task, SeqCst);
+        // SAFETY: the data is a number that is never read through.
+        unsafe { Waker::new(without_provenance(LENT), &TABLE) }
+    }
+
+    /// The task that was woken last.
+    pub(super) fn woken_task() -> usize {
+        WOKEN.load(SeqCst)
+    }
+}
+
+#[test]
+fn the_task_that_polled_last_is_woken() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let mut sleep = timer.sleep(MS);
+    for task in [100, 200] {
+        let waker = lent::waker(task);
+        assert!(pin!(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    driver.advance(MS);
+    assert_eq!(lent::woken_task(), 200);
 }

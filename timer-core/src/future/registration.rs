@@ -25,7 +25,8 @@ pub(super) struct Registration {
     waker: WakerId,
 }
 
-/// Tells a waker from others as [`Waker::will_wake`] does, without owning it.
+/// Tells a waker from others as [`Waker::will_wake`] does, without owning it: that of the clone in the entry, whose place no other
+/// waker can have while it is there. What it was cloned of may be gone, and another at its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct WakerId {
     data: usize,
@@ -129,13 +130,14 @@ impl Registration {
             wake_again(cx.waker());
             return Poll::Pending;
         };
+        let kept = WakerId::of(&waker);
         let registered = match &self.entry {
             None => self.register_new(home, id, now, waker),
             Some(_) => self.register_again(now, waker, cx),
         };
         match registered {
             Ok(()) => {
-                self.waker = WakerId::of(cx.waker());
+                self.waker = kept;
                 Poll::Pending
             }
             Err(reason) => Poll::Ready(Err(reason)),
@@ -202,6 +204,7 @@ impl Registration {
                 return Poll::Ready(if state == State::Cancelled { Err(RejectReason::Stopped) } else { Ok(()) });
             }
         };
+        let kept = WakerId::of(&waker);
         let former = held.put(Wakeup(waker));
         if !held.was_waiting() {
             // It has run meanwhile.
@@ -210,7 +213,7 @@ impl Registration {
             discard(unused, id);
             return Poll::Ready(Ok(()));
         }
-        self.waker = WakerId::of(cx.waker());
+        self.waker = kept;
         entry.state().release();
         // A turn, or `stop`, may have met it while it was held, and forgotten it.
         let linked = link(entry);
