@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::task::Context;
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, Timer, TimerBuilder, TimerTask};
@@ -242,4 +242,50 @@ fn the_task_that_polled_last_is_woken() {
     }
     driver.advance(MS);
     assert_eq!(lent::woken_task(), 200);
+}
+
+#[test]
+fn a_stop_that_does_not_wait_leaves_nothing_pending() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel::<()>();
+    let ends = Ends::default();
+    let deadline = Instant::now() + 20 * MS;
+    let block = move |_: &Timeout| {
+        begun.send(()).unwrap();
+        let _ = released.recv();
+    };
+    // Of one bucket; wherever the one that blocks comes, another is behind it.
+    let mut blocks = Some(block);
+    for _ in 0..100 {
+        timer.new_timeout_task(deadline - Instant::now(), ends.clone()).unwrap();
+    }
+    let first = blocks.take().unwrap();
+    timer.new_timeout_at(deadline, first).unwrap();
+    let bell = Arc::new(Bell::default());
+    let mut sleeps: Vec<_> = (0..10).map(|_| timer.sleep_until(deadline)).collect();
+    let waker = Waker::from(bell.clone());
+    for sleep in &mut sleeps {
+        assert!(pin!(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    inside.recv().unwrap();
+    let report = timer.stop_and_wait(Duration::ZERO).unwrap();
+    assert_eq!(report.in_flight, 1);
+    drop(report);
+    release.send(()).unwrap();
+    let patience = Instant::now() + 20_000 * MS;
+    while timer.pending_timeouts() > 0 || bell.0.load(SeqCst) < 10 {
+        assert!(Instant::now() < patience, "pending {}, woken {}", timer.pending_timeouts(), bell.0.load(SeqCst));
+        thread::yield_now();
+    }
+    assert_eq!(ends.ran.load(SeqCst) + ends.cancelled.load(SeqCst), 100);
+}
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
 }

@@ -58,7 +58,7 @@ impl Timer {
 
     /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to the executor have run, or have
     /// been cancelled: at most for `limit`, all told. After a `stop` it still waits. A task that blocks the worker does not hold it
-    /// up beyond the limit.
+    /// up beyond the limit; what was due together with that task and has not started is cancelled then, when the worker goes on.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! How a timer starts, stops and ends.
 //!
 //! *Stopping.* The flag is set; every shard is shut and emptied ([`crate::shard::Shard::close`]); the worker is told and joined; what it had
-//! taken out of a wheel and not yet won it leaves here, unclaimed. Each entry that comes out of this is ended by its state word, so
-//! it is handed back only if it has not run or been cancelled meanwhile. A caller that races this with a new timeout either finds
-//! its shard shut, and takes the timeout back, or was in time, and gets it handed back.
+//! taken out of a wheel and not yet won it leaves here, unclaimed, or cancels it if no thread waits any more. Each entry that comes
+//! out of this is ended by its state word, so it is handed back only if it has not run or been cancelled meanwhile. A caller that
+//! races this with a new timeout either finds its shard shut, and takes the timeout back, or was in time, and gets it handed back.
 //!
 //! What an executor has been handed stays with it: it runs, can be cancelled, and is pending until it starts.
 
@@ -33,12 +33,19 @@ pub(crate) struct Life {
     /// No worker runs: there is none, or it has ended.
     worker_gone: AtomicBool,
     worker_ended: Event,
-    /// Entries that the worker had taken out when the timer was stopped.
-    unclaimed: Mutex<Vec<Timeout>>,
+    unclaimed: Mutex<Unclaimed>,
     /// The timer of the whole process: it is never stopped.
     global: AtomicBool,
     /// What the worker's thread does.
     worker_body: fn(Arc<Engine>),
+}
+
+/// Entries that the worker had taken out when the timer was stopped.
+#[derive(Default)]
+struct Unclaimed {
+    entries: Vec<Timeout>,
+    /// How many threads wait for them: one whose limit has come does not.
+    waited_for: usize,
 }
 
 impl Life {
@@ -51,7 +58,7 @@ impl Life {
             worker_id: OnceLock::new(),
             worker_gone: AtomicBool::new(true),
             worker_ended: Event::default(),
-            unclaimed: Mutex::new(Vec::new()),
+            unclaimed: Mutex::new(Unclaimed::default()),
             global: AtomicBool::new(false),
             worker_body,
         }
@@ -150,6 +157,7 @@ impl Engine {
             return Err(StopError::OnWorker);
         }
         let until = Instant::now().checked_add(limit);
+        self.life.unclaimed.lock().waited_for += 1;
         let first = self.context.set_stopped();
         let mut ended = if first { self.end_all(self.close()) } else { Vec::new() };
         self.wait_for_worker(until);
@@ -166,7 +174,12 @@ impl Engine {
     /// Stops, waits for the worker, and hands back what has not run. Empty for all callers but the first; they wait as well.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
         let stopping = self.life.stopping.lock();
-        let first = self.context.set_stopped();
+        let first = {
+            let mut unclaimed = self.life.unclaimed.lock();
+            let first = self.context.set_stopped();
+            unclaimed.waited_for += usize::from(first);
+            first
+        };
         let contents = if first { self.close() } else { Vec::new() };
         let worker = self.life.worker.lock().take();
         match worker {
@@ -212,9 +225,14 @@ impl Engine {
         contents.into_iter().flat_map(Contents::into_entries).filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
+    /// For a thread that has waited for them, or the last that knows the engine.
     fn end_unclaimed(&self) -> Vec<Unprocessed> {
-        let unclaimed = std::mem::take(&mut *self.life.unclaimed.lock());
-        unclaimed.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
+        let entries = {
+            let mut unclaimed = self.life.unclaimed.lock();
+            unclaimed.waited_for = unclaimed.waited_for.saturating_sub(1);
+            std::mem::take(&mut unclaimed.entries)
+        };
+        entries.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
     fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {
@@ -234,10 +252,18 @@ impl Engine {
         self.life.worker_ended.wait(until, || self.life.worker_gone.load(Ordering::Acquire));
     }
 
-    /// Keeps an entry that the owner of the turn has taken out of a wheel and, because the timer was stopped, has not won.
+    /// Keeps an entry that the owner of the turn has taken out of a wheel and, because the timer was stopped, has not won; it is
+    /// cancelled here if no thread waits for it.
     pub(crate) fn leave_unclaimed(&self, timeout: Timeout) {
-        if timeout.state().is_waiting() {
-            self.life.unclaimed.lock().push(timeout);
+        if !timeout.state().is_waiting() {
+            return;
+        }
+        let mut unclaimed = self.life.unclaimed.lock();
+        if unclaimed.waited_for > 0 {
+            unclaimed.entries.push(timeout);
+        } else {
+            drop(unclaimed);
+            drop(self.end_one(timeout));
         }
     }
 
