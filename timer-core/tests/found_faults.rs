@@ -289,3 +289,31 @@ impl Wake for Bell {
         self.0.fetch_add(1, SeqCst);
     }
 }
+
+/// Cancels a timeout as it wakes, and then asks how many are queued.
+struct Cancels {
+    timeout: Timeout,
+    timer: Timer,
+    queued: Mutex<Option<u64>>,
+}
+
+impl Wake for Cancels {
+    fn wake(self: Arc<Self>) {
+        assert!(self.timeout.cancel());
+        *self.queued.lock().unwrap() = Some(self.timer.stats().queued);
+    }
+}
+
+#[test]
+fn what_is_cancelled_at_its_hand_over_is_not_queued() {
+    let (timer, mut driver) = Timer::builder().executor(Keep::default()).build_manual().unwrap();
+    // Won for the executor before the waker runs, and counted after it.
+    let timeout = timer.new_timeout(MS, |_| {}).unwrap();
+    let cancels = Arc::new(Cancels { timeout, timer: timer.clone(), queued: Mutex::default() });
+    let mut sleep = timer.sleep(MS);
+    let waker = Waker::from(cancels.clone());
+    assert!(pin!(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!(driver.advance(MS), 2);
+    assert_eq!(*cancels.queued.lock().unwrap(), Some(0));
+    assert_eq!(timer.stats().in_flight, 0);
+}

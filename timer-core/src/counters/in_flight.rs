@@ -17,6 +17,10 @@ const RUNNING: u64 = 1;
 const QUEUED: u64 = 1 << 32;
 const WAITED: u64 = 1 << 63;
 
+/// Beyond this `queued` is below zero: a task was cancelled before the owner of the turn, which has won it for the executor, has
+/// counted it.
+const BELOW_ZERO: u64 = 1 << 30;
+
 /// The tasks in flight.
 #[derive(Default)]
 pub(crate) struct InFlight {
@@ -66,7 +70,8 @@ impl InFlight {
     pub(crate) fn get(&self) -> (u64, u64) {
         // ORDERING: Relaxed, figures of the moment.
         let word = self.word.load(Ordering::Relaxed) & !WAITED;
-        (word / QUEUED, word % QUEUED + u64::from(self.inline.load(Ordering::Relaxed)))
+        let queued = Some(word / QUEUED).filter(|queued| *queued < BELOW_ZERO).unwrap_or(0);
+        (queued, word % QUEUED + u64::from(self.inline.load(Ordering::Relaxed)))
     }
 
     /// Waits until none of an executor's is left, or until `until`.
@@ -75,5 +80,24 @@ impl InFlight {
             // ORDERING: AcqRel, as in `less`; a read-modify-write, so that it and the last `less` have an order.
             self.word.fetch_or(WAITED, Ordering::AcqRel) & !WAITED == 0
         });
+    }
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_that_comes_before_the_count() {
+        let in_flight = InFlight::default();
+        in_flight.unqueue();
+        assert_eq!(in_flight.get(), (0, 0), "not as many as there are numbers");
+        in_flight.queue(3);
+        assert_eq!(in_flight.get(), (2, 0));
+        in_flight.start();
+        in_flight.unqueue();
+        assert_eq!(in_flight.get(), (0, 1));
+        in_flight.finish();
+        in_flight.wait_for_none(None);
     }
 }
