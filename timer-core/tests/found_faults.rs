@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::mem::take;
 use std::pin::pin;
@@ -316,4 +317,33 @@ fn what_is_cancelled_at_its_hand_over_is_not_queued() {
     assert_eq!(driver.advance(MS), 2);
     assert_eq!(*cancels.queued.lock().unwrap(), Some(0));
     assert_eq!(timer.stats().in_flight, 0);
+}
+
+/// Cancels and waits as its thread ends.
+struct AtThreadEnd(Option<Timeout>);
+
+impl Drop for AtThreadEnd {
+    fn drop(&mut self) {
+        if let Some(timeout) = self.0.take() {
+            assert!(timeout.cancel_and_wait().unwrap());
+        }
+    }
+}
+
+thread_local! {
+    static KEPT: RefCell<AtThreadEnd> = const { RefCell::new(AtThreadEnd(None)) };
+}
+
+#[test]
+fn a_thread_that_ends_may_cancel_and_wait() {
+    let (timer, _driver) = Timer::builder().build_manual().unwrap();
+    let inside = timer.clone();
+    thread::spawn(move || {
+        KEPT.with_borrow_mut(|kept| kept.0 = Some(inside.new_timeout(MS, |_| {}).unwrap()));
+        let other = inside.new_timeout(MS, |_| {}).unwrap();
+        assert!(other.cancel_and_wait().unwrap());
+    })
+    .join()
+    .unwrap();
+    assert_eq!(timer.pending_timeouts(), 0);
 }

@@ -104,12 +104,13 @@ thread_local! {
 #[inline]
 pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.replace(task);
+    // `try_with`: the thread may be at its end, and the list gone. Then a run within a run is not noted.
     if outer != NONE {
-        OUTER.with_borrow_mut(|all| all.push(outer));
+        let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
     }
     let result = run();
     if outer != NONE {
-        OUTER.with_borrow_mut(|all| all.pop());
+        let _ = OUTER.try_with(|all| all.borrow_mut().pop());
     }
     INNERMOST.set(outer);
     result
@@ -117,5 +118,5 @@ pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
 
 /// Whether a run for which `is_it` says so is on the calling thread's stack, at any depth.
 pub(crate) fn is_running(is_it: impl Fn(Running) -> bool) -> bool {
-    is_it(INNERMOST.get()) || OUTER.with_borrow(|all| all.iter().copied().any(is_it))
+    is_it(INNERMOST.get()) || OUTER.try_with(|all| all.borrow().iter().copied().any(is_it)).unwrap_or(false)
 }
