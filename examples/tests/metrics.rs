@@ -126,7 +126,9 @@ fn at_the_end_every_timeout_has_ended_once() {
         assert_eq!(scheduled, get(&scrape, PENDING) + expired + cancelled);
         assert_eq!((get(&scrape, PENDING), rejected, panics), (0.0, 0.0, 0.0));
         assert!(expired >= 2989.0, "each session was ended by a timeout: {expired}");
-        assert_eq!(get(&scrape, "timer_timeout_lag_seconds_count"), expired);
+        assert_eq!(get(&scrape, "timer_start_lag_seconds_count"), expired);
+        // One that is moved while it waits in the pool's queue is handed over again.
+        assert!(get(&scrape, "timer_timeout_lag_seconds_count") >= expired);
     }
 }
 

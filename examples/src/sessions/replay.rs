@@ -133,7 +133,7 @@ pub fn replay(
         }
         Clock::Virtual => {
             let (timer, driver) = timer.build_manual().map_err(ReplayError::Build)?;
-            let pace = VirtualPace::new(driver, options.tick);
+            let pace = VirtualPace::new(driver, timer.clone(), options.tick);
             Replay::new(log, options.idle, timer, pace).run(watch)
         }
     }

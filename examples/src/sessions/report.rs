@@ -87,7 +87,7 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
 }
 
 fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let (counts, lag) = (&outcome.counts, &outcome.stats.timeout_lag);
+    let (counts, lag) = (&outcome.counts, &outcome.stats.start_lag);
     let [opened, moved, rearmed, ran] = [counts.opened, counts.moved, counts.rearmed, counts.ran].map(grouped);
     writeln!(
         text,

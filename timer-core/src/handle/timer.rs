@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 ///
 /// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled at the end of the statement, with the
 /// last handle; so keep it. And a task that captures a `Timer` keeps it alive as long as the task waits; let it ask its timeout
-/// ([`Timeout::timer`]), or capture a [`WeakTimer`].
+/// ([`Timeout::timer`]), or capture a [`WeakTimer`](crate::WeakTimer).
 ///
 /// Scheduling costs O(1). A caller works on the wheel of the shard of its CPU; if it finds that locked, it leaves a request for the
 /// worker, up to 8 in a millisecond, and beyond that waits for the lock as at a fair mutex.
@@ -107,7 +107,7 @@ impl Timer {
     /// # Errors
     ///
     /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
-    /// shard ([`RejectReason`](crate::RejectReason)).
+    /// shard ([`RejectReason`]).
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl Timer {
     /// # Errors
     ///
     /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
-    /// shard ([`RejectReason`](crate::RejectReason)).
+    /// shard ([`RejectReason`]).
     ///
     /// # Examples
     ///

@@ -3,14 +3,14 @@
 //! There is one per CPU and timer: as many threads run at once as there are CPUs, so two meet at a shard only if one was
 //! preempted in the few dozen nanoseconds of its critical section, or moved. A caller that finds the lock taken leaves a request
 //! ([`inbox`]), and beyond its quota waits at the gate of the lock ([`crate::sync::Lock`]). A request, like every change here, makes
-//! the wheel agree with the state word of one entry ([`Core::reconcile`]), so it may be read late, early or twice.
+//! the wheel agree with the state word of one entry (`reconcile` below), so it may be read late, early or twice.
 //!
 //! `next` is the earliest tick in the wheel or an earlier one; only the lock's holder writes it. A holder that lowers it wakes the
 //! worker after leaving ([`crate::alarm`]).
 //!
 //! `stop` closes a shard in three steps ([`Shard::close`]): it shuts the inbox, and takes its requests; it locks the shard, shuts it, and
 //! takes the wheel as a whole; with nothing held, it resolves what it has got. A caller sees under either lock that the shard is
-//! shut, or that it serves another timer by now ([`pool`]).
+//! shut, or that it serves another timer by now ([`mod@pool`]).
 //!
 //! Ground rules: nothing of the user's runs or is dropped while the lock is held. Entries that leave the wheel are put aside until
 //! then. *What is done with the lock held*: one entry's work, or a chunk of at most [`MAX_PER_LOCK`]; at most [`inbox::HELP`] requests; by

@@ -97,7 +97,7 @@ mod tests {
             timer.new_timeout_at(driver.now() - *lag, |_| {}).unwrap();
         }
         driver.advance(Duration::ZERO);
-        timer.stats().timeout_lag
+        timer.stats().start_lag
     }
 
     #[test]

@@ -158,9 +158,9 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
             title: "Lag of timeouts",
             note: html! {
                 "from its deadline until it was handed over, for each of the "
-                (named("expired", &grouped(stats.timeout_lag.count()))) " timeouts that ran"
+                (named("expired", &grouped(stats.start_lag.count()))) " timeouts that ran"
             },
-            content: lag::lag("lag of timeouts", &stats.timeout_lag, tick)?,
+            content: lag::lag("lag of timeouts", &stats.start_lag, tick)?,
         },
         Figure {
             whole: false,

@@ -39,7 +39,7 @@ pub(super) fn lead(run: &Run<'_>) -> Markup {
 /// The few figures to remember: none that the speed of the replay sets.
 pub(super) fn headline(run: &Run<'_>) -> Markup {
     let (outcome, log) = (run.outcome, run.log);
-    let lag = &outcome.stats.timeout_lag;
+    let lag = &outcome.stats.start_lag;
     let mut figures = vec![
         ("sessions", named("sessions", &grouped(outcome.sessions.len() as u64))),
         ("requests", named("requests", &grouped(log.requests.len() as u64))),
