@@ -25,8 +25,8 @@ pub(super) struct Registration {
     waker: WakerId,
 }
 
-/// Tells a waker from others as [`Waker::will_wake`] does, without owning it: that of the clone in the entry, whose place no other
-/// waker can have while it is there. What it was cloned of may be gone, and another at its place.
+/// Tells a waker from others as [`Waker::will_wake`] does, without owning it. No other waker can have the data of the clone in the
+/// entry while that is there; what it was cloned of may be gone, and another at its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct WakerId {
     data: usize,
@@ -34,6 +34,13 @@ struct WakerId {
 }
 
 impl WakerId {
+    /// By what to know `given` again while its `clone` is kept: as it is, if both have the same data, since that lives as long as the
+    /// clone does, and the tables of the two may differ; else by the clone.
+    fn kept(given: &Waker, clone: &Waker) -> Self {
+        let (given, clone) = (Self::of(given), Self::of(clone));
+        if given.data == clone.data { given } else { clone }
+    }
+
     const NONE: WakerId = WakerId { data: 0, vtable: 0 };
 
     #[inline]
@@ -130,7 +137,7 @@ impl Registration {
             wake_again(cx.waker());
             return Poll::Pending;
         };
-        let kept = WakerId::of(&waker);
+        let kept = WakerId::kept(cx.waker(), &waker);
         let registered = match &self.entry {
             None => self.register_new(home, id, now, waker),
             Some(_) => self.register_again(now, waker, cx),
@@ -204,7 +211,7 @@ impl Registration {
                 return Poll::Ready(if state == State::Cancelled { Err(RejectReason::Stopped) } else { Ok(()) });
             }
         };
-        let kept = WakerId::of(&waker);
+        let kept = WakerId::kept(cx.waker(), &waker);
         let former = held.put(Wakeup(waker));
         if !held.was_waiting() {
             // It has run meanwhile.
