@@ -174,8 +174,14 @@ mod tests {
     use crate::sync::Arc;
     use crate::time::Resolution;
 
+    /// The pools that were made: what nothing points to any more would be a leak.
+    static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
+
     fn pool_of(indices: usize) -> &'static Pool {
-        Box::leak(Box::new(Pool::new(Box::leak(iter::repeat_with(OnceLock::new).take(indices).collect()))))
+        let pool = Pool::new(Box::leak(iter::repeat_with(OnceLock::new).take(indices).collect()));
+        let pool: &'static Pool = Box::leak(Box::new(pool));
+        POOLS.lock().push(pool);
+        pool
     }
 
     fn open(lease: &Lease) {
