@@ -115,11 +115,44 @@ impl Shard {
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let mut aside = Vec::new();
-        for request in self.inbox.drain() {
-            let _ = self.reconcile(&mut core, request, &mut aside);
+        // All of them, or it would be that of some; on virtual time the quota, and so their number, does not grow meanwhile.
+        while self.inbox.has_requests() {
+            for request in self.inbox.drain() {
+                let _ = self.reconcile(&mut core, request, &mut aside);
+            }
         }
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
         self.leave(core);
         earliest
+    }
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::Present;
+    use crate::config::{MissedRuns, WheelKind};
+    use crate::entry::Closure;
+    use crate::shard::inbox::{For, HELP, Pushed};
+    use crate::shard::{Serving, pool};
+    use crate::sync::Arc;
+    use crate::time::{Deadline, Resolution};
+
+    #[test]
+    fn the_earliest_of_many_requests() {
+        let context = Context::new("visit".into(), Present::real(), Resolution::Exact(0), MissedRuns::Skip, None);
+        let context = Arc::new(context);
+        let lease = pool().lease(1);
+        lease.open(|| Serving { context: context.clone(), wheel: WheelKind::Hierarchical });
+        let shard = lease.shards()[0];
+        for nth in 0..3 * HELP as u64 {
+            // Each in a millisecond of its own, for the quota.
+            context.present.set(nth << 20);
+            let tick = (1 << 40) + nth;
+            let (_, timeout) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));
+            assert!(matches!(shard.inbox.push(Request { timeout, tick }, For::New), Pushed::Accepted(_)));
+        }
+        assert_eq!(shard.earliest(), Some(1 << 40));
+        drop(shard.close());
     }
 }
