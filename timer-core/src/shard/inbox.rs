@@ -182,10 +182,11 @@ impl Inbox {
     }
 
     fn publish(&self, waiting: usize) {
-        // ORDERING: Relaxed, a hint for holders; `due` is ordered by the alarm's word, see `push`.
+        // ORDERING: Relaxed, a hint for holders. Release pairs with the load in `due`: who sees it risen sees what the holder has made of
+        // `next`.
         self.waiting.store(waiting as u32, Ordering::Relaxed);
         if waiting == 0 {
-            self.due.store(NO_TICK, Ordering::Relaxed);
+            self.due.store(NO_TICK, Ordering::Release);
         }
     }
 
@@ -199,26 +200,28 @@ impl Inbox {
     /// By when the worker has to read.
     #[inline]
     pub(crate) fn due(&self) -> u64 {
-        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters.
-        self.due.load(Ordering::Relaxed)
+        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load after the store that lowers it.
+        self.due.load(Ordering::Acquire)
     }
 
     /// For a holder of the shard's lock: some requests, if the queue's lock is free just now.
-    pub(crate) fn try_drain(&self) -> Vec<Request> {
+    pub(crate) fn try_drain(&self, lower_next: impl FnOnce(u64)) -> Vec<Request> {
         // A caller that was descheduled in there must not stop this one.
-        self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests))
+        self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests, lower_next))
     }
 
     /// For the worker, with the shard's lock held: some requests.
     pub(crate) fn drain(&self) -> Vec<Request> {
-        self.take(&mut self.queue.lock().requests)
+        self.take(&mut self.queue.lock().requests, |_| {})
     }
 
-    fn take(&self, requests: &mut Vec<Request>) -> Vec<Request> {
+    /// `lower_next` is told their earliest tick before `due` rises.
+    fn take(&self, requests: &mut Vec<Request>, lower_next: impl FnOnce(u64)) -> Vec<Request> {
         let taken = match requests.len() {
             0..=HELP => std::mem::take(requests),
             len => requests.split_off(len - HELP),
         };
+        lower_next(taken.iter().map(|request| request.tick).min().unwrap_or(NO_TICK));
         self.publish(requests.len());
         taken
     }

@@ -241,7 +241,15 @@ impl Shard {
     fn help_and_leave(&self, core: Guard<'_, Core>) {
         let mut core = core;
         let (mut aside, mut wake_before) = (Vec::new(), NO_TICK);
-        for request in self.inbox.try_drain() {
+        // Before it is in the wheel it is in `next`: a driver that looks meanwhile must not take it for gone.
+        let lower_next = |tick| {
+            // ORDERING: Relaxed, as in `link`; the inbox's `due` publishes it.
+            if tick < self.next.load(Ordering::Relaxed) {
+                self.next.store(tick, Ordering::Relaxed);
+                wake_before = tick;
+            }
+        };
+        for request in self.inbox.try_drain(lower_next) {
             wake_before = wake_before.min(self.reconcile(&mut core, request, &mut aside));
         }
         let context = core.context.clone().filter(|_| wake_before != NO_TICK);

@@ -41,8 +41,10 @@ impl Shard {
     /// The earliest tick at which something may be due here, or an earlier one.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
-        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters.
-        self.next.load(Ordering::Relaxed).min(self.inbox.due())
+        // First the inbox: what has left it is in `next`.
+        let due = self.inbox.due();
+        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters, or that of `due` does.
+        due.min(self.next.load(Ordering::Relaxed))
     }
 
     /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while it has asked for the lock and was not told, because the
