@@ -103,7 +103,7 @@ pub enum RejectReason {
     ZeroPeriod,
     /// The operating system gave no thread for the worker; `tracing` has its error. The next call tries again.
     ThreadRefused,
-    /// So many timers live in this process that there is no shard left for this one: 65,535 shards, one per CPU and timer.
+    /// So many timers live in this process that there is no shard left for this one: 65,536 shards, one per CPU and timer.
     TooManyTimers,
 }
 
@@ -269,7 +269,7 @@ impl fmt::Display for BuildError {
             }
             Self::Name { given } => write!(f, "the name {given:?}: a NUL character is not allowed in it"),
             Self::TooManyTimers => {
-                f.write_str("all 65535 shards of this process are taken by live timers: share one timer by cloning it")
+                f.write_str("all 65536 shards of this process are taken by live timers: share one timer by cloning it")
             }
         }
     }

@@ -42,7 +42,8 @@ impl Timeout {
     }
 
     /// Cancels it as [`cancel`](Self::cancel) does, and then waits for a run of it that goes on in another thread, and for the drop of
-    /// what that run owned: afterwards the task does not run and will not. `Ok` says whether this call has cancelled it.
+    /// what that run owned: afterwards the task does not run and will not. `Ok` says whether this call has cancelled it. It does not
+    /// wait for another canceller that is about to drop the task; one that `stop` has handed back may still be run by its owner.
     ///
     /// # Errors
     ///
