@@ -94,7 +94,9 @@ fn a_storm_of_ours_tells_how_it_stopped_and_loses_nothing() {
         let output = command.arg(peer).args(all).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let value = |unit: &str| text.lines().filter_map(Row::parse).find(|row| row.unit == unit).map(|row| row.value);
-        assert!(matches!(value("us-lag-p99"), Some(Ok(_))) && matches!(value("ns-p99"), Some(Ok(_))), "{text}");
+        assert!(matches!(value("ns-p99"), Some(Ok(_))), "{text}");
+        // Behind a holder of nice 19 none may run within so short a time.
+        assert!(value("us-lag-p99").is_some_and(|lag| lag.is_ok() || settings == "nice=1"), "{text}");
         if settings != "nice=1" {
             assert!(matches!(value("ms-stop"), Some(Ok(_))), "{text}");
             assert_eq!([value("unaccounted"), value("early")], [Some(Ok(0.0)), Some(Ok(0.0))], "{text}");
