@@ -90,13 +90,14 @@ fn ours_can_do_all_of_them() {
 fn a_storm_of_ours_tells_how_it_stopped_and_loses_nothing() {
     for (peer, settings) in [("timer", "pause-us=1000"), ("timer-hashed", "pause-us=1000"), ("timer", "nice=1")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
-        let all = ["W15", "ms=100", "threads=2", "cpus=1", settings];
+        // A holder of nice 19 keeps what is due waiting for half a second.
+        let span = if settings == "nice=1" { "ms=1500" } else { "ms=100" };
+        let all = ["W15", span, "threads=2", "cpus=1", settings];
         let output = command.arg(peer).args(all).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let value = |unit: &str| text.lines().filter_map(Row::parse).find(|row| row.unit == unit).map(|row| row.value);
         assert!(matches!(value("ns-p99"), Some(Ok(_))), "{text}");
-        // Behind a holder of nice 19 none may run within so short a time.
-        assert!(value("us-lag-p99").is_some_and(|lag| lag.is_ok() || settings == "nice=1"), "{text}");
+        assert!(matches!(value("us-lag-p99"), Some(Ok(_))), "{text}");
         if settings != "nice=1" {
             assert!(matches!(value("ms-stop"), Some(Ok(_))), "{text}");
             assert_eq!([value("unaccounted"), value("early")], [Some(Ok(0.0)), Some(Ok(0.0))], "{text}");
