@@ -1,6 +1,7 @@
 //! What every part of one timer knows: its name, its time, its alarm, its bound and its counts.
 
 use crate::alarm::Alarm;
+use crate::backpressure::Backpressure;
 use crate::clock::Present;
 use crate::config::MissedRuns;
 use crate::counters::{Counters, Limit};
@@ -19,6 +20,7 @@ pub(crate) struct Context {
     pub(crate) resolution: Resolution,
     pub(crate) missed_runs: MissedRuns,
     pub(crate) alarm: Alarm,
+    pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,
     pub(crate) counters: Counters,
     /// Whose tasks an executor has thrown away without running them; the worker runs them.
@@ -42,6 +44,7 @@ impl Context {
             resolution,
             missed_runs,
             alarm: Alarm::default(),
+            backpressure: Backpressure::default(),
             limit,
             counters: Counters::default(),
             abandoned: Queue::new(),

@@ -37,6 +37,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 mod alarm;
+mod backpressure;
 pub mod book;
 mod clock;
 mod config;

@@ -45,7 +45,7 @@ pub(crate) enum For {
 }
 
 /// How many requests a thread may leave within a millisecond.
-const QUOTA: u32 = 8;
+const QUOTA: u64 = 8;
 
 /// How many requests wait at the most.
 pub(crate) const ROOM: usize = if cfg!(all(test, timer_loom)) { 1 } else { 1024 };

@@ -85,13 +85,14 @@ impl Shard {
                 self.reconcile(&mut core, Request { timeout, tick }, &mut aside)
             }
         };
-        if wake_before == NO_TICK {
+        let late = core.context.as_ref().is_some_and(|context| context.backpressure.is_late(now));
+        if wake_before == NO_TICK && !late {
             self.leave(core);
             return Ok(());
         }
         let context = core.context.clone();
         self.leave(core);
-        wake_up(context, wake_before);
+        after(context, wake_before, now);
         Ok(())
     }
 
@@ -107,10 +108,14 @@ impl Shard {
     }
 }
 
+/// What is owed to the worker: a wake-up, or the CPU.
 #[cold]
 #[inline(never)]
-fn wake_up(context: Option<Arc<Context>>, tick: u64) {
+fn after(context: Option<Arc<Context>>, tick: u64, now: Nanos) {
     if let Some(context) = context {
-        context.alarm.wake_before(tick);
+        if tick != NO_TICK {
+            context.alarm.wake_before(tick);
+        }
+        let _gave_way = context.backpressure.give_way_if_late(now, 1);
     }
 }

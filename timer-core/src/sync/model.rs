@@ -365,9 +365,16 @@ pub(crate) fn thread_slot() -> usize {
 }
 
 /// A model says by its shard's room how many requests there may be.
-pub(crate) fn within_quota(_: u64, _: u32) -> bool {
+pub(crate) fn within_quota(_: u64, _: u64) -> bool {
     true
 }
+
+/// How long the worker takes is nothing that a model knows.
+pub(crate) fn give_way(_: u64, _: u64, _: u64) -> bool {
+    false
+}
+
+pub(crate) fn never_give_way() {}
 
 /// A task that runs.
 #[derive(Clone, Copy, PartialEq, Eq)]

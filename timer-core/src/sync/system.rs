@@ -41,17 +41,52 @@ pub(crate) fn thread_slot() -> usize {
     })
 }
 
-/// Whether the calling thread may leave one more request: at most `quota` in one and the same `period`.
-pub(crate) fn within_quota(period: u64, quota: u32) -> bool {
-    thread_local! {
-        static LEFT: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+/// What a thread counts anew in each period: the period, and the count.
+struct InPeriod(Cell<(u64, u64)>);
+
+impl InPeriod {
+    const fn new() -> Self {
+        Self(Cell::new((0, 0)))
     }
-    LEFT.with(|left| {
-        let (then, before) = left.get();
-        let before = if then == period { before } else { 0 };
-        left.set((period, before.saturating_add(1)));
-        before < quota
-    })
+
+    /// Adds `n`; the count before.
+    fn add(&self, period: u64, n: u64) -> u64 {
+        let (then, count) = self.0.get();
+        let before = if then == period { count } else { 0 };
+        self.0.set((period, before.saturating_add(n)));
+        before
+    }
+}
+
+/// Whether the calling thread may leave one more request: at most `quota` in one and the same `period`.
+pub(crate) fn within_quota(period: u64, quota: u64) -> bool {
+    thread_local! {
+        static REQUESTS: InPeriod = const { InPeriod::new() };
+    }
+    REQUESTS.with(|requests| requests.add(period, 1)) < quota
+}
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread is a timer's worker: [`give_way`] does nothing there.
+pub(crate) fn never_give_way() {
+    IS_WORKER.set(true);
+}
+
+/// The calling thread has done `n` things more: lets other threads have its CPU when that makes `many` in one and the same `period`.
+/// Whether it did.
+pub(crate) fn give_way(period: u64, n: u64, many: u64) -> bool {
+    thread_local! {
+        static DONE: InPeriod = const { InPeriod::new() };
+    }
+    let before = DONE.with(|done| done.add(period, n));
+    let gives_way = before < many && many <= before.saturating_add(n) && !IS_WORKER.get();
+    if gives_way {
+        std::thread::yield_now();
+    }
+    gives_way
 }
 
 /// Keeps signals away from the calling thread, but for those that its own faults raise: a handler must not run on the worker.

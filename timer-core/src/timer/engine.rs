@@ -124,7 +124,10 @@ impl Engine {
         let deadline = deadline(now);
         let (timeout, linked) = Timeout::new(shard.id(), deadline, job);
         match shard.schedule(linked, context.resolution.tick_from(deadline, now), context) {
-            Ok(()) => Ok(timeout),
+            Ok(()) => {
+                let _gave_way = context.backpressure.give_way_if_late(now, 1);
+                Ok(timeout)
+            }
             Err(closed) => self.take_back(timeout, closed),
         }
     }
@@ -163,16 +166,17 @@ impl Engine {
             }
         }
         let Some(shard) = home else { return };
-        if shard.try_schedule_all(&mut linked, context) {
-            return;
-        }
-        for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
-            if let Err(closed) = shard.schedule(reference, tick, context)
-                && let Ok(timeout) = &out[at]
-            {
-                out[at] = self.take_back(timeout.clone(), closed);
+        let many = linked.len();
+        if !shard.try_schedule_all(&mut linked, context) {
+            for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
+                if let Err(closed) = shard.schedule(reference, tick, context)
+                    && let Ok(timeout) = &out[at]
+                {
+                    out[at] = self.take_back(timeout.clone(), closed);
+                }
             }
         }
+        let _gave_way = context.backpressure.give_way_if_late(now, many);
     }
 
     /// For the driver of virtual time: it is `now`.

@@ -12,7 +12,8 @@ mod turn;
 pub(crate) use turn::Dispatcher;
 
 use crate::clock;
-use crate::sync::{Arc, block_signals, wait_on_time};
+use crate::sync::{Arc, block_signals, never_give_way, wait_on_time};
+use crate::time::IMMEDIATE;
 use crate::timer::Engine;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 /// Until the timer is stopped.
 pub(crate) fn run(engine: Arc<Engine>) {
     block_signals();
+    never_give_way();
     let mut dispatcher = Dispatcher::new(engine.clone());
     engine.am_worker();
     let context = engine.context.clone();
@@ -34,17 +36,50 @@ pub(crate) fn run(engine: Arc<Engine>) {
         }
         let now = context.now();
         if next <= context.resolution.tick_at(now) || !context.abandoned.is_empty() {
+            let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
+            context.backpressure.owe(due.min(now));
             context.alarm.disarm();
             dispatcher.turn(now);
             continue;
         }
         if context.alarm.set(next) {
-            let until = clock::instant(context.resolution.start_of(next));
+            let until = context.resolution.start_of(next);
+            context.backpressure.owe(until);
+            let until = clock::instant(until);
             let until = until.min(Instant::now() + LONGEST_SLEEP);
             wait_on_time(|| context.alarm.park(Some(until)));
         }
     }
+    context.backpressure.owe_nothing();
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has stopped"));
     drop(dispatcher);
     engine.worker_has_ended();
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+    use crate::Timeout;
+    use crate::config::{Config, DrivenBy};
+    use crate::entry::Closure;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn it_owes_what_its_turn_is_about() {
+        let engine = Arc::new(Engine::new(Config::default(), None, DrivenBy::Worker, run));
+        let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+        let task = Closure(move |_: &Timeout| {
+            begun.send(()).unwrap();
+            may_end.recv().unwrap();
+        });
+        let before = clock::now();
+        assert!(engine.schedule_after(task, Duration::from_millis(1)).is_ok());
+        has_begun.recv().unwrap();
+        let is_late = |now| engine.context.backpressure.is_late(now);
+        assert!(!is_late(before + 5_000_000), "due a millisecond later, or in the next tick");
+        assert!(is_late(clock::now() + 5_000_000));
+        end.send(()).unwrap();
+        assert!(engine.stop_and_wait(Duration::from_secs(60)).unwrap().unprocessed.is_empty());
+        assert!(!is_late(u64::MAX - 1), "it has ended");
+    }
 }
