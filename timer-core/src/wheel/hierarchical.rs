@@ -81,6 +81,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Puts a value where it belongs as seen from `now`. Does not count it.
+    // `always`, here and below: as calls they take 35 of a pair's 650 instructions.
+    #[inline(always)]
     fn link(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
             self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
@@ -124,11 +126,13 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     type Tracker = P;
 
+    #[inline(always)]
     fn insert(&mut self, deadline: u64, value: V) {
         self.link(deadline, value);
         self.len += 1;
     }
 
+    #[inline(always)]
     fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let id = location.bucket();
         if id == OVERDUE {
