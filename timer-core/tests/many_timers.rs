@@ -1,5 +1,6 @@
 //! 13., second half: more than 64 live timers, one warning. They are counted in the whole process, so this test has its own.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod support;

@@ -73,7 +73,7 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     }
     sh.set_var("TIMER_STRESS_SEED", format!("{:#x}", seed(flags.seed.as_deref())?));
     if flags.ten_years {
-        return cargo(sh, &["test --release -p timer-core --test ten_years -- --nocapture"]);
+        return cargo(sh, &["test --release -p timer-core --test model ten_years -- --nocapture"]);
     }
     sh.set_var("TIMER_STRESS_MINUTES", minutes.to_string());
     flags.round.iter().for_each(|round| sh.set_var("TIMER_STRESS_ROUND", round.to_string()));

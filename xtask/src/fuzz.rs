@@ -12,7 +12,7 @@ use crate::run::{Failure, Result, need, root, run, target_dir};
 const FOLDER: &str = "timer-core/fuzz";
 
 /// Inputs that have found something once; the tests run them as well. A new one is copied there.
-const KEPT: &str = "timer-core/tests/fuzz_inputs";
+const KEPT: &str = "timer-core/tests/model/fuzz_inputs";
 
 /// An input of 512 bytes is about 150 operations on a wheel, 60 on a timer.
 const LIMITS: &str = "-max_len=512 -len_control=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1";

@@ -15,7 +15,7 @@ use crate::steps::{self, Step};
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Tests that judge the clock or measure memory: under a watcher all is slower, and freed memory is kept to catch late uses.
-const LEFT_OUT: &[&str] = &["grows_no_memory", "p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows"];
+const LEFT_OUT: &[&str] = &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows"];
 
 /// The only thing that is leaked on purpose: the payload of a panic in the drop of a panic's payload.
 const LEAKED: &str = "leak:timer_executor::panics::drop_payload\n";
@@ -27,11 +27,11 @@ const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --fair-sched=yes --n
                         --show-leak-kinds=definite --errors-for-leak-kinds=definite";
 
 const EXECUTORS: &str = "-p timer-executor --all-features --lib --test executors";
-/// Everything but what counts the heap with an allocator of its own.
-const CORE: &str = "-p timer-core --lib --test wheel_* --test found_faults --test many_timers --test lessons \
-                    --test promises --test timer_model --test stress";
+const CORE: &str = "-p timer-core --lib --test behaviour --test model --test many_timers --test stress";
+const STORMS: &str = "-p timer-core --test memory p16_bounded"; // The rest of it counts the heap.
 /// What ends in a few minutes though it is some thirty times slower, and runs one thread at a time.
-const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test wheel_keys --test found_faults --test promises";
+const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test behaviour";
+const TOO_SLOW: &[&str] = &["futures::", "races::", "wake_ups::", "worker_thread::", "bound::"];
 /// Where races could be. The standard library is built anew, since without the sanitizer each dropped `Arc` looks like one.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
 
@@ -60,7 +60,7 @@ fn asan(sh: &Shell) -> Result {
     // With frame pointers, so that the stack of a leak reaches the name that excuses it.
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=address -Cforce-frame-pointers=yes"));
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
-    each(sh, "asan", &[EXECUTORS, CORE])
+    each(sh, "asan", &[EXECUTORS, CORE, STORMS], &[])
 }
 
 fn tsan(sh: &Shell) -> Result {
@@ -73,18 +73,18 @@ fn tsan(sh: &Shell) -> Result {
     }
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=thread"));
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
-    each(sh, "tsan", &[RACES])
+    each(sh, "tsan", &[RACES], &[])
 }
 
 fn memcheck(sh: &Shell) -> Result {
     need("valgrind --version", "valgrind (apt-get install valgrind)")?;
     let suppressions = write(sh, "valgrind.supp", LEAKED_FOR_VALGRIND)?;
     sh.set_var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", format!("{VALGRIND} --suppressions={suppressions}"));
-    each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND])
+    each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND, STORMS, "-p timer-core --test model wheel_keys"], TOO_SLOW)
 }
 
 /// Runs lines of tests. A little optimised, since the watchers are slow; with all assertions.
-fn each(sh: &Shell, folder: &str, lines: &[&str]) -> Result {
+fn each(sh: &Shell, folder: &str, lines: &[&str], too_slow: &[&str]) -> Result {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Err(Failure::skipped("Linux on x86-64 here"));
     }
@@ -92,7 +92,7 @@ fn each(sh: &Shell, folder: &str, lines: &[&str]) -> Result {
     sh.set_var("PROPTEST_CASES", "16");
     let folder = &target_dir().join("sanitize").join(folder);
     lines.iter().try_for_each(|line| {
-        let (line, skip) = (line.split_whitespace(), LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
+        let (line, skip) = (line.split_whitespace(), LEFT_OUT.iter().chain(too_slow).flat_map(|name| ["--skip", name]));
         run(cmd!(sh, "cargo test --no-fail-fast {line...} --target {TARGET} --target-dir {folder} -- {skip...}"))
     })
 }

@@ -1,4 +1,4 @@
-//! The whole timer on virtual time, on both wheels, against the model of `tests/timer_model`.
+//! The whole timer on virtual time, on both wheels, against the model of `tests/model/timer`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The hashed wheel against the sorted map of `tests/wheel_model`.
+//! The hashed wheel against the sorted map of `tests/model/wheel`.
 
 #![no_main]
 

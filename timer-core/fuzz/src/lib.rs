@@ -1,33 +1,33 @@
 //! What the fuzz targets run: the models of timer-core's tests, on cases made of bytes.
 //!
-//! There is no second model here and no way of reading bytes: both belong to the tests, where `tests/fuzz_inputs.rs`
+//! There is no second model here and no way of reading bytes: both belong to the tests, where `tests/model/fuzz_inputs.rs`
 //! runs the same code on a stable toolchain.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-#[path = "../../tests/timer_model/bytes.rs"]
+#[path = "../../tests/model/timer/mod.rs"]
 mod timer;
-#[path = "../../tests/wheel_model/bytes.rs"]
+#[path = "../../tests/model/wheel/mod.rs"]
 mod wheel;
 
 /// The whole timer on virtual time.
 pub fn timer_virtual(data: &[u8]) {
-    if let Ok(case) = timer::Case::new(data) {
+    if let Ok(case) = timer::bytes::Case::new(data) {
         case.run();
     }
 }
 
 /// The hashed wheel.
 pub fn wheel_hashed(data: &[u8]) {
-    if let Ok(case) = wheel::Case::hashed(data) {
+    if let Ok(case) = wheel::bytes::Case::hashed(data) {
         case.run_hashed();
     }
 }
 
 /// The hierarchical wheel.
 pub fn wheel_hierarchical(data: &[u8]) {
-    if let Ok(case) = wheel::Case::hierarchical(data) {
+    if let Ok(case) = wheel::bytes::Case::hierarchical(data) {
         case.run_hierarchical();
     }
 }

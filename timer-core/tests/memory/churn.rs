@@ -48,6 +48,20 @@ fn on_virtual_time(wheel: WheelKind, standing: usize, timer: &Timer, driver: &mu
     drop(held);
 }
 
+// B52: cancelled ones were kept up to two years.
+#[test]
+fn time_stands_still() {
+    let _alone = alone();
+    let amount = if cfg!(debug_assertions) { 60_000 } else { 1_200_000 };
+    for wheel in [BOTH[0], BOTH[1], WHEELS[2]] {
+        let (timer, driver) = manual(wheel);
+        let mark = Mark::set();
+        churn(&timer, amount);
+        at_most(&format!("{amount} cancelled while time stands still, {wheel:?}, peak"), mark.peak(), limit(0, 1));
+        assert_eq!((timer.pending_timeouts(), driver.next_expiry()), (0, None));
+    }
+}
+
 #[test]
 fn a_minute_of_virtual_time() {
     let _alone = alone();

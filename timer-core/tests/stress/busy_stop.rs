@@ -1,7 +1,7 @@
 //! `stop` against callers whose shards are taken: what they leave word of is accepted or refused, never both or neither.
 
 use crate::progress::announce;
-use crate::random::Random;
+use crate::support::random::Random;
 use crate::tally::Tally;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

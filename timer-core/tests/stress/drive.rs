@@ -2,8 +2,8 @@
 //! was suspended, or a thread that moves virtual time by jumps from nothing to months.
 
 use crate::clock::{Clock, Moved};
-use crate::random::Random;
 use crate::storm::Storm;
+use crate::support::random::Random;
 use crate::work::hold_up;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,6 +1,6 @@
 //! The executors under which a storm is held.
 
-use crate::random::Random;
+use crate::support::random::Random;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

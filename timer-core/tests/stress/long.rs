@@ -5,7 +5,7 @@
 
 use crate::progress::Progress;
 use crate::scenario::{Scenario, TURN};
-use crate::settings::{minutes, seed, setting};
+use crate::support::settings::{minutes, seed, setting};
 use crate::tally::{Table, grouped};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -4,7 +4,11 @@
 //! round is printed, so that a failure shows it. `TIMER_STRESS_SEED` gives another seed, `TIMER_STRESS_ROUNDS`
 //! multiplies the rounds. The same rounds for minutes or hours are `cargo xtask stress`.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+#[path = "../support/mod.rs"]
+mod support;
 
 mod busy_stop;
 mod capture;
@@ -14,10 +18,8 @@ mod executors;
 mod ledger;
 mod long;
 mod progress;
-mod random;
 mod round;
 mod scenario;
-mod settings;
 mod storm;
 mod tally;
 mod wakes;
@@ -25,9 +27,9 @@ mod work;
 
 use drive::Drive;
 use executors::Executor;
-use random::Random;
 use round::Round;
-use settings::{seed, times};
+use support::random::Random;
+use support::settings::{seed, times};
 use tally::Tally;
 use timer_core::WheelKind;
 

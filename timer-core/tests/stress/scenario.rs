@@ -2,8 +2,8 @@
 
 use crate::drive::Drive;
 use crate::executors::Executor;
-use crate::random::Random;
 use crate::round::{End, Round, wheel};
+use crate::support::random::Random;
 use crate::tally::Tally;
 use crate::{busy_stop, wakes};
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::capture::taking_back;
 use crate::ledger::{Kind, Ledger, Record, lock};
-use crate::random::Random;
+use crate::support::random::Random;
 use crate::work::{Act, Hooked, Work};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@
 
 use crate::ledger::LOST;
 use crate::progress::announce;
-use crate::random::Random;
+use crate::support::random::Random;
 use crate::tally::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

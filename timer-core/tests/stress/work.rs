@@ -2,8 +2,8 @@
 
 use crate::capture::{Capture, apart};
 use crate::ledger::Kind;
-use crate::random::Random;
 use crate::storm::{FAR, Storm};
+use crate::support::random::Random;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,26 +1,9 @@
 //! Executors, good and bad.
 
-use std::panic::{set_hook, take_hook};
+use super::panics::panic_on_purpose;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use timer_executor::{ImmediateExecutor, RayonExecutor, Rejected, Task, TaskExecutor, ThreadPoolExecutor};
-
-/// The message of a panic that a test wants; it is not printed.
-pub(crate) const ON_PURPOSE: &str = "on purpose";
-
-/// Panics without a word on the terminal.
-pub(crate) fn panic_on_purpose() -> ! {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let loud = take_hook();
-        set_hook(Box::new(move |info| {
-            if info.payload_as_str() != Some(ON_PURPOSE) {
-                loud(info);
-            }
-        }));
-    });
-    panic!("{ON_PURPOSE}");
-}
 
 /// What an executor does with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,10 @@
 pub(crate) mod executors;
 pub(crate) mod ledger;
 pub(crate) mod log;
+pub(crate) mod panics;
+pub(crate) mod random;
+pub(crate) mod settings;
+pub(crate) mod wakers;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -53,6 +57,16 @@ pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
 pub(crate) fn watch_for(window: Duration) {
     let (_silent, receiver) = std::sync::mpsc::channel::<()>();
     assert_eq!(receiver.recv_timeout(window), Err(RecvTimeoutError::Timeout));
+}
+
+/// Waits until it is so; a test that waits in vain fails.
+#[track_caller]
+pub(crate) fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "what must come did not come");
+        watch_for(MILLI);
+    }
 }
 
 /// Keeps the processor busy for so long.

@@ -1,0 +1,55 @@
+//! Futures and the bound on what is pending.
+
+use crate::support::wakers::*;
+use crate::support::*;
+use std::task::{Poll, Waker};
+use timer_core::{RejectReason, TimeoutError, Timer};
+
+const FULL: RejectReason = RejectReason::TooManyPending { max: 1 };
+
+#[test]
+fn one_that_waits_takes_a_place() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
+    let (mut first, mut second) = (timer.sleep(SECOND), timer.sleep(SECOND));
+    assert!(poll(&mut first, Waker::noop()).is_pending());
+    assert_eq!(poll(&mut second, Waker::noop()), Poll::Ready(Err(FULL)));
+    assert_eq!((accounts(&timer), timer.stats().rejected), ((1, 1, 0, 0), 1));
+    let mut call = timer.timeout(SECOND, std::future::pending::<()>());
+    assert_eq!(poll(&mut call, Waker::noop()), Poll::Ready(Err(TimeoutError::Rejected(FULL))));
+    drop(first);
+    assert!(poll(&mut second, Waker::noop()).is_pending(), "there is a place now");
+    driver.advance(SECOND);
+    assert!(poll(&mut second, Waker::noop()).is_ready());
+    assert_eq!((accounts(&timer), timer.stats().rejected), ((2, 0, 1, 1), 2));
+}
+
+#[test]
+fn a_place_is_needed_again_after_completion() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    driver.advance(SECOND);
+    let other = timer.new_timeout(SECOND, |_| {}).unwrap();
+    sleep.reset(HOUR);
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
+    assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
+    drop(waker);
+    assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is left behind");
+    assert!(other.cancel());
+    assert!(poll(&mut sleep, Waker::noop()).is_pending());
+    assert_eq!((accounts(&timer), timer.stats().rejected), ((3, 1, 1, 1), 2));
+    driver.advance(HOUR);
+    assert_eq!(accounts(&timer), (3, 0, 2, 1));
+}
+
+#[test]
+fn what_is_ready_needs_no_place() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
+    let _other = timer.new_timeout(HOUR, |_| {}).unwrap();
+    let mut sleep = timer.sleep(SECOND);
+    driver.advance(SECOND);
+    assert_eq!(poll(&mut sleep, Waker::noop()), Poll::Ready(Ok(())));
+    assert_eq!(poll(&mut timer.timeout(SECOND, std::future::ready(7)), Waker::noop()), Poll::Ready(Ok(7)));
+    assert_eq!(timer.stats().rejected, 0);
+}

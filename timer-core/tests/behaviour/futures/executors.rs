@@ -1,0 +1,122 @@
+//! The same program on every executor; none of them has a timer of its own that runs.
+
+use crate::support::wakers::{accounts, block_on};
+use crate::support::*;
+use std::future::{pending, poll_fn};
+use std::task::Poll;
+use std::time::Instant;
+use timer_core::{TimeoutError, Timer};
+
+/// Sleeps, times out, ticks and answers in time.
+async fn program(timer: Timer) {
+    let before = Instant::now();
+    timer.sleep(3 * MILLI).await.unwrap();
+    assert!(before.elapsed() >= 3 * MILLI, "early");
+    assert_eq!(timer.timeout(2 * MILLI, pending::<()>()).await, Err(TimeoutError::Elapsed));
+    for _ in 0..100 {
+        let mut yielded = false;
+        let inner = poll_fn(|cx| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        });
+        timer.timeout(30 * SECOND, inner).await.unwrap();
+    }
+    let mut ticks = timer.interval(MILLI);
+    let first = ticks.tick().await.unwrap();
+    for _ in 0..3 {
+        let due = ticks.tick().await.unwrap();
+        assert!(due > first && Instant::now() >= due);
+    }
+    let mut idle = timer.sleep(HOUR);
+    let by_reference = timer.timeout(MILLI, &mut idle).await;
+    assert!(by_reference.unwrap_err().is_elapsed());
+    idle.reset(MILLI);
+    idle.await.unwrap();
+}
+
+/// Many at once, by what starts a task.
+fn many(timer: &Timer, mut spawn: impl FnMut(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)) {
+    for _ in 0..20 {
+        spawn(Box::pin(program(timer.clone())));
+    }
+}
+
+#[track_caller]
+fn nothing_is_left(timer: &Timer) {
+    let (scheduled, pending, expired, cancelled) = accounts(timer);
+    assert_eq!((pending, expired + cancelled), (0, scheduled));
+    assert_eq!(timer.stats().task_panics, 0);
+}
+
+#[test]
+fn on_tokio_with_one_thread() {
+    let timer = Timer::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut tasks = Vec::new();
+    many(&timer, |task| tasks.push(runtime.spawn(task)));
+    runtime.block_on(async {
+        program(timer.clone()).await;
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    nothing_is_left(&timer);
+}
+
+#[test]
+fn on_tokio_with_many_threads() {
+    let timer = Timer::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap();
+    let mut tasks = Vec::new();
+    many(&timer, |task| tasks.push(runtime.spawn(task)));
+    runtime.block_on(async {
+        program(timer.clone()).await;
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    nothing_is_left(&timer);
+}
+
+#[test]
+fn on_smol() {
+    let timer = Timer::new();
+    let mut tasks = Vec::new();
+    many(&timer, |task| tasks.push(smol::spawn(task)));
+    smol::block_on(async {
+        program(timer.clone()).await;
+        for task in tasks {
+            task.await;
+        }
+    });
+    nothing_is_left(&timer);
+}
+
+#[test]
+fn on_futures() {
+    let timer = Timer::new();
+    futures::executor::block_on(program(timer.clone()));
+    let mut pool = futures::executor::LocalPool::new();
+    let spawner = pool.spawner();
+    many(&timer, |task| futures::task::SpawnExt::spawn(&spawner, task).unwrap());
+    pool.run();
+    nothing_is_left(&timer);
+}
+
+#[test]
+fn on_an_executor_made_by_hand() {
+    let timer = Timer::new();
+    block_on(program(timer.clone()));
+    nothing_is_left(&timer);
+}
+
+#[test]
+fn on_a_timer_with_a_pool() {
+    let pool = timer_core::executor::ThreadPoolExecutor::new(2);
+    let timer = Timer::builder().executor(pool).build().unwrap();
+    block_on(program(timer.clone()));
+    nothing_is_left(&timer);
+}

@@ -1,0 +1,11 @@
+//! Futures: what they promise ([`timer_core::future`]), on virtual time where that can be, and on real executors.
+
+mod bound;
+mod end_of_life;
+mod executors;
+mod global_names;
+mod interval;
+mod sleep;
+mod storm;
+mod timeout;
+mod wakers;

@@ -1,0 +1,229 @@
+//! One sleep on virtual time.
+
+use crate::support::wakers::*;
+use crate::support::*;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use timer_core::{Interval, Sleep, TimeoutFuture, Timer, WheelKind, global};
+
+fn everywhere<T: Send + Sync + Unpin + 'static>() {}
+
+#[test]
+fn the_types_go_everywhere() {
+    everywhere::<Sleep>();
+    everywhere::<Interval>();
+    everywhere::<TimeoutFuture<std::future::Ready<()>>>();
+    everywhere::<global::Sleep>();
+    everywhere::<global::Interval>();
+    fn send<T: Send>(_: T) {}
+    let mut ticks = Timer::new().interval(SECOND);
+    send(ticks.tick());
+    assert!(size_of::<Sleep>() <= 64, "{}", size_of::<Sleep>());
+}
+
+#[test]
+fn it_wakes_at_its_deadline_and_not_before() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(HOUR);
+        assert_eq!(poll(&mut sleep, &waker), Poll::Pending);
+        assert_eq!(driver.advance(HOUR - NANO), 0);
+        assert!(!sleep.is_elapsed() && bell.rung() == 0);
+        assert_eq!(poll(&mut sleep, &waker), Poll::Pending);
+        assert_eq!(driver.advance(NANO), 1);
+        assert_eq!(bell.rung(), 1);
+        assert!(sleep.is_elapsed());
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())), "and still");
+        drop(sleep);
+        assert_eq!(accounts(&timer), (1, 0, 1, 0));
+        let stats = timer.stats();
+        assert_eq!((stats.timeout_lag.count(), stats.timeout_lag.max()), (1, Duration::ZERO));
+    }
+}
+
+#[test]
+fn advance_wakes_exactly_what_is_due() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let mut sleeps: Vec<_> = (1..=100)
+        .map(|secs| {
+            let (bell, waker) = Bell::new();
+            let mut sleep = timer.sleep(secs * SECOND);
+            assert!(poll(&mut sleep, &waker).is_pending());
+            (sleep, bell, waker)
+        })
+        .collect();
+    assert_eq!(driver.advance(40 * SECOND + MILLI), 40);
+    for (at, (sleep, bell, waker)) in sleeps.iter_mut().enumerate() {
+        let due = at < 40;
+        assert_eq!((bell.rung() == 1, sleep.is_elapsed(), poll(sleep, waker).is_ready()), (due, due, due), "{at}");
+    }
+    drop(sleeps);
+    assert_eq!(accounts(&timer), (100, 0, 40, 60));
+}
+
+#[test]
+fn what_never_waits_leaves_no_trace() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    drop(timer.sleep(SECOND));
+    let mut zero = timer.sleep(Duration::ZERO);
+    assert!(poll(&mut zero, Waker::noop()).is_ready());
+    let mut past = timer.sleep_until(timer.now() - SECOND);
+    assert!(poll(&mut past, Waker::noop()).is_ready());
+    let mut overtaken = timer.sleep(SECOND);
+    driver.advance(SECOND);
+    assert!(poll(&mut overtaken, Waker::noop()).is_ready());
+    assert_eq!(overtaken.deadline(), timer.now());
+    assert!(overtaken.is_elapsed());
+    drop((zero, past, overtaken));
+    let stats = timer.stats();
+    assert_eq!((stats.runs, stats.inbox_handovers, stats.rejected), (0, 0, 0));
+    assert_eq!(accounts(&timer), (0, 0, 0, 0));
+}
+
+#[test]
+fn the_deadline_counts_from_the_call() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let mut sleep = timer.sleep(10 * SECOND);
+    driver.advance(9 * SECOND);
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut sleep, &waker).is_pending());
+    driver.advance(SECOND);
+    assert_eq!(bell.rung(), 1);
+}
+
+#[test]
+fn a_drop_cancels_and_frees_the_waker() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    drop(waker);
+    assert_eq!(Arc::strong_count(&bell), 2);
+    drop(sleep);
+    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(driver.next_expiry(), None, "unlinked");
+    assert_eq!(accounts(&timer), (1, 0, 0, 1));
+    driver.advance(HOUR);
+    assert_eq!(bell.rung(), 0);
+}
+
+#[test]
+fn a_drop_on_another_thread_does_too() {
+    let (timer, _driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    std::thread::spawn(move || drop((sleep, waker))).join().unwrap();
+    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(accounts(&timer), (1, 0, 0, 1));
+}
+
+#[test]
+fn the_last_waker_is_the_one_that_is_woken() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let bells: Vec<_> = (0..4).map(|_| Bell::new()).collect();
+    let mut sleep = timer.sleep(SECOND);
+    for (_, waker) in &bells {
+        assert!(poll(&mut sleep, waker).is_pending());
+        assert!(poll(&mut sleep, waker).is_pending());
+    }
+    assert_eq!(bells.iter().map(|(bell, _)| Arc::strong_count(bell)).collect::<Vec<_>>(), [2, 2, 2, 3]);
+    driver.advance(SECOND);
+    assert_eq!(bells.iter().map(|(bell, _)| bell.rung()).collect::<Vec<_>>(), [0, 0, 0, 1]);
+    assert!(poll(&mut sleep, &bells[0].1).is_ready());
+    assert_eq!(accounts(&timer), (1, 0, 1, 0));
+}
+
+#[test]
+fn a_reset_keeps_the_waker() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(10 * SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    driver.advance(9 * SECOND);
+    sleep.reset(10 * SECOND);
+    driver.advance(9 * SECOND);
+    assert_eq!(bell.rung(), 0, "later");
+    sleep.reset(MILLI);
+    driver.advance(MILLI);
+    assert_eq!(bell.rung(), 1, "earlier");
+    assert!(poll(&mut sleep, &waker).is_ready());
+    assert_eq!(accounts(&timer), (1, 0, 1, 0));
+}
+
+#[test]
+fn a_reset_to_now_is_due_now() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let (mut zero, mut past) = (timer.sleep(HOUR), timer.sleep(HOUR));
+    assert!(poll(&mut zero, &waker).is_pending() && poll(&mut past, &waker).is_pending());
+    zero.reset(Duration::ZERO);
+    past.reset_at(timer.now() - SECOND);
+    assert_eq!(driver.advance(Duration::ZERO), 2);
+    assert_eq!(bell.rung(), 2);
+}
+
+#[test]
+fn a_reset_before_the_first_poll_moves_it() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let mut sleep = timer.sleep(HOUR);
+    sleep.reset_at(timer.now() + SECOND);
+    assert_eq!(sleep.deadline(), timer.now() + SECOND);
+    driver.advance(SECOND);
+    assert!(poll(&mut sleep, Waker::noop()).is_ready());
+    assert_eq!(accounts(&timer), (0, 0, 0, 0));
+}
+
+#[test]
+fn after_completion_it_waits_again() {
+    for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(SECOND);
+        for round in 1..=100_u64 {
+            assert!(poll(&mut sleep, &waker).is_pending());
+            assert_eq!(driver.advance(SECOND), 1);
+            assert_eq!(bell.rung() as u64, round);
+            assert!(poll(&mut sleep, &waker).is_ready());
+            sleep.reset(SECOND);
+            assert!(!sleep.is_elapsed());
+        }
+        assert_eq!(accounts(&timer), (100, 0, 100, 0));
+        assert!(poll(&mut sleep, &waker).is_pending());
+        drop(sleep);
+        assert_eq!(accounts(&timer), (101, 0, 100, 1));
+        assert_eq!(driver.next_expiry(), None);
+    }
+}
+
+#[test]
+fn any_delay_is_fine() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut never = timer.sleep(Duration::MAX);
+    let mut soon = timer.sleep(NANO);
+    assert!(poll(&mut never, &waker).is_pending() && poll(&mut soon, &waker).is_pending());
+    driver.advance(NANO);
+    assert_eq!(bell.rung(), 1);
+    driver.advance(500 * YEAR);
+    driver.advance(Duration::MAX);
+    assert_eq!(bell.rung(), 1, "what never comes does not come");
+    never.reset(Duration::MAX);
+    assert!(poll(&mut never, &waker).is_pending());
+}
+
+#[test]
+fn a_pool_of_the_timers_own_wakes_nothing() {
+    let refuse = |_: timer_core::executor::Task| panic!("a waker came here");
+    let (timer, mut driver) = Timer::builder().executor(refuse).build_manual().unwrap();
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    assert_eq!(driver.advance(SECOND), 1);
+    let stats = timer.stats();
+    assert_eq!((bell.rung(), stats.executor_rejections, stats.in_flight), (1, 0, 0));
+    assert_eq!((stats.runs, stats.expired, stats.timeout_lag.count(), stats.start_lag.count()), (1, 1, 1, 1));
+}

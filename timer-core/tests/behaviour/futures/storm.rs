@@ -1,0 +1,192 @@
+//! Many tasks on two threads, and a ledger that is exact when all is quiet.
+
+use crate::support::wakers::{Bell, accounts, poll, poll_once};
+use crate::support::*;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+use timer_core::{RejectReason, Sleep, Timer};
+
+const TASKS: u64 = 200;
+const ROUNDS: u64 = if cfg!(debug_assertions) { 300 } else { 3_000 };
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap()
+}
+
+/// A cheap random number after `seed`.
+fn mix(seed: u64) -> u64 {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678);
+    x ^= x >> 31;
+    x.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 17
+}
+
+#[track_caller]
+fn exact(timer: &Timer) {
+    let (scheduled, pending, expired, cancelled) = accounts(timer);
+    assert_eq!((pending, expired + cancelled), (0, scheduled));
+    assert_eq!(timer.stats().task_panics, 0);
+}
+
+async fn work(timer: Timer, seed: u64, rounds: u64) {
+    let mut kept = timer.sleep(MILLI);
+    for round in 0..rounds {
+        let random = mix(seed * rounds + round);
+        timer.timeout(30 * SECOND, tokio::task::yield_now()).await.unwrap();
+        match random % 16 {
+            0 => {
+                let due = Instant::now() + random as u32 % 2000 * MICRO;
+                timer.sleep_until(due).await.unwrap();
+                assert!(Instant::now() >= due, "early");
+            }
+            1 => {
+                kept.reset(random as u32 % 500 * MICRO);
+                (&mut kept).await.unwrap();
+            }
+            2 => {
+                // Near its end when it is dropped.
+                let short = timer.sleep(random as u32 % 300 * MICRO);
+                let _ = timer.timeout(200 * MICRO, short).await;
+            }
+            3 => {
+                // Moved to another task, and to its waker.
+                let mut moved = timer.sleep(random as u32 % 1000 * MICRO);
+                let _ = poll_once(&mut moved).await;
+                tokio::spawn(moved).await.unwrap().unwrap();
+            }
+            4 => {
+                // Moved while it is about to run.
+                kept.reset(100 * MICRO);
+                let _ = poll_once(&mut kept).await;
+                spin(90 * MICRO);
+                kept.reset(Duration::from_micros(random % 100));
+                (&mut kept).await.unwrap();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn storm(timer: &Timer, tasks: u64, rounds: u64) {
+    let runtime = runtime();
+    let tasks: Vec<_> = (0..tasks).map(|seed| runtime.spawn(work(timer.clone(), seed, rounds))).collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    drop(runtime);
+    exact(timer);
+}
+
+#[test]
+fn a_storm_leaves_exact_accounts() {
+    let timer = Timer::new();
+    storm(&timer, TASKS, ROUNDS);
+    assert!(timer.stats().scheduled >= TASKS * ROUNDS);
+}
+
+#[test]
+fn a_storm_on_one_shard_with_a_fine_tick() {
+    let timer = Timer::builder().shards(1).tick_duration(10 * MICRO).build().unwrap();
+    storm(&timer, TASKS, ROUNDS / 3);
+}
+
+#[test]
+fn a_storm_below_the_bound() {
+    let timer = Timer::builder().max_pending_timeouts(4 * TASKS as usize).build().unwrap();
+    storm(&timer, TASKS, ROUNDS / 3);
+    assert_eq!(timer.stats().rejected, 0);
+}
+
+#[test]
+fn wakers_change_while_it_runs_out() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let mut changes = 0_u64;
+    for round in 0..ROUNDS {
+        let mut sleep = timer.sleep(50 * MICRO + round as u32 % 97 * MICRO);
+        let begun = Instant::now();
+        loop {
+            let (bell, waker) = Bell::new();
+            if poll(&mut sleep, &waker).is_ready() {
+                break;
+            }
+            changes += 1;
+            if begun.elapsed() > MILLI {
+                // Whatever has met it meanwhile, it is linked, and the waker it has now is woken.
+                while bell.rung() == 0 {
+                    assert!(begun.elapsed() < LONG, "lost");
+                    std::hint::spin_loop();
+                }
+            }
+        }
+    }
+    assert!(changes > 0);
+    exact(&timer);
+}
+
+#[test]
+fn stop_in_a_storm_ends_all() {
+    for round in 0..20_u32 {
+        let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+        let stopped = Arc::new(AtomicU64::new(0));
+        let runtime = runtime();
+        let tasks: Vec<_> = (0..20)
+            .map(|seed| {
+                let (timer, stopped) = (timer.clone(), stopped.clone());
+                runtime.spawn(async move {
+                    let mut kept = timer.sleep(MICRO);
+                    for round in 0_u64.. {
+                        let random = mix(seed * 1_000_003 + round);
+                        kept.reset(random as u32 % 50 * MICRO);
+                        // Polled with changing wakers on the way.
+                        let _ = Pin::new(&mut kept).poll(&mut std::task::Context::from_waker(Waker::noop()));
+                        let ended = if random.is_multiple_of(2) {
+                            (&mut kept).await
+                        } else {
+                            timer.sleep(random as u32 % 100 * MICRO).await
+                        };
+                        if let Err(reason) = ended {
+                            assert_eq!(reason, RejectReason::Stopped);
+                            stopped.fetch_add(1, Ordering::SeqCst);
+                            return;
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        spin(round * 100 * MICRO);
+        assert!(timer.stop().unwrap().is_empty());
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        assert_eq!(stopped.load(Ordering::SeqCst), 20);
+        exact(&timer);
+    }
+}
+
+#[test]
+fn drops_race_the_turn_on_another_thread() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let (sender, sleeps) = std::sync::mpsc::channel::<Sleep>();
+    let dropper = std::thread::spawn(move || sleeps.into_iter().for_each(drop));
+    let mut ready = 0;
+    for round in 0..10 * ROUNDS {
+        let mut sleep = timer.sleep(Duration::from_micros(mix(round) % 30));
+        if poll(&mut sleep, Waker::noop()) == Poll::Pending {
+            sender.send(sleep).unwrap();
+        } else {
+            ready += 1;
+        }
+    }
+    drop(sender);
+    dropper.join().unwrap();
+    exact(&timer);
+    let (scheduled, ..) = accounts(&timer);
+    assert!(scheduled + ready >= 10 * ROUNDS);
+}

@@ -1,0 +1,72 @@
+//! A deadline for another future.
+
+use crate::support::wakers::*;
+use crate::support::*;
+use std::future::{pending, poll_fn, ready};
+use std::io;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use timer_core::{RejectReason, TimeoutError, Timer};
+
+#[test]
+fn the_inner_future_is_polled_first() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    assert_eq!(poll(&mut timer.timeout(Duration::ZERO, ready(7)), Waker::noop()), Poll::Ready(Ok(7)));
+    let mut due = timer.timeout(SECOND, ready(7));
+    driver.advance(HOUR);
+    assert_eq!(poll(&mut due, Waker::noop()), Poll::Ready(Ok(7)), "though time is up");
+    driver.stop();
+    assert_eq!(poll(&mut timer.timeout(SECOND, ready(7)), Waker::noop()), Poll::Ready(Ok(7)), "though it is stopped");
+    assert_eq!(accounts(&timer), (0, 0, 0, 0));
+}
+
+#[test]
+fn the_deadline_wins_over_what_waits() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut late = timer.timeout(SECOND, pending::<()>());
+    assert!(poll(&mut late, &waker).is_pending());
+    driver.advance(SECOND);
+    assert_eq!(bell.rung(), 1);
+    assert_eq!(poll(&mut late, &waker), Poll::Ready(Err(TimeoutError::Elapsed)));
+    let mut at = timer.timeout_at(timer.now(), pending::<()>());
+    assert_eq!(poll(&mut at, &waker), Poll::Ready(Err(TimeoutError::Elapsed)));
+    assert_eq!(accounts(&timer), (1, 0, 1, 0));
+}
+
+#[test]
+fn an_answer_in_time_cancels_the_deadline() {
+    let (timer, driver) = manual(WHEELS[0]);
+    let mut polls = 0;
+    let inner = poll_fn(|_| {
+        polls += 1;
+        if polls == 3 { Poll::Ready("answer") } else { Poll::Pending }
+    });
+    let mut call = timer.timeout(SECOND, inner);
+    assert!(poll(&mut call, Waker::noop()).is_pending() && poll(&mut call, Waker::noop()).is_pending());
+    assert_eq!(accounts(&timer), (1, 1, 0, 0));
+    assert_eq!(poll(&mut call, Waker::noop()), Poll::Ready(Ok("answer")));
+    drop(call);
+    assert_eq!(accounts(&timer), (1, 0, 0, 1));
+    assert_eq!(driver.next_expiry(), None);
+}
+
+#[test]
+fn what_is_inside_can_be_had() {
+    let timer = Timer::new();
+    let mut call = timer.timeout(SECOND, ready(7));
+    *call.get_mut() = ready(8);
+    assert_eq!(call.get_ref().clone().into_inner(), 8);
+    assert_eq!(call.into_inner().into_inner(), 8);
+}
+
+#[test]
+fn errors_say_what_happened() {
+    assert!(TimeoutError::Elapsed.is_elapsed());
+    let rejected = TimeoutError::Rejected(RejectReason::Stopped);
+    assert!(!rejected.is_elapsed());
+    assert_eq!(io::Error::from(TimeoutError::Elapsed).kind(), io::ErrorKind::TimedOut);
+    assert_eq!(io::Error::from(rejected).kind(), io::ErrorKind::Other);
+    assert_eq!(rejected.to_string(), "no deadline could be set: the timer is stopped");
+    assert!(std::error::Error::source(&rejected).is_some());
+}

@@ -1,0 +1,385 @@
+//! What handles do: waiting for a run, guards, expiring at will, slack, and many at once.
+
+use crate::support::executors::{Later, good};
+use crate::support::ledger::Ledger;
+use crate::support::panics::{BadHook, panic_on_purpose};
+use crate::support::*;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::current;
+use std::time::Duration;
+use timer_core::{RejectReason, Timeout, Timer, WouldDeadlock};
+
+/// Says when it is dropped, and takes its time.
+struct SlowDrop(Arc<AtomicBool>);
+
+impl Drop for SlowDrop {
+    fn drop(&mut self) {
+        spin(2 * MILLI);
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn cancel_and_wait_outlasts_a_run_and_its_captures() {
+    for (what, executor) in good() {
+        for periodic in [false, true] {
+            let timer = Timer::builder().executor(executor.clone()).build().unwrap();
+            let gone = Arc::new(AtomicBool::new(false));
+            let (begun, inside) = channel();
+            let (release, released) = channel();
+            let captured = SlowDrop(gone.clone());
+            let task = move |_: &Timeout| {
+                let _captured = &captured;
+                begun.send(()).unwrap();
+                next(&released);
+            };
+            let timeout = if periodic {
+                accepted(timer.schedule_at_fixed_rate(Duration::ZERO, MILLI, task))
+            } else {
+                accepted(timer.new_timeout(Duration::ZERO, move |me| task(me)))
+            };
+            next(&inside);
+            std::thread::scope(|scope| {
+                let waits = scope.spawn(|| {
+                    let won = timeout.cancel_and_wait();
+                    (won, gone.load(SeqCst))
+                });
+                watch_for(5 * MILLI);
+                assert!(!waits.is_finished(), "{what}: the run goes on");
+                release.send(()).unwrap();
+                assert_eq!(waits.join().unwrap(), (Ok(periodic), true), "{what}: run, and what it owned dropped");
+            });
+            assert_eq!(timeout.cancel_and_wait(), Ok(false), "{what}: nothing to wait for");
+        }
+    }
+}
+
+#[test]
+fn cancel_and_wait_of_what_waits_waits_for_nothing() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
+    assert_eq!((timeout.cancel_and_wait(), timeout.cancel_and_wait()), (Ok(true), Ok(false)));
+    let ran = accepted(timer.new_timeout(SECOND, |_| {}));
+    driver.advance(SECOND);
+    assert_eq!(ran.cancel_and_wait(), Ok(false));
+}
+
+#[test]
+fn cancel_and_wait_in_its_own_run_would_deadlock() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let runs = Runs::default();
+    let inner = runs.clone();
+    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
+        assert_eq!(me.cancel_and_wait(), Err(WouldDeadlock));
+        // As well from a task of another timer that runs within this one.
+        let (other, mut driver) = manual(WHEELS[0]);
+        let outer = me.clone();
+        accepted(other.new_timeout(SECOND, move |own| {
+            assert_eq!((own.cancel_and_wait(), outer.cancel_and_wait()), (Err(WouldDeadlock), Err(WouldDeadlock)));
+        }));
+        driver.advance(SECOND);
+        assert_eq!(other.stats().task_panics, 0);
+        inner.lock().unwrap().push(1);
+    }));
+    assert_eq!(driver.advance(2 * SECOND), 2, "nothing was changed");
+    assert_eq!((taken(&runs).len(), timer.stats().task_panics), (2, 0));
+    assert_eq!(rate.cancel_and_wait(), Ok(true), "outside of it all is well");
+}
+
+#[test]
+fn a_guard_cancels_and_its_panics_go_no_further() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    {
+        let guard = accepted(timer.new_timeout(SECOND, |_| {})).cancel_on_drop();
+        assert!(guard.reset(2 * SECOND), "it is a timeout");
+        assert_eq!(guard.remaining(), 2 * SECOND);
+    }
+    assert_eq!((timer.pending_timeouts(), timer.stats().cancelled), (0, 1));
+    let disarmed = accepted(timer.new_timeout(SECOND, |_| {})).cancel_on_drop().into_inner();
+    drop(accepted(timer.new_timeout_task(SECOND, BadHook)).cancel_on_drop());
+    assert_eq!((timer.pending_timeouts(), timer.stats().cancelled, timer.stats().task_panics), (1, 2, 1));
+    assert_eq!(driver.advance(SECOND), 1);
+    drop(disarmed.clone().cancel_on_drop());
+    assert!(disarmed.is_expired());
+}
+
+#[test]
+fn slack_gathers_a_thousand_heartbeats_into_few_turns() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        let schedule = |timer: &Timer| {
+            let called = timer.now();
+            let beat = accepted(timer.new_timeout_with_slack(30 * SECOND, SECOND, |_| {}));
+            let after = beat.deadline() - called;
+            assert!(after >= 30 * SECOND && after <= 31 * SECOND, "{after:?}");
+            beat
+        };
+        for _ in 0..1_000 {
+            schedule(&timer);
+            driver.advance(30 * MILLI);
+        }
+        let before = timer.stats().turns;
+        driver.advance(31 * SECOND);
+        assert_eq!((timer.stats().expired, timer.pending_timeouts()), (1_000, 0));
+        let turns = timer.stats().turns - before;
+        assert!(turns <= 40, "{turns} turns in {wheel:?}");
+        assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "late from the deadline that was picked");
+        let exact = schedule(&timer);
+        assert!(exact.reset(SECOND));
+        assert_eq!(exact.remaining(), SECOND, "a reset is exact");
+    }
+}
+
+#[test]
+fn slack_at_the_edges_is_within_its_range() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let accept = |delay, slack| accepted(timer.new_timeout_with_slack(delay, slack, |_| {}));
+    assert_eq!(accept(SECOND, Duration::ZERO).remaining(), SECOND);
+    assert_eq!(accept(Duration::ZERO, Duration::ZERO).remaining(), Duration::ZERO);
+    assert!(accept(Duration::ZERO, MILLI).remaining() <= MILLI);
+    assert!(accept(SECOND, NANO).remaining() <= SECOND + NANO);
+    let never = [accept(Duration::MAX, SECOND), accept(SECOND, Duration::MAX), accept(Duration::MAX, Duration::MAX)];
+    assert!(never[1].remaining() >= SECOND);
+    assert_eq!(driver.advance(2 * SECOND), 4 + usize::from(never[1].is_expired()));
+    assert!(!never[0].is_expired() && !never[2].is_expired());
+}
+
+#[test]
+fn expire_now_in_every_state() {
+    let pool = Later::default();
+    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    let waiting = accepted(timer.new_timeout(HOUR, |_| {}));
+    assert!(waiting.expire_now());
+    assert_eq!((waiting.remaining(), waiting.deadline()), (Duration::ZERO, timer.now()));
+    assert!(!waiting.expire_now(), "due");
+    assert_eq!(driver.advance(Duration::ZERO), 1);
+    assert!(!waiting.expire_now(), "handed over");
+    pool.run();
+    assert!(!waiting.expire_now() && waiting.is_expired(), "has run");
+    let cancelled = accepted(timer.new_timeout(HOUR, |_| {}));
+    assert!(cancelled.cancel() && !cancelled.expire_now());
+    let far = accepted(timer.new_timeout(Duration::MAX, |_| {}));
+    assert!(far.expire_now(), "even what never comes");
+    assert_eq!(driver.advance(Duration::ZERO), 1);
+    assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "it is not late");
+    // What has come to its deadline and was not looked at is due.
+    let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    assert!(!due.expire_now());
+    let left = accepted(timer.new_timeout(HOUR, |_| {}));
+    drop(driver.stop());
+    assert!(!left.expire_now());
+}
+
+// 3c.5.
+#[test]
+fn expire_now_of_a_periodic_task_restarts_the_phase() {
+    for fixed_rate in [true, false] {
+        let (timer, mut driver) = manual(WHEELS[0]);
+        let (begun, times) = (driver.now(), Arc::new(Mutex::new(Vec::new())));
+        let noted = times.clone();
+        let task = move |me: &Timeout| {
+            let at = (me.deadline() - begun).as_secs();
+            let mut noted = noted.lock().unwrap();
+            noted.push(at);
+            // During a run: the one after it, once.
+            assert!(at != 23 || noted.len() > 3 || me.expire_now());
+        };
+        let again = if fixed_rate {
+            accepted(timer.schedule_at_fixed_rate(10 * SECOND, 10 * SECOND, task))
+        } else {
+            accepted(timer.schedule_with_fixed_delay(10 * SECOND, 10 * SECOND, task))
+        };
+        driver.advance(13 * SECOND);
+        assert!(again.expire_now() && !again.expire_now());
+        driver.advance(25 * SECOND);
+        assert_eq!((times.lock().unwrap().as_slice(), timer.stats().task_panics), (&[10, 13, 23, 23, 33][..], 0));
+    }
+}
+
+#[test]
+fn a_handle_is_its_timeout_and_as_wide_as_a_pointer() {
+    assert_eq!(size_of::<Timeout>(), size_of::<usize>());
+    assert_eq!(size_of::<Option<Timeout>>(), size_of::<usize>());
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let [one, other] = [(); 2].map(|()| accepted(timer.new_timeout(SECOND, |_| {})));
+    assert!(one == one.clone() && one != other);
+    let set: HashSet<Timeout> = [one.clone(), other.clone(), one.clone()].into_iter().collect();
+    assert_eq!(set.len(), 2);
+    let seen = Arc::new(Mutex::new(None));
+    let inner = seen.clone();
+    let own = accepted(timer.new_timeout(SECOND, move |me| *inner.lock().unwrap() = Some(me.clone())));
+    driver.advance(SECOND);
+    assert_eq!(seen.lock().unwrap().take().as_ref(), Some(&own));
+    assert!(one == one.clone() && one != other, "and so when it has ended");
+}
+
+#[test]
+fn a_timeout_knows_its_timer_while_there_is_one() {
+    let timer = named("known");
+    let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
+    let again = timeout.timer().unwrap();
+    assert_eq!(again.name(), "known");
+    drop(timer);
+    assert_eq!((again.pending_timeouts(), timeout.timer().is_some()), (1, true), "it is a handle like any other");
+    drop(again);
+    assert!(timeout.timer().is_none() && timeout.is_cancelled());
+    assert_eq!(timeout.remaining(), Duration::ZERO);
+    // Its shard serves another timer by now.
+    let others: Vec<_> = (0..4).map(|_| named("another")).collect();
+    others.iter().for_each(|other| drop(accepted(other.new_timeout(HOUR, |_| {}))));
+    assert!(timeout.timer().is_none() && !timeout.reset(SECOND) && !timeout.expire_now() && !timeout.cancel());
+    assert!(others.iter().all(|other| other.pending_timeouts() == 1));
+}
+
+#[test]
+fn a_batch_is_as_if_one_by_one() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(150).build_manual().unwrap();
+    let runs = Runs::default();
+    let items = (0..200u32).map(|id| {
+        let runs = runs.clone();
+        (Duration::from_nanos(u64::from(200 - id)), move |_: &Timeout| runs.lock().unwrap().push(id))
+    });
+    let results = timer.new_timeouts(items);
+    assert_eq!(results.len(), 200);
+    for (id, result) in results.iter().enumerate() {
+        match result {
+            Ok(timeout) => {
+                assert!(id < 150);
+                assert_eq!(timeout.remaining(), Duration::from_nanos(200 - id as u64));
+            }
+            Err(rejected) => {
+                assert!(id >= 150);
+                assert_eq!(rejected.reason, RejectReason::TooManyPending { max: 150 });
+            }
+        }
+    }
+    assert_eq!((timer.pending_timeouts(), timer.stats().scheduled, timer.stats().rejected), (150, 150, 50));
+    assert_eq!(driver.advance(SECOND), 150);
+    assert_eq!(taken(&runs), (0..150).rev().collect::<Vec<_>>());
+    assert_eq!(Arc::strong_count(&runs), 1 + 50, "those that were refused came back");
+    drop(driver);
+    let late = timer.new_timeouts([(SECOND, |_: &Timeout| {}); 3]);
+    assert!(late.iter().all(|late| late.as_ref().is_err_and(|late| late.reason == RejectReason::Stopped)));
+}
+
+// 3c.8.
+#[test]
+fn a_batch_whose_iterator_panics_keeps_what_it_took() {
+    for at in [0usize, 1, 63, 64, 65, 150] {
+        let (timer, mut driver) = manual(WHEELS[0]);
+        let inner = timer.clone();
+        let captured = Arc::new(());
+        let items = (0..200).map(|id| {
+            if id == at {
+                panic_on_purpose();
+            }
+            // Nothing is held: the timer may be called, and what was drawn shows only when its chunk is full.
+            assert!(inner.new_timeout(HOUR, |_| {}).unwrap().cancel());
+            let captured = captured.clone();
+            (SECOND, move |_: &Timeout| drop(captured))
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| timer.new_timeouts(items))).is_err());
+        let stays = timer.pending_timeouts();
+        assert!(stays <= at && stays.is_multiple_of(64) && at - stays < 64, "{stays} of {at}");
+        assert_eq!(Arc::strong_count(&captured), 1 + stays, "the rest came back");
+        assert_eq!((driver.advance(SECOND), timer.pending_timeouts()), (stays, 0));
+    }
+}
+
+#[test]
+fn cancel_all_goes_on_over_hooks_that_panic() {
+    let (timer, _driver) = manual(WHEELS[0]);
+    let ledger = Ledger::new();
+    let mut ends = Vec::new();
+    let all: Vec<Timeout> = (0..200)
+        .map(|id| {
+            if id % 3 == 0 {
+                return accepted(timer.new_timeout_task(SECOND, BadHook));
+            }
+            let (probe, end) = ledger.probe();
+            ends.push(end);
+            accepted(timer.new_timeout_task(SECOND, probe))
+        })
+        .collect();
+    assert_eq!(Timeout::cancel_all(&all), 200);
+    ledger.wait();
+    assert!(ends.iter().all(|end| end.counts() == (0, 1) && end.dropped_on() == Some(current().id())));
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (0, 200, 67));
+    assert_eq!(Timeout::cancel_all(&all), 0);
+    assert_eq!(Timeout::cancel_all(&[]), 0);
+}
+
+#[test]
+fn cancel_all_of_two_timers_with_duplicates() {
+    let pool = Later::default();
+    let timers = [
+        Timer::builder().build_manual().unwrap(),
+        Timer::builder().executor(pool.clone()).max_pending_timeouts(1_000).build_manual().unwrap(),
+    ];
+    let [(one, mut first), (other, mut second)] = timers;
+    let mut all = Vec::new();
+    for id in 0..100 {
+        let delay = if id % 2 == 0 { SECOND } else { HOUR };
+        let pair = [accepted(one.new_timeout(delay, |_| {})), accepted(other.new_timeout(delay, |_| {}))];
+        all.extend(pair.iter().cloned());
+        all.extend(pair);
+    }
+    assert_eq!((first.advance(SECOND), second.advance(SECOND)), (50, 50));
+    // Of the one the near ones have run; of the other they wait in its pool.
+    assert_eq!(Timeout::cancel_all(&all), 50 + 100);
+    assert_eq!((one.stats().cancelled, other.stats().cancelled), (50, 100));
+    assert_eq!((one.pending_timeouts(), other.pending_timeouts(), other.stats().queued), (0, 0, 0));
+    assert_eq!((pool.run(), other.stats().expired), (50, 0));
+    // Of a timer that is gone.
+    let gone: Vec<Timeout> = (0..3).map(|_| accepted(one.new_timeout(HOUR, |_| {}))).collect();
+    drop((one, first));
+    assert_eq!(Timeout::cancel_all(&gone), 0);
+}
+
+#[test]
+fn cancel_all_ends_a_periodic_run_that_goes_on() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = count.clone();
+    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
+        counted.fetch_add(Timeout::cancel_all([me, me]) as u32, SeqCst);
+    }));
+    assert_eq!(driver.advance(HOUR), 1);
+    assert_eq!((count.load(SeqCst), timer.stats().cancelled, timer.pending_timeouts()), (1, 1, 0));
+    assert_eq!(Arc::strong_count(&count), 1);
+}
+
+/// Cancels and waits as its thread ends.
+struct AtThreadEnd(Option<Timeout>);
+
+impl Drop for AtThreadEnd {
+    fn drop(&mut self) {
+        if let Some(timeout) = self.0.take() {
+            assert!(timeout.cancel_and_wait().unwrap());
+        }
+    }
+}
+
+thread_local! {
+    static KEPT: RefCell<AtThreadEnd> = const { RefCell::new(AtThreadEnd(None)) };
+}
+
+#[test]
+fn a_thread_that_ends_may_cancel_and_wait() {
+    let (timer, _driver) = Timer::builder().build_manual().unwrap();
+    let inside = timer.clone();
+    std::thread::spawn(move || {
+        KEPT.with_borrow_mut(|kept| kept.0 = Some(accepted(inside.new_timeout(MILLI, |_| {}))));
+        let other = accepted(inside.new_timeout(MILLI, |_| {}));
+        assert!(other.cancel_and_wait().unwrap());
+    })
+    .join()
+    .unwrap();
+    assert_eq!(timer.pending_timeouts(), 0);
+}

@@ -1,0 +1,34 @@
+//! What the timer promises: a module for each promise, with the faults of other timers that would break it, and what is
+//! promised of handles, of executors' queues, of futures and of the worker's thread.
+//!
+//! Virtual time wherever it will do. Tests on the real clock wait on channels and judge by `Instant`; none sleeps to be right.
+//! Promise 16, whose limits are those of the whole process, is in the binary `memory`, which runs one test at a time.
+
+#![deny(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod faults_table;
+mod futures;
+mod handles;
+mod p01_never_early;
+mod p02_due_now;
+mod p03_exactly_one_end;
+mod p04_exact_count;
+mod p05_cancel_frees;
+mod p06_no_user_code_under_a_lock;
+mod p07_idle;
+mod p08_any_delay;
+mod p09_clock_jump;
+mod p10_panics;
+mod p11_slow_task;
+mod p12_rejecting_executor;
+mod p13_end_of_life;
+mod p14_periodic;
+mod p15_build_errors;
+mod p17_panics_of_the_user;
+mod queued;
+#[cfg(target_os = "linux")]
+mod worker_thread;

@@ -1,0 +1,285 @@
+//! 1. Never early: a task starts at or after (instant of the call + delay), whatever the tick and its phase.
+
+use crate::support::*;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use timer_core::{Timeout, Timer, WheelKind};
+
+const TICKS: [Duration; 5] =
+    [MICRO, Duration::from_micros(100), MILLI, Duration::from_micros(1_500), Duration::from_millis(7)];
+
+const TWO_WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }];
+
+/// Says by how much a task ran before it was due, if it did.
+type Early = Option<Duration>;
+
+/// A delay that is nothing, less than a tick, on a tick's edge, or anything.
+fn delay(random: &mut Random, tick: Duration) -> Duration {
+    let ticks = (random.below(5) + 1) as u32;
+    match random.below(6) {
+        0 => Duration::ZERO,
+        1 => NANO,
+        2 => random.duration(tick),
+        3 => tick * ticks,
+        4 => (tick * ticks).saturating_sub(NANO),
+        _ => random.duration(20 * MILLI),
+    }
+}
+
+/// Schedules by either call, at a random phase of the tick.
+fn schedule(timer: &Timer, random: &mut Random, tick: Duration, verdicts: &Sender<Early>) {
+    spin(random.duration(tick.min(200 * MICRO)));
+    let (delay, verdicts) = (delay(random, tick), verdicts.clone());
+    let called = Instant::now();
+    let judge = move |_: &_| {
+        let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
+    };
+    if random.below(2) == 0 {
+        accepted(timer.new_timeout(delay, judge));
+    } else {
+        accepted(timer.new_timeout_at(called + delay, judge));
+    }
+}
+
+fn in_time(early: Early) -> bool {
+    early.is_none_or(|early| early.is_zero())
+}
+
+// B10, B46: an unround tick, or an unround start within one.
+#[test]
+fn the_worker_is_never_early_at_any_tick_and_phase() {
+    let mut random = Random(1);
+    for tick in TICKS {
+        for wheel in TWO_WHEELS {
+            let timer = Timer::builder().tick_duration(tick).wheel(wheel).build().unwrap();
+            let (verdicts, received) = channel();
+            (0..120).for_each(|_| schedule(&timer, &mut random, tick, &verdicts));
+            for _ in 0..120 {
+                let early = next(&received);
+                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_driver_is_never_early_however_often_it_turns() {
+    let mut random = Random(2);
+    for tick in TICKS {
+        for wheel in TWO_WHEELS {
+            let (timer, mut driver) = Timer::builder().tick_duration(tick).wheel(wheel).build_driven().unwrap();
+            let (verdicts, received) = channel();
+            let mut ran = 0;
+            for _ in 0..120 {
+                schedule(&timer, &mut random, tick, &verdicts);
+                ran += driver.turn().expired;
+            }
+            while ran < 120 {
+                ran += driver.turn().expired;
+            }
+            for early in received.try_iter().take(120) {
+                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+            }
+        }
+    }
+}
+
+/// The deadline of the last `reset` that said `true` counts, even if the task races it.
+#[test]
+fn a_timeout_that_was_moved_is_not_early_for_its_last_deadline() {
+    let mut random = Random(3);
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        for _ in 0..20 {
+            let (ran, received) = channel();
+            let delay = random.duration(3 * MILLI);
+            let mut due = Instant::now() + delay;
+            let timeout = accepted(timer.new_timeout(delay, move |_| ran.send(Instant::now()).unwrap()));
+            for _ in 0..random.below(6) {
+                spin(random.duration(MILLI));
+                let (called, delay) = (Instant::now(), random.duration(3 * MILLI));
+                if timeout.reset(delay) {
+                    due = called + delay;
+                }
+            }
+            let ran = next(&received);
+            assert!(ran >= due, "{:?} early at a tick of {tick:?}", due - ran);
+        }
+    }
+}
+
+#[test]
+fn no_run_of_a_periodic_task_is_early() {
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        let (early, received) = channel();
+        let run = move |me: &timer_core::Timeout| {
+            let _ = early.send(me.deadline().checked_duration_since(Instant::now()));
+        };
+        let called = Instant::now();
+        let period = Duration::from_micros(700);
+        let rate = accepted(timer.schedule_at_fixed_rate(MILLI, period, run));
+        for run in 0..25 {
+            assert!(in_time(next(&received)), "early at a tick of {tick:?}");
+            assert!(called.elapsed() >= MILLI + run * period, "more runs than periods at a tick of {tick:?}");
+        }
+        assert!(rate.cancel());
+    }
+}
+
+#[test]
+fn on_virtual_time_a_nanosecond_before_is_too_early_and_the_nanosecond_itself_is_not() {
+    let mut random = Random(4);
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        for _ in 0..500 {
+            driver.advance(random.duration(10 * MILLI));
+            let magnitude = random.below(40);
+            let delay = NANO + Duration::from_nanos(random.below(1 << magnitude));
+            let timeout = accepted(timer.new_timeout(delay, |_| {}));
+            assert_eq!(timeout.deadline(), driver.now() + delay);
+            assert_eq!(driver.advance(delay - NANO), 0, "{delay:?} early, {wheel:?}");
+            assert_eq!(driver.advance(NANO), 1, "{delay:?} late, {wheel:?}");
+        }
+    }
+}
+
+/// Notes by how much too early it runs.
+fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeout) + Send + 'static {
+    let early = early.clone();
+    move |_| {
+        if let Some(by) = due.checked_duration_since(Instant::now()).filter(|by| !by.is_zero()) {
+            early.lock().unwrap().push(by);
+        }
+    }
+}
+
+// B12: scheduled from a callback, it landed in the bucket that was being run, and ran at once.
+#[test]
+fn what_a_task_schedules_waits_for_its_own_deadline_at_every_delay_up_to_two_rounds() {
+    for slots in [1, 8, 64] {
+        for kind in [WheelKind::Hashed { ticks_per_wheel: slots }, WheelKind::Hierarchical] {
+            for delay in (0..=2 * slots as u32 + 1).map(|delay| delay * NANO) {
+                let (timer, mut driver) = manual(kind);
+                driver.advance(5 * NANO);
+                let inner = timer.clone();
+                accepted(timer.new_timeout(3 * NANO, move |_| drop(accepted(inner.new_timeout(delay, |_| {})))));
+                driver.advance(3 * NANO);
+                if !delay.is_zero() {
+                    assert_eq!(driver.next_expiry(), Some(delay), "{kind:?}");
+                    assert_eq!(driver.advance(delay - NANO), 0, "{delay:?} early, {kind:?}");
+                    assert_eq!(driver.advance(NANO), 1, "{delay:?} late, {kind:?}");
+                }
+                assert_eq!(timer.pending_timeouts(), 0);
+            }
+        }
+    }
+}
+
+// B13: new timeouts counted from the last tick that was handled, while callbacks ran long.
+#[test]
+fn a_delay_counts_from_the_call_though_the_callback_runs_long() {
+    for tick in [10 * MICRO, MILLI] {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        let (early, (done, ended)) = (Arc::default(), channel::<()>());
+        for _ in 0..3 {
+            let (inner, verdicts, done) = (timer.clone(), Arc::clone(&early), done.clone());
+            accepted(timer.new_timeout(MILLI, move |_| {
+                for delay in [NANO, MILLI, 2 * MILLI] {
+                    spin(2 * MILLI);
+                    let (judge, done) = (judge(Instant::now() + delay, &verdicts), done.clone());
+                    accepted(inner.new_timeout(delay, move |me| {
+                        judge(me);
+                        drop(done);
+                    }));
+                }
+            }));
+        }
+        drop(done);
+        all_gone(&ended);
+        assert_eq!(*early.lock().unwrap(), [], "tick {tick:?}");
+    }
+}
+
+// B14: the worker overslept, then took several buckets in a row, and with them what had just been added.
+#[test]
+fn a_turn_that_comes_late_runs_nothing_that_was_scheduled_meanwhile_before_its_time() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(50 * MICRO).build_driven().unwrap();
+        let early = Arc::default();
+        let mut random = Random(14);
+        for _ in 0..30 {
+            for _ in 0..3 {
+                spin(random.duration(200 * MICRO));
+                let delay = random.duration(300 * MICRO);
+                accepted(timer.new_timeout(delay, judge(Instant::now() + delay, &early)));
+            }
+            driver.turn();
+        }
+        while timer.pending_timeouts() > 0 {
+            driver.turn();
+        }
+        assert_eq!(*early.lock().unwrap(), [], "{wheel:?}");
+    }
+}
+
+// B16: each new start came from a stale tick, so each was later (or earlier) than the last.
+#[test]
+fn ten_thousand_links_of_a_chain_drift_by_nothing() {
+    fn link(timer: &Timer, left: u32) {
+        let inner = timer.clone();
+        let next = move |_: &Timeout| {
+            if left > 1 {
+                link(&inner, left - 1);
+            }
+        };
+        accepted(timer.new_timeout(MILLI + NANO, next));
+    }
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        link(&timer, 10_000);
+        assert_eq!(driver.advance(10_000 * (MILLI + NANO) - NANO), 9_999, "{wheel:?}");
+        assert_eq!(driver.advance(NANO), 1, "{wheel:?}");
+    }
+}
+
+// B19, B86: woken half a tick before, "nothing due", and not armed again.
+#[test]
+fn a_worker_that_is_woken_before_the_time_goes_back_to_bed_until_then() {
+    let timer = Timer::builder().tick_duration(100 * MICRO).build().unwrap();
+    let (early, (done, ended)) = (Arc::default(), channel());
+    for _ in 0..20 {
+        let delay = 3 * MILLI;
+        let (judge, done) = (judge(Instant::now() + delay, &early), done.clone());
+        accepted(timer.new_timeout(delay, move |me| {
+            judge(me);
+            done.send(()).unwrap();
+        }));
+        // Each is earlier than what the worker sleeps for, so it wakes, and finds nothing.
+        for micros in (1..=20).rev() {
+            accepted(timer.new_timeout(micros * 100 * MICRO, |_| {})).cancel();
+        }
+        next(&ended);
+    }
+    assert_eq!(*early.lock().unwrap(), []);
+}
+
+// B19: a driver that is turned again and again before the time keeps saying when it will be.
+#[test]
+fn a_driver_that_is_turned_too_often_stays_armed() {
+    let (timer, mut driver) = Timer::builder().tick_duration(Duration::from_micros(1_500)).build_driven().unwrap();
+    let timeout = accepted(timer.new_timeout(4 * MILLI, |_| {}));
+    loop {
+        let now = Instant::now();
+        let turn = driver.turn();
+        if turn.expired == 1 {
+            assert!(Instant::now() >= timeout.deadline());
+            break;
+        }
+        let next = turn.next.expect("something is pending");
+        assert!(next >= timeout.deadline() || next <= Instant::now(), "sent to bed too early");
+        assert!(now < timeout.deadline() + LONG, "never due");
+    }
+    assert_eq!(driver.turn().next, None);
+}

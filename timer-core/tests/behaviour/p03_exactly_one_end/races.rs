@@ -1,0 +1,350 @@
+//! Cancel, reset, expiry and cascades against each other.
+
+use crate::support::executors::Later;
+use crate::support::ledger::{End, Ledger, Maker};
+use crate::support::*;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+use timer_core::{Timeout, Timer};
+
+type Seats = Arc<Mutex<Vec<Timeout>>>;
+
+// B50: unlinking from the cancelling thread corrupted the list, or a node that was queued twice made it endless.
+#[test]
+fn of_eight_threads_that_cancel_a_timeout_during_its_placement_one_wins() {
+    const ROUNDS: usize = 400;
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let ledger = Ledger::new();
+    let timeouts: Mutex<Vec<Timeout>> = Mutex::default();
+    let wins: Vec<AtomicU32> = (0..ROUNDS).map(|_| AtomicU32::new(0)).collect();
+    let ends = std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for (round, wins) in wins.iter().enumerate() {
+                    let timeout = loop {
+                        match timeouts.lock().unwrap().get(round) {
+                            Some(timeout) => break timeout.clone(),
+                            None => std::thread::yield_now(),
+                        }
+                    };
+                    wins.fetch_add(u32::from(timeout.cancel()), SeqCst);
+                }
+            });
+        }
+        let mut random = Random(50);
+        let schedule = (0..ROUNDS).map(|_| {
+            let (probe, end) = ledger.probe();
+            let timeout = accepted(timer.new_timeout_task(random.duration(60 * MICRO), probe));
+            timeouts.lock().unwrap().push(timeout);
+            end
+        });
+        schedule.collect::<Vec<_>>()
+    });
+    ledger.wait();
+    for (end, wins) in ends.iter().zip(&wins) {
+        let wins = wins.load(SeqCst);
+        assert_eq!(end.counts(), (1 - wins, wins));
+    }
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.expired + stats.cancelled), (0, ROUNDS as u64));
+}
+
+// B51: dropped in the very tick in which it was due, or while it waited to be run.
+#[test]
+fn a_cancel_just_before_at_and_just_after_the_deadline_is_decided_by_the_clock() {
+    for wheel in WHEELS {
+        for after in [SECOND - NANO, SECOND, SECOND + NANO] {
+            let (timer, mut driver) = manual(wheel);
+            let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
+            let ran = driver.advance(after) == 1;
+            assert_eq!((ran, timeout.cancel()), (after >= SECOND, after < SECOND), "{wheel:?}");
+            assert_eq!((driver.advance(HOUR), timer.pending_timeouts()), (0, 0));
+        }
+        for earlier in [NANO, Duration::ZERO] {
+            let (timer, mut driver) = manual(wheel);
+            let seats = Seats::default();
+            let victims = seats.clone();
+            accepted(timer.new_timeout(SECOND - earlier, move |_| {
+                assert!(victims.lock().unwrap()[0].cancel());
+            }));
+            seats.lock().unwrap().push(accepted(timer.new_timeout(SECOND, |_| panic!("cancelled"))));
+            assert_eq!(driver.advance(SECOND), 1, "{wheel:?}");
+            assert_eq!(timer.stats().task_panics, 0);
+        }
+    }
+}
+
+// B58: siblings that had been taken out to be run could not be cancelled.
+#[test]
+fn a_task_cancels_any_of_those_that_are_due_with_it() {
+    const ALL: usize = 7;
+    for wheel in WHEELS {
+        for victims in [vec![1], vec![3], vec![6], vec![1, 2, 3, 4, 5, 6], vec![6, 5, 1], vec![0]] {
+            let (timer, mut driver) = manual(wheel);
+            let (runs, seats) = (Runs::default(), Seats::default());
+            let (inner, others, chosen) = (runs.clone(), seats.clone(), victims.clone());
+            let first = accepted(timer.new_timeout(SECOND, move |_| {
+                inner.lock().unwrap().push(0);
+                for victim in chosen {
+                    // Itself runs, so it cannot be cancelled.
+                    assert_eq!(others.lock().unwrap()[victim].cancel(), victim != 0);
+                }
+            }));
+            seats.lock().unwrap().push(first);
+            for id in 1..ALL {
+                seats.lock().unwrap().push(note(&timer, SECOND, &runs, id as u32));
+            }
+            driver.advance(SECOND);
+            let left = (0..ALL).filter(|id| *id == 0 || !victims.contains(id)).map(|id| id as u32);
+            assert_eq!(taken(&runs), left.collect::<Vec<_>>(), "{victims:?}, {wheel:?}");
+        }
+    }
+}
+
+// B58, for moves.
+#[test]
+fn a_task_moves_those_that_are_due_with_it() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        let (runs, seats) = (Runs::default(), Seats::default());
+        let others = seats.clone();
+        accepted(timer.new_timeout(SECOND, move |_| {
+            for (sibling, id) in others.lock().unwrap().iter().zip(0..) {
+                assert!(sibling.reset(id * SECOND));
+            }
+        }));
+        let siblings = (0..4).map(|id| note(&timer, SECOND, &runs, id));
+        seats.lock().unwrap().extend(siblings);
+        assert_eq!(driver.advance(SECOND), 2);
+        assert_eq!(driver.advance(3 * SECOND), 3);
+        assert_eq!(taken(&runs), [0, 1, 2, 3], "{wheel:?}");
+    }
+}
+
+// B54: moved from another runtime's thread, it was registered there.
+#[test]
+fn a_timeout_may_be_moved_by_any_thread_and_stays_one() {
+    let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
+    for _ in 0..30 {
+        let runs = Arc::new(AtomicU32::new(0));
+        let (counted, (alive, gone)) = (runs.clone(), channel::<()>());
+        let timeout = accepted(timer.new_timeout(HOUR, move |_| {
+            let _alive = alive;
+            counted.fetch_add(1, SeqCst);
+        }));
+        let gate = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for thread in 1..=4 {
+                let (timeout, gate) = (&timeout, &gate);
+                scope.spawn(move || {
+                    gate.wait();
+                    for round in 0..20 {
+                        timeout.reset(if round % 2 == 0 { HOUR } else { thread * MILLI });
+                    }
+                });
+            }
+        });
+        all_gone(&gone);
+        assert_eq!((runs.load(SeqCst), timer.pending_timeouts()), (1, 0));
+    }
+}
+
+// B55: reset or remove of an entry that was on the expired list already, or at slot 0 with the clock on it, panicked.
+#[test]
+fn every_call_in_every_state_says_what_is_so() {
+    let pool = Later::default();
+    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    // Virtual time stands on the first tick of a round of each size at once.
+    driver.advance(Duration::from_nanos(1 << 48));
+    let once = || accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    let rate = || accepted(timer.schedule_at_fixed_rate(Duration::ZERO, SECOND, |_| {}));
+    let state = |timeout: &Timeout| (timeout.is_expired(), timeout.is_cancelled());
+
+    for timeout in [once(), rate()] {
+        assert_eq!(state(&timeout), (false, false), "pending, due already");
+        assert!(timeout.reset(SECOND) && timeout.reset(Duration::ZERO) && timeout.cancel());
+        assert_eq!((state(&timeout), timeout.reset(SECOND), timeout.cancel()), ((false, true), false, false));
+    }
+    let (fired, cancelled, stopped, moved, later) = (once(), once(), rate(), rate(), once());
+    assert_eq!(driver.advance(Duration::ZERO), 5);
+    for queued in [&fired, &cancelled, &stopped, &moved, &later] {
+        assert_eq!((state(queued), queued.expire_now()), ((false, false), false), "handed over: pending, and due");
+    }
+    for queued in [&cancelled, &stopped] {
+        assert_eq!((queued.cancel(), queued.cancel(), state(queued)), (true, false, (false, true)), "not started");
+    }
+    assert!(fired.reset(HOUR) && fired.reset(Duration::ZERO), "moved there and back");
+    assert!(moved.reset(HOUR) && moved.reset(2 * SECOND) && later.reset(3 * SECOND));
+    assert_eq!(driver.next_expiry(), None, "what waits in the pool's queue is in no wheel");
+    pool.run();
+    assert_eq!((state(&fired), fired.reset(SECOND), fired.cancel()), ((true, false), false, false), "has run");
+    assert_eq!((state(&stopped), stopped.reset(SECOND)), ((false, true), false));
+    assert_eq!((state(&moved), state(&later)), ((false, false), (false, false)), "linked again");
+    assert_eq!((driver.advance(2 * SECOND - NANO), driver.advance(NANO)), (0, 1));
+    assert!(moved.cancel() && driver.next_expiry() == Some(SECOND));
+    assert_eq!(driver.advance(SECOND), 1);
+    pool.run();
+    assert_eq!(state(&later), (true, false));
+    assert_eq!(driver.next_expiry(), None);
+    let left = once();
+    drop(driver.stop());
+    assert_eq!((state(&left), left.reset(SECOND), left.cancel()), ((false, true), false, false), "handed back");
+}
+
+// B57: cancelled while it moved from one level to another, it stayed. At a tick of 1 us, much is being cascaded.
+#[test]
+fn nothing_runs_that_was_cancelled_while_it_cascaded() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let ledger = Ledger::new();
+    let mut random = Random(57);
+    let timeouts: Vec<_> = (0..3_000)
+        .map(|_| {
+            let (probe, end) = ledger.probe();
+            let delay = 64 * MICRO * (1 + random.below(64) as u32 * random.below(12) as u32);
+            (accepted(timer.new_timeout_task(delay, probe)), end)
+        })
+        .collect();
+    let won: Vec<u32> = std::thread::scope(|scope| {
+        let halves: Vec<_> = timeouts
+            .chunks(1_500)
+            .map(|half| {
+                scope.spawn(move || {
+                    let cancel = |(timeout, _): &(Timeout, _)| {
+                        spin(10 * MICRO);
+                        u32::from(timeout.cancel())
+                    };
+                    half.iter().map(cancel).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    ledger.wait();
+    for ((_, end), won) in timeouts.iter().zip(won) {
+        assert_eq!(end.counts(), (1 - won, won));
+    }
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+// B60: it panicked when the user still held the entry.
+#[test]
+fn clones_of_everything_may_be_kept_for_ever() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let kept: Vec<Timeout> = (0..100).map(|id| accepted(timer.new_timeout(id * MILLI, |_| {}))).collect();
+    let clones: Vec<_> = kept.iter().cycle().take(300).cloned().collect();
+    let timers = vec![timer.clone(); 5];
+    driver.advance(50 * MILLI);
+    clones[80..90].iter().for_each(|timeout| assert!(timeout.cancel()));
+    drop(driver.stop());
+    drop((timer, timers));
+    assert_eq!(clones.iter().filter(|timeout| timeout.is_expired()).count(), 3 * 51);
+    assert_eq!(clones.iter().filter(|timeout| timeout.is_cancelled()).count(), 3 * 49);
+    assert!(format!("{:?}", kept[0]).contains("expired"));
+}
+
+// B58, B70: who was taken out already is cancelled while somebody else has its place in the wheel.
+#[test]
+fn a_task_that_cancels_its_siblings_takes_nobody_out_who_has_come_into_their_places() {
+    for (wheel, round) in
+        WHEELS.into_iter().flat_map(|wheel| [(wheel, Duration::ZERO), (wheel, 64 * NANO), (wheel, HOUR)])
+    {
+        let (timer, mut driver) = manual(wheel);
+        let siblings = Arc::new(Mutex::new(Vec::new()));
+        let (inner, all) = (timer.clone(), siblings.clone());
+        let first = move |_: &Timeout| {
+            (0..8).for_each(|_| drop(accepted(inner.new_timeout(round, |_| {}))));
+            assert!(all.lock().unwrap().iter().skip(1).all(Timeout::cancel));
+        };
+        siblings.lock().unwrap().push(accepted(timer.new_timeout(round, first)));
+        for _ in 0..7 {
+            siblings.lock().unwrap().push(accepted(timer.new_timeout(round, |_| {})));
+        }
+        assert_eq!(driver.advance(round) + driver.advance(round), 1 + 8, "{wheel:?}, {round:?}");
+        assert_eq!((timer.stats().cancelled, timer.pending_timeouts()), (7, 0));
+    }
+}
+
+// B65: timers that were armed again after they had been deleted.
+#[test]
+fn a_timeout_that_has_ended_cannot_be_armed_again_nor_one_of_a_stopped_timer() {
+    let timer = Timer::new();
+    let [cancelled, left] = [(); 2].map(|()| accepted(timer.new_timeout(HOUR, |_| {})));
+    assert!(cancelled.cancel() && !cancelled.reset(Duration::ZERO));
+    let unprocessed = timer.stop().unwrap();
+    assert!(!left.reset(Duration::ZERO) && !left.cancel());
+    unprocessed.into_iter().for_each(|left| left.run());
+    assert!(!left.reset(Duration::ZERO));
+    assert!(timer.new_timeout(Duration::ZERO, |_| {}).is_err());
+    assert_eq!((timer.pending_timeouts(), timer.stats().runs), (0, 0));
+}
+
+// Moved while its old deadline comes: either way it runs once, and whoever was told that it was moved is right.
+#[test]
+fn a_reset_that_races_expiry_is_told_who_won() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    for round in 0..300 {
+        let (ran, received) = channel();
+        let timeout = accepted(timer.new_timeout(30 * MICRO, move |_| ran.send(Instant::now()).unwrap()));
+        spin(Duration::from_nanos(200 * (round % 200)));
+        let called = Instant::now();
+        let moved = timeout.reset(200 * MICRO);
+        let ran = next(&received);
+        assert!(!moved || ran >= called + 200 * MICRO, "it said that it was moved, and ran at its old deadline");
+        assert!(!timeout.reset(Duration::ZERO));
+        assert!(received.recv_timeout(LONG).is_err());
+    }
+}
+
+/// Schedules without a pause until it is refused.
+fn schedule_until_stopped(timer: &Timer, ledger: &Maker, rejected: &AtomicU64, seed: u64) -> Vec<Arc<End>> {
+    let mut random = Random(seed);
+    let mut ends = Vec::new();
+    loop {
+        let (probe, end) = ledger.probe();
+        match timer.new_timeout_task(random.duration(500 * MICRO), probe) {
+            Ok(timeout) => {
+                if random.below(16) == 0 {
+                    timeout.cancel();
+                }
+                ends.push(end);
+            }
+            Err(_) => {
+                rejected.fetch_add(1, SeqCst);
+                assert_eq!(end.counts(), (0, 0));
+                return ends;
+            }
+        }
+    }
+}
+
+// B41 (66 of 16 million accepted timeouts were lost): scheduling that races `stop`.
+#[test]
+fn what_is_accepted_while_the_timer_stops_is_run_cancelled_or_handed_back() {
+    for round in 0..150 {
+        let wheel = WHEELS[round as usize % WHEELS.len()];
+        let timer = Timer::builder().wheel(wheel).tick_duration(20 * MICRO).build().unwrap();
+        let (ledger, rejected) = (Ledger::new(), AtomicU64::new(0));
+        let (ends, handed_back): (Vec<Arc<End>>, usize) = std::thread::scope(|scope| {
+            let (timer, rejected) = (&timer, &rejected);
+            let callers: Vec<_> = (0..3)
+                .map(|caller| (ledger.maker(), round * 3 + caller))
+                .map(|(maker, seed)| scope.spawn(move || schedule_until_stopped(timer, &maker, rejected, seed)))
+                .collect();
+            spin(Random(round).duration(2 * MILLI));
+            let left = timer.stop().unwrap();
+            assert!(left.iter().all(|left| left.timeout().is_cancelled()));
+            let handed_back = left.len();
+            drop(left);
+            (callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect(), handed_back)
+        });
+        ledger.wait();
+        let (ran, told) = ends.iter().map(|end| end.counts()).fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
+        assert!(ends.iter().all(|end| end.counts().0 + end.counts().1 == 1));
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.scheduled, stats.rejected), (0, ends.len() as u64, 3), "round {round}");
+        assert_eq!((stats.expired, stats.cancelled), (u64::from(ran), u64::from(told)), "round {round}");
+        assert!(handed_back as u64 <= stats.cancelled);
+    }
+}

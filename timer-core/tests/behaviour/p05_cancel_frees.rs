@@ -1,0 +1,107 @@
+//! 5. `cancel` frees the task and its captures before it returns, on the caller's thread, and what the wheel keeps for
+//!    cancelled timeouts is bounded by the live ones, whether or not time passes.
+//!
+//! That the heap follows the live ones is measured in the binary `memory`.
+
+use crate::support::ledger::Ledger;
+use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::thread::current;
+use std::time::Duration;
+use timer_core::Timer;
+
+// B100: captures were kept until the deadline, or as long as the timer, or those of the first call by its worker.
+#[test]
+fn captures_are_gone_when_cancel_returns() {
+    for wheel in WHEELS {
+        let timer = Timer::builder().wheel(wheel).build().unwrap();
+        let captured = Arc::new(());
+        let (once, rate, delay) = (captured.clone(), captured.clone(), captured.clone());
+        let timeouts = [
+            accepted(timer.new_timeout(HOUR, move |_| drop(once))),
+            accepted(timer.schedule_at_fixed_rate(HOUR, HOUR, move |_| drop(rate.clone()))),
+            accepted(timer.schedule_with_fixed_delay(HOUR, HOUR, move |_| drop(delay.clone()))),
+        ];
+        let (ran, received) = channel();
+        accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
+        next(&received);
+        for (timeout, left) in timeouts.iter().zip([3, 2, 1]) {
+            assert_eq!(Arc::strong_count(&captured), left + 1);
+            assert!(timeout.cancel());
+            assert_eq!(Arc::strong_count(&captured), left, "handles and clones of them may live on");
+        }
+    }
+}
+
+#[test]
+fn captures_are_dropped_on_the_thread_that_cancels_also_while_others_use_its_shard() {
+    let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
+    let ledger = Ledger::new();
+    let busy = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let stop = OnDrop(&busy);
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while busy.load(SeqCst) {
+                    let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
+                    // Another thread's shard is as good as one's own.
+                    std::thread::scope(|inner| drop(inner.spawn(|| timeout.cancel())));
+                }
+            });
+        }
+        for _ in 0..500 {
+            let (probe, end) = ledger.probe();
+            let timeout = accepted(timer.new_timeout_task(HOUR, probe));
+            let canceller = scope.spawn(move || {
+                assert!(timeout.cancel());
+                assert_eq!((end.counts(), end.dropped_on()), ((0, 1), Some(current().id())));
+            });
+            canceller.join().unwrap();
+        }
+        drop(stop);
+    });
+    ledger.wait();
+}
+
+/// Ends a loop also when the test fails.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, SeqCst);
+    }
+}
+
+#[test]
+fn a_task_that_ran_or_was_handed_back_is_freed_too() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let captured = Arc::new(());
+    let (ran, left) = (captured.clone(), captured.clone());
+    let handles = [
+        accepted(timer.new_timeout(SECOND, move |_| drop(ran))),
+        accepted(timer.new_timeout(HOUR, move |_| drop(left))),
+    ];
+    driver.advance(SECOND);
+    assert_eq!(Arc::strong_count(&captured), 2);
+    let unprocessed = driver.stop();
+    assert_eq!(Arc::strong_count(&captured), 2, "handed back, not yet dropped");
+    drop(unprocessed);
+    assert_eq!(Arc::strong_count(&captured), 1);
+    drop(handles);
+}
+
+// B52: cancelled before it was placed, and placed all the same, for up to two years.
+#[test]
+fn what_is_cancelled_before_the_worker_has_seen_it_leaves_nothing_to_wait_for() {
+    for wheel in WHEELS {
+        let (timer, driver) = manual(wheel);
+        accepted(timer.new_timeout(2 * YEAR, |_| {})).cancel();
+        assert_eq!(driver.next_expiry(), None, "{wheel:?}");
+        let near = accepted(timer.new_timeout(SECOND, |_| {}));
+        accepted(timer.new_timeout(2 * SECOND, |_| {}));
+        assert!(near.cancel());
+        assert_eq!(driver.next_expiry(), Some(2 * SECOND), "{wheel:?}");
+    }
+}

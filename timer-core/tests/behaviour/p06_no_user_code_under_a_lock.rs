@@ -1,0 +1,294 @@
+//! 6. No user code (a task, `cancelled`, the `Drop` of a capture, a subscriber, an executor, a waker) runs under a lock of
+//!    ours or while the wheel is borrowed; it may call any method of the timer.
+//!
+//! A timer on virtual time has one shard. Alone on it, a thread meets a taken lock only if it is inside of one already, so
+//! `inbox_handovers` stays 0 exactly if no user code ran under it.
+//!
+//! B53: a capture whose `Drop` calls back, dropped under the lock.
+
+use crate::support::panics::panic_on_purpose;
+use crate::support::*;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use timer_core::{StopError, Timeout, Timer, TimerTask, WeakTimer};
+use timer_executor::Task;
+
+/// Calls everything there is to call, and counts that it did.
+#[derive(Clone)]
+struct Caller {
+    timer: WeakTimer,
+    calls: Arc<AtomicU32>,
+    /// Nobody else uses the timer, and time stands still: then every answer is known.
+    alone: bool,
+}
+
+impl Caller {
+    fn new(timer: &Timer) -> Self {
+        Self { timer: timer.downgrade(), calls: Arc::default(), alone: false }
+    }
+
+    fn alone(timer: &Timer) -> Self {
+        Self { alone: true, ..Self::new(timer) }
+    }
+
+    fn call(&self) {
+        self.calls.fetch_add(1, SeqCst);
+        let Some(timer) = self.timer.upgrade() else { return };
+        for delay in [Duration::ZERO, MILLI, HOUR, Duration::MAX] {
+            let Ok(timeout) = timer.new_timeout(delay, |_| {}) else { continue };
+            let moved = [2 * HOUR, MILLI, Duration::ZERO].map(|delay| timeout.reset(delay));
+            let cancelled = [timeout.cancel(), timeout.cancel()];
+            let state = [timeout.is_cancelled(), timeout.is_expired()];
+            if self.alone {
+                assert_eq!((moved, cancelled, state), ([true; 3], [true, false], [true, false]));
+            }
+        }
+        if let Ok(rate) = timer.schedule_at_fixed_rate(HOUR, HOUR, |_| {}) {
+            rate.cancel();
+        }
+        let _ = (timer.start(), timer.pending_timeouts(), timer.name().len(), format!("{timer:?} {:?}", timer.stats()));
+        let _ = timer.stop();
+    }
+
+    fn calls(&self) -> u32 {
+        self.calls.swap(0, SeqCst)
+    }
+}
+
+/// Calls in every hook that it has.
+struct Hooks(Caller);
+
+impl TimerTask for Hooks {
+    fn run(self, me: &Timeout) {
+        assert!(!me.cancel() && !me.reset(HOUR));
+        self.0.call();
+    }
+
+    fn cancelled(self, me: &Timeout) {
+        assert!(!me.cancel() && !me.reset(HOUR));
+        self.0.call();
+    }
+}
+
+/// Calls when it is dropped.
+impl Drop for Hooks {
+    fn drop(&mut self) {
+        self.0.call();
+    }
+}
+
+#[test]
+fn tasks_hooks_and_drops_call_anything_and_are_under_no_latch() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        let caller = Caller::alone(&timer);
+        let hooks = || Hooks(caller.clone());
+        let quiet = |what: &str, calls: u32| {
+            assert_eq!(caller.calls(), calls, "{what}");
+            assert_eq!(timer.stats().inbox_handovers, 0, "{what} ran under the latch, {wheel:?}");
+        };
+
+        accepted(timer.new_timeout_task(HOUR, hooks())).cancel();
+        quiet("`cancelled` and `Drop` in cancel", 2);
+        let capture = hooks();
+        accepted(timer.new_timeout(HOUR, move |_| drop(capture))).cancel();
+        quiet("the drop of a capture in cancel", 1);
+        let capture = hooks();
+        accepted(timer.schedule_at_fixed_rate(HOUR, HOUR, move |_| capture.0.call())).cancel();
+        quiet("the drop of a periodic capture in cancel", 1);
+
+        accepted(timer.new_timeout_task(SECOND, hooks()));
+        let capture = hooks();
+        accepted(timer.new_timeout(SECOND, move |_| drop(capture)));
+        let capture = hooks();
+        let panics = move |_: &Timeout| {
+            let _dropped_while_unwinding = &capture;
+            panic_on_purpose()
+        };
+        accepted(timer.new_timeout(SECOND, panics));
+        assert_eq!(driver.advance(SECOND), 3);
+        quiet("a task, and the drops after it", 2 + 1 + 1);
+
+        let capture = hooks();
+        let mut runs = 0;
+        let ends_itself = move |me: &Timeout| {
+            capture.0.call();
+            runs += 1;
+            if runs == 2 {
+                assert!(me.reset(SECOND) && me.cancel());
+            }
+        };
+        accepted(timer.schedule_with_fixed_delay(SECOND, SECOND, ends_itself));
+        assert_eq!(driver.advance(10 * SECOND), 2);
+        quiet("a periodic task that cancels itself", 2 + 1);
+
+        let [run, dropped] = [(); 2].map(|()| accepted(timer.new_timeout_task(HOUR, hooks())));
+        let mut left = driver.stop().into_iter();
+        left.next().unwrap().run();
+        quiet("a task that was handed back", 2);
+        drop(left);
+        quiet("the drop of what was handed back", 2);
+        assert!(run.is_cancelled() && dropped.is_cancelled());
+        let rejected = timer.new_timeout_task(SECOND, hooks()).err().unwrap();
+        drop(rejected);
+        quiet("the drop of what was rejected", 1);
+    }
+}
+
+#[test]
+fn what_is_dropped_with_the_driver_may_call_the_timer() {
+    for wheel in WHEELS {
+        let (timer, driver) = manual(wheel);
+        let caller = Caller::alone(&timer);
+        for _ in 0..3 {
+            accepted(timer.new_timeout_task(HOUR, Hooks(caller.clone())));
+        }
+        drop(driver);
+        assert_eq!((caller.calls(), timer.stats().inbox_handovers), (6, 0));
+    }
+}
+
+#[test]
+fn an_executor_and_a_subscriber_may_call_the_timer() {
+    let seat: Arc<Mutex<Option<Caller>>> = Arc::default();
+    let executor = {
+        let seat = seat.clone();
+        move |task: Task| {
+            let caller = seat.lock().unwrap().clone();
+            caller.unwrap().call();
+            task.run();
+        }
+    };
+    let (timer, mut driver) = Timer::builder().name("calls-all").executor(executor).build_manual().unwrap();
+    let caller = Caller::alone(&timer);
+    *seat.lock().unwrap() = Some(caller.clone());
+    let subscriber = Caller::alone(&timer);
+    let told = subscriber.clone();
+    log::listen("calls-all", move |_| told.call());
+    for _ in 0..4 {
+        accepted(timer.new_timeout(SECOND, |_| panic_on_purpose()));
+    }
+    assert_eq!(driver.advance(SECOND), 4);
+    assert_eq!((caller.calls(), subscriber.calls()), (4, 4));
+    assert_eq!(timer.stats().inbox_handovers, 0);
+    log::forget("calls-all");
+}
+
+#[test]
+fn a_waker_may_call_the_timer() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let caller = Caller::new(&timer);
+    let waker = caller.clone();
+    driver.set_waker(move || waker.call());
+    driver.turn();
+    accepted(timer.new_timeout(SECOND, |_| {}));
+    assert_eq!((caller.calls(), timer.stats().inbox_handovers), (1, 0));
+}
+
+/// A thread that gets stuck, waiting for itself, is told from one that returns.
+fn returns(what: impl FnOnce() + Send + 'static) {
+    let (done, returned) = channel();
+    let thread = std::thread::spawn(move || {
+        what();
+        done.send(()).unwrap();
+    });
+    next(&returned);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_capture_that_stops_the_timer_when_it_is_dropped_by_cancel_does_not_lock_up() {
+    returns(|| {
+        let timer = Timer::new();
+        let caller = Caller::new(&timer);
+        let timeouts = [(); 3].map(|()| accepted(timer.new_timeout_task(HOUR, Hooks(caller.clone()))));
+        assert!(
+            timeouts[0].cancel(),
+            "its hook stops the timer, which drops what is handed back, whose hooks call again"
+        );
+        assert_eq!(caller.calls(), 6);
+        assert!(timeouts.iter().all(Timeout::is_cancelled));
+        assert_eq!(timer.pending_timeouts(), 0);
+    });
+}
+
+#[test]
+fn captures_that_are_dropped_with_the_last_handle_find_no_timer_and_do_not_lock_up() {
+    returns(|| {
+        let timer = Timer::new();
+        let caller = Caller::new(&timer);
+        let timeouts = [(); 3].map(|()| accepted(timer.new_timeout_task(HOUR, Hooks(caller.clone()))));
+        drop(timer);
+        assert_eq!(caller.calls(), 6);
+        assert!(timeouts.iter().all(|timeout| timeout.is_cancelled() && !timeout.cancel() && !timeout.reset(SECOND)));
+    });
+}
+
+#[test]
+fn a_subscriber_may_call_the_timer_from_the_worker_from_its_first_to_its_last_word() {
+    returns(|| {
+        for round in 0..20 {
+            let name = format!("first-word-{round}");
+            let timer = named(&name);
+            let caller = Caller::new(&timer);
+            let subscriber = caller.clone();
+            log::listen(&name, move |_| subscriber.call());
+            let (ran, received) = channel();
+            accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
+            next(&received);
+            assert_eq!(timer.new_timeout(HOUR, |_| {}).map(drop).map_err(|why| why.reason), Ok(()), "not stopped");
+            assert_eq!(timer.stop().unwrap().len(), 1);
+            assert!(caller.calls() >= 2);
+            log::forget(&name);
+        }
+    });
+}
+
+#[test]
+fn a_subscriber_that_stops_the_timer_at_the_workers_first_word_is_told_that_it_is_on_the_worker() {
+    returns(|| {
+        for round in 0..20 {
+            let name = format!("stop-at-once-{round}");
+            let timer = named(&name);
+            let (answer, answers) = channel();
+            let stopped = timer.downgrade();
+            log::listen(&name, move |_| {
+                if let Some(timer) = stopped.upgrade() {
+                    let _ = answer.send(timer.stop().map(|left| left.len()));
+                }
+            });
+            timer.start().unwrap();
+            assert_eq!(next(&answers), Err(StopError::OnWorker));
+            accepted(timer.new_timeout(HOUR, |_| {}));
+            assert_eq!(timer.stop().unwrap().len(), 1, "it was refused, so nothing has been stopped");
+            log::forget(&name);
+        }
+    });
+}
+
+// B64: user code that takes the lock under which the timer is called: four deadlocks.
+#[test]
+fn a_lock_that_tasks_take_may_be_held_while_the_timer_is_called() {
+    returns(|| {
+        let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
+        let lock = Arc::new(Mutex::new(0));
+        for round in 0..500 {
+            let mut held = lock.lock().unwrap();
+            let inner = lock.clone();
+            let timeout = accepted(timer.new_timeout(MICRO * (round % 50), move |_| *inner.lock().unwrap() += 1));
+            spin(10 * MICRO);
+            timeout.reset(20 * MICRO);
+            timer.stats();
+            if round % 3 == 0 && timeout.cancel() {
+                *held += 1;
+            }
+        }
+        let (end, reached) = channel();
+        accepted(timer.new_timeout(MILLI, move |_| end.send(()).unwrap()));
+        next(&reached);
+        drop(timer.stop().unwrap());
+        assert_eq!(*lock.lock().unwrap(), 500);
+    });
+}

@@ -1,0 +1,127 @@
+//! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both wheels.
+
+mod driver;
+
+use crate::support::*;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use timer_core::{Timer, WheelKind};
+
+const TICKS: [Duration; 3] = [MICRO, MILLI, Duration::from_millis(7)];
+
+/// Idle timers of both wheels and several ticks, some with far timeouts, some with none, one with what never comes.
+fn idle_timers(prefix: &str) -> Vec<Timer> {
+    let mut timers = Vec::new();
+    for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
+        for tick in TICKS {
+            for delay in [None, Some(HOUR), Some(Duration::MAX)] {
+                let name = format!("{prefix}{}", timers.len());
+                let timer = Timer::builder().name(name).wheel(wheel).tick_duration(tick).build().unwrap();
+                let (ran, received) = channel();
+                accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
+                next(&received);
+                if let Some(delay) = delay {
+                    accepted(timer.new_timeout(delay, |_| {}));
+                    accepted(timer.new_timeout(2 * delay.min(HOUR), |_| {})).cancel();
+                }
+                timers.push(timer);
+            }
+        }
+    }
+    timers
+}
+
+#[test]
+fn an_idle_worker_takes_no_turns() {
+    let timers = idle_timers("turns-");
+    let turns = || timers.iter().map(|timer| timer.stats().turns).collect::<Vec<_>>();
+    let before = turns();
+    watch_for(200 * MILLI);
+    assert_eq!(turns(), before);
+}
+
+/// How often the thread of that name has gone to sleep so far.
+#[cfg(target_os = "linux")]
+fn sleeps(name: &str) -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let of_name =
+        |path: &std::path::Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
+    let path = threads.map(|thread| thread.path()).find(|path| of_name(path)).expect("no such thread");
+    let status = std::fs::read_to_string(path.join("status")).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+// B84, B99: waits that were cut to nothing, or a thread that spins while there is nothing to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_worker_is_not_woken_at_all() {
+    let timers = idle_timers("sleeps-");
+    let sleeps = || timers.iter().map(|timer| sleeps(timer.name())).collect::<Vec<_>>();
+    // The last of them may still be on its way to bed.
+    watch_for(50 * MILLI);
+    let before = sleeps();
+    watch_for(300 * MILLI);
+    for ((timer, before), after) in timers.iter().zip(before).zip(sleeps()) {
+        assert!(after - before <= 2, "{timer:?} woke {} times with nothing to do", after - before);
+    }
+}
+
+// B25: waits cut to the millisecond made the driver turn again and again before something was due.
+#[test]
+fn a_timeout_costs_one_turn() {
+    for tick in TICKS {
+        let timer = Timer::builder().tick_duration(tick).build().unwrap();
+        for round in 0..20 {
+            let (ran, received) = channel();
+            accepted(timer.new_timeout(MILLI + round * 37 * MICRO, move |_| ran.send(()).unwrap()));
+            next(&received);
+        }
+        let turns = timer.stats().turns;
+        assert!(turns <= 2 * 20, "{turns} turns for 20 timeouts at a tick of {tick:?}");
+    }
+}
+
+#[test]
+fn what_was_cancelled_or_moved_costs_a_turn_or_two_together() {
+    for wheel in WHEELS {
+        let timer = Timer::builder().wheel(wheel).build().unwrap();
+        let begun = Instant::now();
+        for _ in 0..200 {
+            accepted(timer.new_timeout(5 * MILLI, |_| {})).cancel();
+        }
+        let idle = accepted(timer.new_timeout(5 * MILLI, |_| {}));
+        assert!(idle.reset(HOUR));
+        // The last old deadline comes 5 ms after this; a machine that is busy may be late with it.
+        let turns = || timer.stats().turns;
+        let quiet = || {
+            let before = turns();
+            watch_for(50 * MILLI);
+            turns() == before
+        };
+        assert!((0..100).any(|_| quiet()), "{wheel:?} is never quiet");
+        let most = 5 + begun.elapsed().as_millis() as u64 / 5;
+        assert!(turns() <= most, "{} turns for nothing, {wheel:?}", turns());
+    }
+}
+
+// Both a waker's calls and a worker's: nothing that is scheduled later than what is waited for wakes anybody.
+#[cfg(target_os = "linux")]
+#[test]
+fn later_timeouts_wake_no_worker_under_load() {
+    let timer = named("load-sleeps");
+    for _ in 0..64 {
+        // On every shard that this thread comes to there is an earlier one, soon.
+        accepted(timer.new_timeout(HOUR, |_| {}));
+    }
+    watch_for(20 * MILLI);
+    let (before, turns) = (sleeps("load-sleeps"), timer.stats().turns);
+    for _ in 0..50_000 {
+        accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel();
+    }
+    let woken = sleeps("load-sleeps") - before;
+    // Once for each shard that this thread has not been on before.
+    let shards = timer.stats().shards;
+    assert!(woken <= 2 * shards + 2, "woken {woken} times for 50,000 timeouts of which none was earlier");
+    assert!(timer.stats().turns - turns <= shards, "and nothing was due");
+}

@@ -1,0 +1,209 @@
+//! 13. The worker never keeps the process alive; dropping the last `Timer` stops it.
+//!
+//! (More than 64 live timers: one warning. That counts timers of the whole process and has a binary of its own.)
+
+mod stop;
+
+use crate::support::executors::Later;
+use crate::support::ledger::Ledger;
+use crate::support::*;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use timer_core::{StopError, Stopped, Timeout, Timer};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+/// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this is gone.
+struct Witness(#[allow(dead_code)] Sender<()>);
+
+impl TaskExecutor for Witness {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        task.run();
+        Ok(())
+    }
+
+    fn runs_inline(&self) -> bool {
+        true
+    }
+}
+
+fn witnessed() -> (Timer, Receiver<()>) {
+    let (alive, gone) = channel();
+    (Timer::builder().executor(Witness(alive)).build().unwrap(), gone)
+}
+
+#[test]
+fn dropping_the_last_handle_ends_the_worker_and_cancels_what_is_pending() {
+    let (timer, ended) = witnessed();
+    let ledger = Ledger::new();
+    let (probe, end) = ledger.probe();
+    let timeout = accepted(timer.new_timeout_task(HOUR, probe));
+    let other = timer.clone();
+    drop(timer);
+    assert_eq!(other.pending_timeouts(), 1, "another handle keeps it");
+    drop(other);
+    assert_eq!((end.counts(), end.dropped_on()), ((0, 1), Some(std::thread::current().id())));
+    assert!(timeout.is_cancelled());
+    all_gone(&ended);
+    ledger.wait();
+}
+
+#[test]
+fn a_timeout_does_not_keep_the_timer() {
+    let (timer, ended) = witnessed();
+    let timeouts = [Duration::ZERO, HOUR, Duration::MAX].map(|delay| accepted(timer.new_timeout(delay, |_| {})));
+    let weak = timer.downgrade();
+    drop(timer);
+    all_gone(&ended);
+    assert!(weak.upgrade().is_none());
+    for timeout in timeouts {
+        assert!(timeout.is_cancelled() != timeout.is_expired() && !timeout.cancel() && !timeout.reset(SECOND));
+        assert!(timeout.deadline() > Instant::now() - HOUR, "a handle is good for questions for ever");
+    }
+}
+
+// B94: a leak was reported of a timer that was never started, or not even built.
+#[test]
+fn a_timer_that_never_started_goes_without_a_trace() {
+    let (timer, ended) = witnessed();
+    drop(timer);
+    all_gone(&ended);
+    let (alive, ended) = channel();
+    let failed = Timer::builder().executor(Witness(alive)).tick_duration(Duration::ZERO).build();
+    assert!(failed.is_err());
+    all_gone(&ended);
+    let (timer, ended) = witnessed();
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    assert_eq!(timer.start(), Err(Stopped));
+    drop(timer);
+    all_gone(&ended);
+}
+
+// B66: the timer was destroyed in a callback.
+#[test]
+fn the_last_handle_may_be_dropped_by_a_task_on_the_worker() {
+    let (timer, ended) = witnessed();
+    let seat = Arc::new(Mutex::new(None));
+    let last = seat.clone();
+    let (done, reached) = channel();
+    let ledger = Ledger::new();
+    let ends: Vec<_> = (0..50)
+        .map(|id| {
+            let (probe, end) = ledger.probe();
+            let delay = if id % 2 == 0 { 2 * MILLI } else { HOUR };
+            accepted(timer.new_timeout_task(delay, probe));
+            end
+        })
+        .collect();
+    accepted(timer.new_timeout(2 * MILLI, move |me| {
+        let timer: Option<Timer> = last.lock().unwrap().take();
+        drop(timer);
+        done.send(me.is_expired()).unwrap();
+    }));
+    *seat.lock().unwrap() = Some(timer);
+    assert!(next(&reached));
+    all_gone(&ended);
+    ledger.wait();
+    assert!(ends.iter().all(|end| matches!(end.counts(), (1, 0) | (0, 1))));
+}
+
+#[test]
+fn a_driven_timer_is_stopped_by_its_driver_only() {
+    let (timer, driver) = Timer::builder().build_driven().unwrap();
+    assert_eq!((timer.stop().err(), timer.start()), (Some(StopError::Driven), Ok(())));
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!(driver.stop().len(), 1);
+    assert!(timer.new_timeout(SECOND, |_| {}).is_err());
+    let (timer, mut driver) = manual(WHEELS[0]);
+    assert_eq!(timer.stop().err(), Some(StopError::Driven));
+    let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
+    drop(timer);
+    assert_eq!(driver.advance(SECOND), 1, "the driver holds the timer");
+    assert!(timeout.is_expired());
+}
+
+#[test]
+fn a_timer_whose_driver_was_dropped_is_stopped() {
+    let (timer, driver) = Timer::builder().build_driven().unwrap();
+    let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
+    drop(driver);
+    assert!(timeout.is_cancelled());
+    assert!(timer.new_timeout(SECOND, |_| {}).is_err());
+    assert_eq!((timer.pending_timeouts(), timer.start()), (0, Err(Stopped)));
+}
+
+#[test]
+fn a_pool_may_run_what_it_was_given_after_the_timer_has_gone() {
+    let pool = Later::default();
+    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    let runs = Runs::default();
+    note(&timer, SECOND, &runs, 1);
+    let noted = runs.clone();
+    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_: &Timeout| noted.lock().unwrap().push(2)));
+    assert_eq!(driver.advance(SECOND), 2);
+    drop((timer, driver));
+    assert_eq!((pool.run(), taken(&runs)), (2, vec![1, 2]));
+    assert!(rate.is_cancelled(), "no next run, and so an end");
+}
+
+#[test]
+fn no_handle_comes_back_while_the_worker_ends() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel();
+    let task = accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        next(&released);
+    }));
+    let far = accepted(timer.new_timeout(HOUR, |_| {}));
+    next(&inside);
+    let weak = timer.downgrade();
+    assert!(weak.upgrade().is_some() && task.timer().is_some(), "there is one handle");
+    drop(timer);
+    // The worker holds the inside of the timer for as long as its last task runs, and it is stopped all the same.
+    assert!(weak.upgrade().is_none() && task.timer().is_none() && far.timer().is_none());
+    assert!(far.is_cancelled() && !far.reset(SECOND));
+    release.send(()).unwrap();
+    assert_eq!(task.cancel_and_wait(), Ok(false));
+    assert!(weak.upgrade().is_none() && task.is_expired());
+}
+
+/// Run as a program of its own by the test below: leaves a worker that waits for an hour, and returns.
+#[test]
+#[ignore = "a part of the_worker_does_not_keep_the_process_alive"]
+fn child_with_a_worker() {
+    let timer = Timer::new();
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    std::mem::forget(timer);
+}
+
+// Asked for: the timer's thread kept the process alive.
+#[test]
+fn the_worker_does_not_keep_the_process_alive() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "p13_end_of_life::child_with_a_worker", "--ignored"]).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (done, exited) = channel();
+    let id = child.id();
+    std::thread::spawn(move || done.send(child.wait().unwrap()).unwrap());
+    let status = exited.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} is still alive"));
+    assert!(status.success());
+}
+
+#[test]
+fn the_first_timeouts_of_many_threads_start_one_worker() {
+    for _ in 0..50 {
+        let timer = Timer::new();
+        let (ran, received) = channel();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let (timer, ran) = (&timer, ran.clone());
+                let on = move |_: &Timeout| ran.send(std::thread::current().id()).unwrap();
+                scope.spawn(move || drop(accepted(timer.new_timeout(Duration::ZERO, on))));
+            }
+        });
+        let ids = [(); 4].map(|()| next(&received));
+        assert!(ids.iter().all(|id| *id == ids[0]));
+    }
+}

@@ -1,0 +1,178 @@
+//! 17. A panic of the user's code harms that timeout at most: wakers of drivers, hooks, and the `Drop` of captures. Tasks are
+//!     promise 10's, storms promise 16's.
+
+use crate::support::executors::good;
+use crate::support::ledger::Ledger;
+use crate::support::panics::{Bomb, panic_on_purpose};
+use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use timer_core::{Driver, RejectReason, Timeout, Timer};
+
+/// A timer whose driver's waker panics with each call, and how often it was called.
+fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    driver.set_waker(move || {
+        counted.fetch_add(1, SeqCst);
+        panic_on_purpose();
+    });
+    driver.turn();
+    (timer, driver, calls)
+}
+
+// The call panicked though the timeout was accepted.
+#[test]
+fn a_waker_that_panics_fails_no_new_timeout() {
+    let (timer, mut driver, calls) = with_a_waker_that_panics();
+    let first = accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!((calls.load(SeqCst), timer.pending_timeouts()), (1, 1));
+    driver.turn();
+    let batch = timer.new_timeouts((0..100).map(|_| (MILLI, |_: &Timeout| {})));
+    assert!(batch.iter().all(|one| one.is_ok()));
+    assert_eq!((calls.load(SeqCst), timer.pending_timeouts()), (2, 101));
+    driver.turn();
+    assert!(first.reset(Duration::ZERO), "brought forward");
+    driver.turn();
+    assert!(first.is_expired());
+    assert!(calls.load(SeqCst) >= 3);
+    let begun = Instant::now();
+    while timer.pending_timeouts() > 0 && begun.elapsed() < LONG {
+        driver.turn();
+    }
+    let stats = timer.stats();
+    assert_eq!((stats.expired, stats.task_panics), (101, 0), "and none of it is a task's");
+}
+
+// The hook was skipped.
+#[test]
+fn a_waker_that_panics_fails_no_cancel() {
+    let (timer, mut driver, calls) = with_a_waker_that_panics();
+    let ledger = Ledger::new();
+    for _ in 0..10 {
+        driver.turn();
+        let (probe, end) = ledger.probe();
+        let timeout = accepted(timer.new_timeout_task(HOUR, probe));
+        assert!(timeout.reset(HOUR / 2) && timeout.expire_now() && timeout.cancel());
+        assert_eq!(end.counts(), (0, 1));
+    }
+    assert!(calls.load(SeqCst) > 0);
+    assert_eq!((timer.stats().cancelled, timer.pending_timeouts()), (10, 0));
+}
+
+// Every timeout was lost: no `Unprocessed`, no hook, and still pending.
+#[test]
+fn a_waker_that_panics_loses_nothing_in_stop() {
+    for dropped in [false, true] {
+        let (timer, mut driver, calls) = with_a_waker_that_panics();
+        let ledger = Ledger::new();
+        let ends: Vec<_> = (1..=10)
+            .map(|id| {
+                let (probe, end) = ledger.probe();
+                accepted(timer.new_timeout_task(id * HOUR, probe));
+                end
+            })
+            .collect();
+        driver.turn();
+        let before = calls.load(SeqCst);
+        if dropped {
+            drop(driver);
+        } else {
+            assert_eq!(driver.stop().len(), 10);
+            assert!(calls.load(SeqCst) > before, "the loop was to be told");
+        }
+        ledger.wait();
+        assert!(ends.iter().all(|end| end.counts() == (0, 1)));
+        assert_eq!((timer.stats().cancelled, timer.pending_timeouts()), (10, 0));
+    }
+}
+
+// The timer went on without a driver: calls said Ok, and nothing ever ran.
+#[test]
+fn a_waker_whose_captures_panic_leaves_it_stopped() {
+    for stop in [false, true] {
+        let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+        let bomb = Bomb;
+        driver.set_waker(move || _ = &bomb);
+        let waiting = accepted(timer.new_timeout(HOUR, |_| {}));
+        driver.turn();
+        if stop {
+            assert_eq!(driver.stop().len(), 1);
+        } else {
+            drop(driver);
+        }
+        assert!(waiting.is_cancelled());
+        assert_eq!(timer.new_timeout(HOUR, |_| {}).unwrap_err().reason, RejectReason::Stopped);
+        assert_eq!(timer.pending_timeouts(), 0);
+    }
+}
+
+#[test]
+fn a_waker_may_be_replaced_though_its_captures_panic() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let bomb = Bomb;
+    driver.set_waker(move || _ = &bomb);
+    let (call, calls) = channel();
+    driver.set_waker(move || call.send(()).unwrap());
+    driver.turn();
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!(calls.try_iter().count(), 1);
+}
+
+// B59's neighbour: the run drops the captures, which the canceller could not.
+#[test]
+fn captures_that_panic_after_a_cancel_in_a_run() {
+    for (what, executor) in good() {
+        let timer = Timer::builder().executor(executor).build().unwrap();
+        let (alive, gone) = channel::<()>();
+        // Dropped after the bomb, as the later field.
+        let captured = (Bomb, alive);
+        let rate = accepted(timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MICRO, move |me| {
+            let _captured = &captured;
+            assert!(me.cancel());
+        }));
+        all_gone(&gone);
+        let begun = Instant::now();
+        while timer.stats().task_panics == 0 && begun.elapsed() < LONG {
+            watch_for(MILLI);
+        }
+        assert_eq!(rate.cancel_and_wait(), Ok(false), "{what}: the run has an end");
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.task_panics), (0, 1, 0, 1), "{what}");
+        let (ran, received) = channel();
+        accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
+        next(&received);
+        assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0, "{what}: nothing is counted as running");
+    }
+}
+
+#[test]
+fn captures_that_panic_in_cancel_go_to_the_canceller() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let bomb = Bomb;
+    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| _ = &bomb));
+    assert_eq!(driver.advance(2 * SECOND), 2);
+    let bomb = Bomb;
+    let once = accepted(timer.new_timeout(SECOND, move |_| drop(bomb)));
+    for (cancelled, timeout) in [(1, rate), (2, once)] {
+        assert!(std::panic::catch_unwind(|| timeout.cancel()).is_err());
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (2 - cancelled, cancelled, 0));
+    }
+    assert_eq!(driver.advance(HOUR), 0);
+}
+
+#[test]
+fn captures_that_panic_when_handed_back_are_counted() {
+    let (timer, driver) = manual(WHEELS[0]);
+    for _ in 0..3 {
+        let bomb = Bomb;
+        accepted(timer.new_timeout(SECOND, move |_| drop(bomb)));
+    }
+    drop(driver);
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (0, 3, 3));
+}

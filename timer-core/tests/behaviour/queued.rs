@@ -1,0 +1,351 @@
+//! What waits in an executor's queue is pending: it is cancelled, moved and counted there, and `stop_and_wait` waits for it.
+
+use crate::support::executors::Later;
+use crate::support::ledger::Ledger;
+use crate::support::wakers::poll;
+use crate::support::*;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
+use std::thread::current;
+use std::time::Duration;
+use timer_core::{ManualDriver, StopError, Timeout, Timer};
+use timer_executor::ThreadPoolExecutor;
+
+/// A timer on virtual time whose executor keeps its tasks.
+fn keeping() -> (Timer, ManualDriver, Later) {
+    let pool = Later::default();
+    let (timer, driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
+    (timer, driver, pool)
+}
+
+#[test]
+fn stop_and_wait_ends_a_hundred_tasks_on_two_threads() {
+    let timer = Timer::builder().executor(ThreadPoolExecutor::new(2)).build().unwrap();
+    let ended = Arc::new(AtomicUsize::new(0));
+    for _ in 0..100 {
+        let ended = ended.clone();
+        let slow = move |_: &_| {
+            watch_for(2 * MILLI);
+            ended.fetch_add(1, SeqCst);
+        };
+        accepted(timer.new_timeout(20 * MILLI, slow));
+    }
+    until(|| timer.stats().runs == 100);
+    let report = timer.stop_and_wait(LONG).unwrap();
+    assert_eq!((report.unprocessed.len(), report.in_flight, ended.load(SeqCst)), (0, 0, 100));
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.expired, stats.in_flight), (0, 100, 0));
+    // They all were handed over in time, and what came last to a thread has waited for 49 others.
+    assert!(stats.start_lag.max() >= 80 * MILLI, "{stats:?}");
+    assert_eq!((stats.timeout_lag.count(), stats.start_lag.count()), (100, 100));
+}
+
+#[test]
+fn the_wait_in_a_pool_shows_in_the_statistics() {
+    let (timer, mut driver, pool) = keeping();
+    let (inner, inside) = (timer.clone(), Arc::new(Mutex::new(None)));
+    let seen = inside.clone();
+    accepted(timer.new_timeout(SECOND, move |_| *seen.lock().unwrap() = Some(inner.stats())));
+    accepted(timer.new_timeout(SECOND, |_| {}));
+    assert_eq!(driver.advance(2 * SECOND), 2);
+    let stats = timer.stats();
+    assert_eq!((stats.queued, stats.running, stats.in_flight, stats.expired), (2, 0, 2, 0));
+    assert_eq!((stats.timeout_lag.count(), stats.timeout_lag.max()), (2, Duration::ZERO), "handed over in time");
+    assert_eq!(stats.start_lag.count(), 0);
+    driver.advance(3 * SECOND);
+    assert_eq!(pool.run(), 2);
+    let within = inside.lock().unwrap().take().unwrap();
+    assert_eq!((within.queued, within.running, within.in_flight, within.expired), (1, 1, 2, 1));
+    let stats = timer.stats();
+    assert_eq!((stats.queued, stats.running, stats.in_flight), (0, 0, 0));
+    assert_eq!(
+        (stats.start_lag.count(), stats.start_lag.sum(), stats.timeout_lag.max()),
+        (2, 8 * SECOND, Duration::ZERO)
+    );
+}
+
+#[test]
+fn inline_tasks_start_when_they_are_handed_over() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    accepted(timer.new_timeout_at(driver.now() - SECOND, |_| {}));
+    assert_eq!(driver.advance(Duration::ZERO), 1);
+    let stats = timer.stats();
+    assert_eq!((stats.start_lag.count(), stats.start_lag.max(), stats.timeout_lag.max()), (1, SECOND, SECOND));
+}
+
+#[test]
+fn cancel_wins_until_the_task_starts() {
+    let (timer, mut driver, pool) = keeping();
+    let ledger = Ledger::new();
+    let (probe, end) = ledger.probe();
+    let once = accepted(timer.new_timeout_task(SECOND, probe));
+    let captured = Arc::new(());
+    let inner = captured.clone();
+    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| panic!("ran with {inner:?}")));
+    assert_eq!(driver.advance(SECOND), 2);
+    let canceller = std::thread::scope(|scope| {
+        let cancel = || {
+            assert!(once.cancel() && !once.cancel() && rate.cancel());
+            // All of it is over before the call returns.
+            assert_eq!(
+                (end.counts(), end.dropped_on(), Arc::strong_count(&captured)),
+                ((0, 1), Some(current().id()), 1)
+            );
+            current().id()
+        };
+        scope.spawn(cancel).join().unwrap()
+    });
+    assert_eq!(end.dropped_on(), Some(canceller));
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.queued), (0, 2, 0, 0));
+    assert_eq!(pool.run(), 2, "the empty shells");
+    let stats = timer.stats();
+    assert_eq!((end.counts(), stats.expired, stats.task_panics, stats.start_lag.count()), ((0, 1), 0, 0, 0));
+    assert!(once.is_cancelled() && rate.is_cancelled());
+    assert_eq!((stats.queued, stats.running), (0, 0));
+}
+
+#[test]
+fn what_was_cancelled_in_a_pool_counts_once_when_lost() {
+    let (timer, mut driver, pool) = keeping();
+    let timeout = accepted(timer.new_timeout(SECOND, |_| panic!("it was cancelled")));
+    driver.advance(SECOND);
+    assert!(timeout.cancel());
+    drop(pool.take());
+    assert_eq!(driver.advance(SECOND), 0);
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.queued, stats.task_panics), (0, 1, 0, 0));
+}
+
+#[test]
+fn a_reset_in_a_pool_is_kept_by_the_shell() {
+    let (timer, mut driver, pool) = keeping();
+    let runs = Runs::default();
+    let [early, late] = [1, 2].map(|id| note(&timer, SECOND, &runs, id));
+    assert_eq!(driver.advance(SECOND), 2);
+    assert!(early.reset(10 * SECOND) && late.reset(10 * SECOND));
+    assert_eq!(early.remaining(), 10 * SECOND);
+    let mut shells = pool.take();
+    shells.remove(0).run();
+    assert_eq!((taken(&runs), timer.stats().queued, driver.next_expiry()), (vec![], 1, Some(10 * SECOND)));
+    assert_eq!(driver.advance(10 * SECOND - NANO), 0, "never early");
+    assert_eq!(driver.advance(NANO), 1, "handed over once more");
+    // The other shell comes out only now: it is due, and runs at once.
+    shells.remove(0).run();
+    assert_eq!(pool.run(), 1);
+    let mut ran = taken(&runs);
+    ran.sort_unstable();
+    assert_eq!(ran, [1, 2]);
+    let stats = timer.stats();
+    assert_eq!((stats.runs, stats.expired, stats.pending, stats.queued), (3, 2, 0, 0));
+    assert_eq!(stats.start_lag.max(), Duration::ZERO, "from the deadline that it was moved to");
+}
+
+#[test]
+fn a_timeout_has_one_shell_however_often_it_is_moved() {
+    let (timer, mut driver, pool) = keeping();
+    let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
+    driver.advance(SECOND);
+    for _ in 0..100 {
+        assert!(timeout.reset(SECOND));
+        assert_eq!(driver.advance(2 * SECOND), 0, "it is in no wheel");
+        assert!(timeout.reset(Duration::ZERO) && !timeout.expire_now());
+    }
+    assert_eq!((pool.run(), timer.stats().expired), (1, 1));
+}
+
+#[test]
+fn what_was_moved_in_a_pool_is_cancelled_after_stop() {
+    for lost in [false, true] {
+        let (timer, mut driver, pool) = keeping();
+        let ledger = Ledger::new();
+        let ends: Vec<_> = (0..3)
+            .map(|id| {
+                let (probe, end) = ledger.probe();
+                (accepted(timer.new_timeout_task(id * SECOND, probe)), end)
+            })
+            .collect();
+        assert_eq!(driver.advance(SECOND), 2);
+        assert!(ends[0].0.reset(HOUR));
+        let left = driver.stop();
+        assert_eq!(left.len(), 1, "what waits in the wheel, and nothing of the pool's");
+        assert_eq!(left[0].timeout(), &ends[2].0);
+        drop(left);
+        assert_eq!((timer.pending_timeouts(), timer.stats().queued), (2, 2));
+        if lost {
+            drop(pool.take());
+        } else {
+            assert_eq!(pool.run(), 2);
+        }
+        ledger.wait();
+        let counts: Vec<_> = ends.iter().map(|(_, end)| end.counts()).collect();
+        assert_eq!(counts, [(0, 1), (1, 0), (0, 1)], "cancelled with its hook, has run, handed back");
+        assert!(ends[0].0.is_cancelled() && ends[1].0.is_expired() && ends[2].0.is_cancelled());
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.expired, stats.cancelled, stats.queued), (0, 1, 2, 0), "lost: {lost}");
+    }
+}
+
+#[test]
+fn what_a_pool_has_stays_cancellable_after_stop() {
+    let (timer, mut driver, pool) = keeping();
+    let timeout = accepted(timer.new_timeout(SECOND, |_| panic!("it was cancelled")));
+    driver.advance(SECOND);
+    assert_eq!((driver.stop().len(), timer.pending_timeouts()), (0, 1));
+    assert!(timeout.cancel());
+    assert_eq!((pool.run(), timer.pending_timeouts(), timer.stats().task_panics), (1, 0, 0));
+}
+
+// 3c.3, with every end that there is.
+#[test]
+fn scheduled_is_pending_expired_and_cancelled() {
+    for bound in [None, Some(1_000)] {
+        let pool = Later::default();
+        let builder = Timer::builder().executor(pool.clone());
+        let builder = match bound {
+            Some(max) => builder.max_pending_timeouts(max),
+            None => builder,
+        };
+        let (timer, mut driver) = builder.build_manual().unwrap();
+        let check = |pending: u64, expired: u64, cancelled: u64| {
+            let stats = timer.stats();
+            let seen = (stats.pending, stats.expired, stats.cancelled);
+            assert_eq!((seen, stats.scheduled), ((pending, expired, cancelled), pending + expired + cancelled));
+            assert_eq!(timer.pending_timeouts() as u64, pending);
+        };
+        let all: Vec<_> = (0..10).map(|_| accepted(timer.new_timeout(SECOND, |_| {}))).collect();
+        let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
+        let far: Vec<_> = (0..5).map(|_| accepted(timer.new_timeout(HOUR, |_| {}))).collect();
+        accepted(timer.new_timeout(SECOND, |_| crate::support::panics::panic_on_purpose()));
+        check(17, 0, 0);
+        assert!(all[0].cancel());
+        check(16, 0, 1);
+        assert_eq!(driver.advance(SECOND), 11);
+        check(16, 0, 1);
+        assert!(all[1].cancel() && all[2].reset(HOUR));
+        check(15, 0, 2);
+        pool.run();
+        check(7, 8, 2);
+        assert!(rate.cancel() && far[0].cancel());
+        check(5, 8, 4);
+        assert_eq!(driver.stop().len(), 5);
+        check(0, 8, 9);
+    }
+}
+
+#[test]
+fn stop_and_wait_leaves_at_its_limit_and_waits_again() {
+    let pool = Later::default();
+    let timer = Timer::builder().executor(pool.clone()).build().unwrap();
+    accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    let far = accepted(timer.new_timeout(HOUR, |_| {}));
+    until(|| timer.stats().queued == 1);
+    let report = timer.stop_and_wait(20 * MILLI).unwrap();
+    assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1));
+    assert_eq!(report.unprocessed[0].timeout(), &far);
+    let again = timer.stop_and_wait(Duration::ZERO).unwrap();
+    assert_eq!((again.unprocessed.len(), again.in_flight), (0, 1));
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| timer.stop_and_wait(LONG).unwrap().in_flight);
+        watch_for(5 * MILLI);
+        assert!(!waits.is_finished(), "one is in flight");
+        assert_eq!(pool.run(), 1);
+        assert_eq!(waits.join().unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_cancelled_shell_is_not_waited_for() {
+    let pool = Later::default();
+    let timer = Timer::builder().executor(pool.clone()).build().unwrap();
+    let timeout = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+    until(|| timer.stats().queued == 1);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| timer.stop_and_wait(LONG).unwrap().in_flight);
+        assert!(timeout.cancel());
+        assert_eq!(waits.join().unwrap(), 0, "though its shell is in the queue");
+    });
+    assert_eq!(pool.run(), 1);
+}
+
+#[test]
+fn what_blocks_the_worker_does_not_hold_stop_and_wait() {
+    let timer = Timer::new();
+    let (begun, inside) = channel();
+    let (release, released) = channel();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        begun.send(()).unwrap();
+        next(&released);
+    }));
+    let far = accepted(timer.new_timeout(HOUR, |_| {}));
+    next(&inside);
+    let report = timer.stop_and_wait(10 * MILLI).unwrap();
+    assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1), "it blocks the worker still");
+    assert!(far.is_cancelled());
+    release.send(()).unwrap();
+    assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0);
+    assert_eq!(timer.stats().running, 0);
+}
+
+#[test]
+fn stop_and_wait_from_a_task_is_refused_at_any_depth() {
+    let pools: [Timer; 2] = [Timer::new(), Timer::builder().executor(ThreadPoolExecutor::new(1)).build().unwrap()];
+    for timer in pools {
+        let (said, heard) = channel();
+        let inner = timer.clone();
+        accepted(timer.new_timeout(Duration::ZERO, move |_| {
+            let direct = inner.stop_and_wait(LONG).err();
+            // The same from a task of another timer, which this task runs.
+            let (other, mut driver) = manual(WHEELS[0]);
+            let nested = inner.clone();
+            let said_inside = said.clone();
+            accepted(other.new_timeout(SECOND, move |_| {
+                said_inside.send(nested.stop_and_wait(LONG).err()).unwrap();
+            }));
+            driver.advance(SECOND);
+            said.send(direct).unwrap();
+        }));
+        assert_eq!([next(&heard), next(&heard)], [Some(StopError::InTask); 2]);
+        assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel(), "nothing was stopped");
+        assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0);
+    }
+}
+
+#[test]
+fn stop_and_wait_of_a_driven_timer_is_its_drivers() {
+    let (timer, driver) = manual(WHEELS[0]);
+    assert_eq!(timer.stop_and_wait(LONG).err(), Some(StopError::Driven));
+    assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel());
+    drop(driver);
+}
+
+/// Cancels a timeout as it wakes, and then asks how many are queued.
+struct Cancels {
+    timeout: Timeout,
+    timer: Timer,
+    queued: Mutex<Option<u64>>,
+}
+
+impl Wake for Cancels {
+    fn wake(self: Arc<Self>) {
+        assert!(self.timeout.cancel());
+        *self.queued.lock().unwrap() = Some(self.timer.stats().queued);
+    }
+}
+
+#[test]
+fn what_is_cancelled_at_its_hand_over_is_not_queued() {
+    let (timer, mut driver) = Timer::builder().executor(Later::default()).build_manual().unwrap();
+    // Won for the executor before the waker runs, and counted after it.
+    let timeout = accepted(timer.new_timeout(MILLI, |_| {}));
+    let cancels = Arc::new(Cancels { timeout, timer: timer.clone(), queued: Mutex::default() });
+    let mut sleep = timer.sleep(MILLI);
+    let waker = Waker::from(cancels.clone());
+    assert!(poll(&mut sleep, &waker).is_pending());
+    assert_eq!(driver.advance(MILLI), 2);
+    assert_eq!(*cancels.queued.lock().unwrap(), Some(0));
+    assert_eq!(timer.stats().in_flight, 0);
+}

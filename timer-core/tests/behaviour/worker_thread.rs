@@ -1,0 +1,112 @@
+//! What the worker's thread inherits, what is inherited from it, and a system that gives none. Linux, where it can be seen.
+
+use crate::support::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{current_timer_slack, gettid};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use timer_core::{RejectReason, Stopped, Timer};
+
+/// SIGHUP, SIGINT, SIGUSR1, SIGTERM, SIGCHLD.
+const HANDLED: [u32; 5] = [1, 2, 10, 15, 17];
+/// SIGILL, SIGABRT, SIGFPE, SIGSEGV: what a thread raises by its own fault.
+const FAULTS: [u32; 4] = [4, 6, 8, 11];
+
+/// A line of a status file of `/proc`.
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("no such line");
+    line.trim_start_matches(':').trim()
+}
+
+/// Whether this status says that a signal is blocked.
+fn blocks(status: &str, signal: u32) -> bool {
+    u64::from_str_radix(field(status, "SigBlk"), 16).unwrap() >> (signal - 1) & 1 == 1
+}
+
+fn own_status() -> String {
+    std::fs::read_to_string("/proc/thread-self/status").unwrap()
+}
+
+/// What a task on the worker says.
+fn on_the_worker<T: Send + 'static>(timer: &Timer, task: impl FnOnce() -> T + Send + 'static) -> T {
+    let (say, said) = channel();
+    accepted(timer.new_timeout(MILLI, move |_| say.send(task()).unwrap()));
+    next(&said)
+}
+
+// A handler ran on the worker, and what it did there delayed the timeouts.
+#[test]
+fn signals_are_handled_on_other_threads() {
+    let before = own_status();
+    let timer = Timer::new();
+    let status = on_the_worker(&timer, own_status);
+    assert!(HANDLED.into_iter().all(|signal| blocks(&status, signal)), "{status}");
+    assert!(!FAULTS.into_iter().any(|signal| blocks(&status, signal)), "{status}");
+    assert_eq!(field(&own_status(), "SigBlk"), field(&before, "SigBlk"), "the caller's are as they were");
+}
+
+// Threads and processes that a task started kept the worker's slack of 1 ns, and woke the machine for each of their waits.
+#[test]
+fn what_a_task_starts_has_the_callers_timer_slack() {
+    let usual = current_timer_slack().unwrap();
+    assert_ne!(usual, 1, "else there is nothing to see");
+    let timer = Timer::new();
+    // Not the first turn: the worker has waited before.
+    on_the_worker(&timer, || {});
+    let (own, thread, process) = on_the_worker(&timer, || {
+        let thread = std::thread::spawn(|| current_timer_slack().unwrap()).join().unwrap();
+        let process = Command::new("cat").arg("/proc/self/timerslack_ns").output().unwrap().stdout;
+        (current_timer_slack().unwrap(), thread, String::from_utf8(process).unwrap())
+    });
+    assert_eq!((own, thread, process.trim()), (usual, usual, usual.to_string().as_str()));
+}
+
+#[test]
+fn the_worker_waits_without_slack() {
+    let timer = Timer::new();
+    let id = on_the_worker(&timer, || gettid().as_raw_nonzero());
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    // Another thread's slack is not for everyone to read.
+    let Ok(_) = std::fs::read_to_string(format!("/proc/{id}/timerslack_ns")) else { return };
+    let begun = Instant::now();
+    while std::fs::read_to_string(format!("/proc/{id}/timerslack_ns")).unwrap().trim() != "1" {
+        assert!(begun.elapsed() < LONG, "it waits with slack");
+        watch_for(MILLI);
+    }
+}
+
+/// Run as a program of its own by the test below: no room for another thread's stack, and then room again.
+#[test]
+#[ignore = "a part of a_thread_that_is_refused_is_told_and_tried_again"]
+fn child_without_room_for_threads() {
+    let status = own_status();
+    let size: u64 = field(&status, "VmSize").trim_end_matches(" kB").parse().unwrap();
+    let before = getrlimit(Resource::As);
+    let timer = Timer::new();
+    setrlimit(Resource::As, Rlimit { current: Some((size + 512) << 10), maximum: before.maximum }).unwrap();
+    let captured = std::sync::Arc::new(());
+    let inner = captured.clone();
+    let refused = timer.new_timeout(Duration::ZERO, move |_| drop(inner)).err().map(|refused| {
+        let reason = refused.reason;
+        drop(refused.into_task());
+        reason
+    });
+    let started = timer.start();
+    let stats = timer.stats();
+    setrlimit(Resource::As, before).unwrap();
+    assert_eq!(refused, Some(RejectReason::ThreadRefused));
+    assert_eq!((started, std::sync::Arc::strong_count(&captured)), (Err(Stopped), 1));
+    assert_eq!((stats.rejected, stats.scheduled, stats.pending), (1, 0, 0));
+    on_the_worker(&timer, || {});
+    assert_eq!(timer.stop().unwrap().len(), 0);
+}
+
+#[test]
+fn a_thread_that_is_refused_is_told_and_tried_again() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "worker_thread::child_without_room_for_threads", "--ignored", "--test-threads=1"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}

@@ -1,0 +1,152 @@
+//! Ten years of virtual time with a million timeouts, each of which must run at its very deadline: on both wheels,
+//! whether time hops from expiry to expiry or jumps over months.
+//!
+//! It has its full size in release, and a small one in debug. `cargo xtask stress --ten-years` runs it with another seed
+//! each time.
+
+mod model;
+mod world;
+
+use crate::support::random::Random;
+use crate::support::settings;
+use model::Kind;
+use std::time::Instant;
+use timer_core::WheelKind;
+use world::Run;
+
+const TIMEOUTS: usize = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+
+const MICRO: u64 = 1_000;
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const HOUR: u64 = 3_600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+const YEAR: u64 = 365 * DAY;
+
+/// Timeouts that are moved again and again.
+const IDLE: usize = 256;
+/// How often they are, between two long jumps.
+const LOOKS: usize = if cfg!(debug_assertions) { 4 } else { 16 };
+/// What was scheduled by then runs while deadlines are still exact, which they are for 18 years.
+const LAST_CALL: u64 = 7 * YEAR;
+
+const WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 1 << 14 }];
+
+#[test]
+fn ten_years_with_a_million_timeouts_are_exact_to_the_nanosecond() {
+    let seed = settings::seed();
+    for wheel in WHEELS {
+        let begun = Instant::now();
+        let run = ten_years(wheel, seed);
+        let (model, Run { jumps, hops, empty_hops, .. }) = (run.world.model(), &run);
+        println!(
+            "{wheel:?}: {} timeouts, {} runs, {} cancelled, {} resets; {jumps} jumps, {hops} hops, of which {empty_hops} for \
+             nothing; {:.1} s",
+            model.len(),
+            model.runs,
+            model.cancelled,
+            model.resets,
+            begun.elapsed().as_secs_f64(),
+        );
+        assert!(model.len() >= TIMEOUTS && model.cancelled as usize > TIMEOUTS / 20 && model.resets > 300);
+    }
+}
+
+fn ten_years(wheel: WheelKind, seed: u64) -> Run {
+    let mut random = Random::new(seed);
+    let edges = edges().filter(|edge| *edge < 10 * YEAR);
+    let mut run = Run::new(wheel, edges.clone().flat_map(beside));
+    for at in edges.flat_map(beside) {
+        run.schedule(at, Kind::Once);
+    }
+    for n in 0..TIMEOUTS / 2_000 {
+        let period = log_uniform(&mut random, 6 * HOUR, YEAR);
+        run.schedule(
+            log_uniform(&mut random, MICRO, YEAR),
+            if n % 2 == 0 { Kind::Rate(period) } else { Kind::Delay(period) },
+        );
+    }
+    let mut idle = [(); IDLE].map(|()| run.schedule(30 * SECOND, Kind::Once));
+    let batch = TIMEOUTS / 800;
+    schedule(&run, &mut random, TIMEOUTS / 2);
+    while run.now() < 10 * YEAR {
+        // At the last call all that are left.
+        let left = TIMEOUTS.saturating_sub(run.world.model().len());
+        schedule(&run, &mut random, if run.now() < LAST_CALL { batch.min(left) } else { left });
+        for _ in 0..batch {
+            let some = random.below(run.world.model().len());
+            let later = run.world.model().from(run.now() + log_uniform(&mut random, MICRO, YEAR));
+            run.world.cancel(if random.one_in(8) { some } else { later.unwrap_or(some) });
+        }
+        for _ in 0..LOOKS {
+            // Somebody was heard of, and is waited for so long again.
+            for _ in 0..16 {
+                let idle = &mut idle[random.below(IDLE)];
+                let delay = log_uniform(&mut random, 30 * SECOND, 30 * DAY);
+                if !run.world.reset(*idle, run.now(), delay) {
+                    *idle = run.schedule(delay, Kind::Once);
+                }
+            }
+            let hops = if run.now() < DAY { batch } else { 32 };
+            for _ in 0..random.below(hops) {
+                run.hop();
+            }
+            run.jump(log_uniform(&mut random, MICRO, HOUR));
+        }
+        if run.now() > HOUR {
+            run.jump(log_uniform(&mut random, SECOND, 90 * DAY));
+        }
+    }
+    let periodic = run.world.model().periodic();
+    periodic.into_iter().for_each(|id| run.world.cancel(id));
+    run.run_dry();
+    run
+}
+
+fn schedule(run: &Run, random: &mut Random, amount: usize) {
+    for _ in 0..amount {
+        let kind = if random.one_in(16) { Kind::Link(log_uniform(random, MICRO, 100 * DAY)) } else { Kind::Once };
+        run.schedule(log_uniform(random, MICRO, 10 * YEAR), kind);
+    }
+}
+
+/// From `least` up to about `most`, every magnitude as likely as the others.
+fn log_uniform(random: &mut Random, least: u64, most: u64) -> u64 {
+    let magnitudes = (most as f64 / least as f64).log2();
+    let exponent = magnitudes * random.below(1 << 32) as f64 / (1u64 << 32) as f64;
+    // The low digits are drawn apart, so that no nanosecond is left out.
+    ((least as f64 * exponent.exp2()) as u64 + random.below(1_000) as u64).min(most)
+}
+
+/// Uptimes at which some counter or calendar comes to an end: of 30, 31, 32, 53, 63 bits in several units (2^30 ms are 12.4
+/// days, 2^32 ms are 49.7), of leap days and years, and of each level of a wheel.
+fn edges() -> impl Iterator<Item = u64> + Clone {
+    let counters = [1, MICRO, MILLI, SECOND].into_iter().flat_map(|unit| {
+        let bits = [30, 31, 32, 53, 63].into_iter().filter(move |bits| (unit << bits) >> bits == unit);
+        bits.map(move |bits| unit << bits)
+    });
+    let days = [59, 60, 365, 366, 1_460, 1_461, 3_652, 3_653].into_iter().map(|days| days * DAY);
+    let levels = (30..=62).map(|bits| 1 << bits);
+    counters.chain(days).chain(levels)
+}
+
+fn beside(edge: u64) -> impl Iterator<Item = u64> + Clone {
+    [edge - MILLI, edge - 1, edge, edge + 1, edge + MILLI].into_iter()
+}
+
+#[test]
+fn every_edge_of_five_centuries_is_crossed_in_time_from_near_and_from_afar() {
+    for wheel in WHEELS {
+        let mut afar = Run::new(wheel, []);
+        for edge in edges() {
+            beside(edge).for_each(|at| _ = afar.schedule(at, Kind::Once));
+            // From an uptime just before it, where the wheel stands near the end of its levels.
+            let mut near = Run::new(wheel, []);
+            near.jump(edge - SECOND);
+            let now = near.now();
+            beside(edge).for_each(|at| _ = near.schedule(at - now, Kind::Link(at % SECOND)));
+            near.run_dry();
+        }
+        afar.run_dry();
+    }
+}

@@ -1,0 +1,28 @@
+//! The cases of proptest.
+
+use super::run::run;
+use super::strategies;
+use proptest::prelude::*;
+
+/// So many cases for each wheel, unless the environment says otherwise. Nothing is written to the source tree.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 100;
+    }
+    config
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_timer_on_a_hierarchical_wheel_does_what_the_model_does(setup in strategies::hierarchical(), ops in strategies::program()) {
+        run(&setup, &ops);
+    }
+
+    #[test]
+    fn a_timer_on_a_hashed_wheel_does_what_the_model_does(setup in strategies::hashed(), ops in strategies::program()) {
+        run(&setup, &ops);
+    }
+}

@@ -1,0 +1,171 @@
+//! Every boundary one by one, where the random cases pick some: uptimes just below each power of two, and timeouts a
+//! whole rotation of a level away, which in other wheels have hidden nearer ones.
+
+use super::edges::{TOP, UNITS, nanos};
+use super::slot::{END_OF_TIME, NEVER, up};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
+
+const WHEELS: [WheelKind; 5] = [
+    WheelKind::Hierarchical,
+    WheelKind::Hashed { ticks_per_wheel: 1 },
+    WheelKind::Hashed { ticks_per_wheel: 2 },
+    WheelKind::Hashed { ticks_per_wheel: 8 },
+    WheelKind::Hashed { ticks_per_wheel: 512 },
+];
+
+/// A timer of some age, whose timeouts write down their numbers.
+struct Aged {
+    timer: Timer,
+    driver: ManualDriver,
+    epoch: Instant,
+    /// The same in nanoseconds of the system's clock.
+    began: u128,
+    /// Numbers and deadlines of what waits.
+    waiting: Vec<(usize, u128)>,
+    ran: Arc<Mutex<Vec<usize>>>,
+    next: usize,
+}
+
+impl Aged {
+    fn new(wheel: WheelKind, uptime: Duration) -> Self {
+        let (timer, mut driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
+        let (epoch, began) = (driver.now(), driver.origin().into());
+        assert_eq!(driver.advance(uptime), 0);
+        Self { timer, driver, epoch, began, waiting: Vec::new(), ran: Arc::default(), next: 0 }
+    }
+
+    fn now(&self) -> u128 {
+        self.began + self.driver.elapsed().as_nanos()
+    }
+
+    fn schedule(&mut self, delay: Duration) -> Timeout {
+        let (id, ran) = (self.next, self.ran.clone());
+        self.next += 1;
+        let handle = self.timer.new_timeout(delay, move |_| ran.lock().unwrap().push(id)).unwrap();
+        let deadline = self.began + (handle.deadline() - self.epoch).as_nanos();
+        assert_eq!(deadline, up(self.now() + delay.as_nanos()));
+        self.waiting.push((id, deadline));
+        handle
+    }
+
+    /// Moves time to `until`, and says what has gone wrong.
+    fn advance_to(&mut self, until: u128) -> Result<(), String> {
+        let moved = self.driver.advance(nanos(until.saturating_sub(self.now())));
+        let mut due: Vec<_> = self.waiting.extract_if(.., |(_, deadline)| *deadline <= until).collect();
+        due.sort_unstable_by_key(|(id, deadline)| (*deadline, *id));
+        let ran = std::mem::take(&mut *self.ran.lock().unwrap());
+        let deadline = |id: &usize| due.iter().find(|due| due.0 == *id).map(|due| due.1);
+        let order: Vec<_> = ran.iter().map(deadline).collect();
+        let expected: Vec<_> = due.iter().map(|due| Some(due.1)).collect();
+        if order == expected && moved == due.len() {
+            return Ok(());
+        }
+        Err(format!("by {until} there ran {ran:?} with the deadlines {order:?}, but due were {due:?}"))
+    }
+
+    /// From one expiry to the next until nothing waits.
+    fn run_dry(&mut self) -> Result<(), String> {
+        while let Some(earliest) = self.waiting.iter().map(|waiting| waiting.1).min() {
+            let next = self.driver.next_expiry().map(|next| self.now() + next.as_nanos());
+            if next != Some(earliest) {
+                return Err(format!("next expiry {next:?}, but {earliest} is the earliest"));
+            }
+            self.advance_to(earliest)?;
+        }
+        assert_eq!((self.driver.next_expiry(), self.timer.pending_timeouts()), (None, 0));
+        Ok(())
+    }
+}
+
+/// Every uptime just below 2^k of a unit.
+fn uptimes_below_powers() -> impl Iterator<Item = Duration> {
+    UNITS.into_iter().flat_map(|unit| {
+        let within = (0..=TOP).filter(move |k| u128::from(unit) << k < END_OF_TIME / 2);
+        within.map(move |k| nanos(u128::from(unit) << k).saturating_sub(Duration::from_nanos(k.into())))
+    })
+}
+
+fn sweep(wheels: &[WheelKind], check: impl Fn(WheelKind, Duration) -> Result<(), String>) {
+    for wheel in wheels {
+        for uptime in uptimes_below_powers() {
+            if let Err(fault) = check(*wheel, uptime) {
+                panic!("{wheel:?} at an uptime of {uptime:?}: {fault}");
+            }
+        }
+    }
+}
+
+/// One rotation of the level that `uptime` ends, each of its 64 slots, and every other whole rotation.
+fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
+    let level = uptime.as_nanos().max(1).ilog2().div_ceil(6).max(1);
+    let slot = 1u128 << (6 * (level - 1));
+    let residues = (0..64).map(move |residue| 64 * slot + residue * slot);
+    let whole =
+        (1..=10).flat_map(|level| [-1, 0, 1].map(|beside| (1u128 << (6 * level)).saturating_add_signed(beside)));
+    residues.chain(whole).filter(move |far| far + uptime.as_nanos() < END_OF_TIME / 2)
+}
+
+// B30, B31, B32: an entry a rotation away sits in the current slot and hides nearer ones.
+#[test]
+fn near_timeouts_run_in_time_whatever_waits_a_rotation_away() {
+    sweep(&WHEELS, |wheel, uptime| {
+        let mut aged = Aged::new(wheel, uptime);
+        for far in rotations(uptime) {
+            drop(aged.schedule(nanos(far)));
+        }
+        for near in 1..=70 {
+            drop(aged.schedule(nanos(near)));
+        }
+        aged.advance_to(aged.now() + 35)?;
+        aged.run_dry()
+    });
+}
+
+// B36: lost wake-ups after a reset to an earlier deadline and after a removal.
+#[test]
+fn a_timeout_that_was_a_rotation_away_runs_when_it_is_brought_near() {
+    sweep(&[WHEELS[0], WHEELS[3], WHEELS[4]], |wheel, uptime| {
+        let mut aged = Aged::new(wheel, uptime);
+        let far: Vec<_> = rotations(uptime).collect();
+        let handles: Vec<_> = far.iter().map(|far| aged.schedule(nanos(*far))).collect();
+        for (at, handle) in handles.iter().enumerate() {
+            match at % 3 {
+                0 => {
+                    assert!(handle.reset(nanos(at as u128 + 1)));
+                    aged.waiting[at].1 = up(aged.now() + at as u128 + 1);
+                }
+                1 => {
+                    assert!(handle.cancel());
+                    aged.waiting[at].1 = u128::MAX;
+                }
+                _ => {}
+            }
+        }
+        aged.waiting.retain(|waiting| waiting.1 != u128::MAX);
+        // In one jump: what was removed leaves no trace.
+        let last = aged.waiting.iter().map(|waiting| waiting.1).max();
+        aged.advance_to(last.unwrap_or_default())?;
+        aged.run_dry()
+    });
+}
+
+// B18, B21, B24: far timeouts that wrap, run early or get lost.
+#[test]
+fn a_lone_timeout_runs_at_its_deadline_from_every_uptime() {
+    sweep(&[WHEELS[0], WHEELS[4]], |wheel, uptime| {
+        for k in 0..=68 {
+            let mut aged = Aged::new(wheel, uptime);
+            drop(aged.schedule(nanos((1 << k) - k % 2)));
+            let Some(&(_, deadline)) = aged.waiting.first() else { continue };
+            if deadline == NEVER {
+                assert_eq!((aged.driver.advance(Duration::MAX), aged.now()), (0, END_OF_TIME), "it never comes");
+                continue;
+            }
+            aged.advance_to(deadline - 1)?;
+            aged.run_dry()?;
+        }
+        Ok(())
+    });
+}

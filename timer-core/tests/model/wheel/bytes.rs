@@ -1,0 +1,114 @@
+//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`: any bytes are a case, and when they are used up it ends.
+//!
+//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte changed is an operation
+//! changed and not another case.
+
+use super::{model, ops};
+use arbitrary::{Result, Unstructured};
+use timer_core::wheel::{HashedWheel, HierarchicalWheel};
+
+pub(crate) use ops::Op;
+
+/// What `data` says.
+#[derive(Debug)]
+pub(crate) struct Case {
+    slots: usize,
+    uptime: u64,
+    removals: bool,
+    pub(crate) ops: Vec<Op>,
+}
+
+impl Case {
+    pub(crate) fn hashed(data: &[u8]) -> Result<Self> {
+        let mut bytes = Unstructured::new(data);
+        let slots = *bytes.choose(&ops::SLOTS)?;
+        Self::with(slots, bytes)
+    }
+
+    pub(crate) fn hierarchical(data: &[u8]) -> Result<Self> {
+        Self::with(0, Unstructured::new(data))
+    }
+
+    fn with(slots: usize, mut bytes: Unstructured<'_>) -> Result<Self> {
+        let bytes = &mut bytes;
+        // Many removals leave `next_expiry` a bound, so it is the cases without any that ask most of it.
+        let (uptime, removals) = (uptime(bytes)?, bytes.ratio(2, 3)?);
+        let mut ops = Vec::new();
+        while !bytes.is_empty() {
+            ops.push(op(bytes)?);
+        }
+        Ok(Self { slots, uptime, removals, ops })
+    }
+
+    pub(crate) fn run_hashed(&self) {
+        model::run(HashedWheel::new(self.slots), self.uptime, self.removals, &self.ops);
+    }
+
+    pub(crate) fn run_hierarchical(&self) {
+        model::run(HierarchicalWheel::new(), self.uptime, self.removals, &self.ops);
+    }
+}
+
+fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
+    Ok(match bytes.int_in_range(0u8..=29)? {
+        0..=9 => Op::Insert(edge(bytes)?),
+        10 => Op::InsertOverdue(bytes.int_in_range(0..=2)?),
+        11 => Op::InsertAt(edge(bytes)?),
+        12..=13 => Op::InsertAtEdge(bytes.int_in_range(0..=63)?, beside(bytes)?),
+        14..=17 => Op::Remove(any(bytes)?),
+        18 => Op::RemoveEarliest,
+        19 => Op::RemoveStale(any(bytes)?),
+        20..=22 => Op::Advance(jump(bytes)?),
+        23 => Op::AdvanceBack(edge(bytes)?),
+        24..=25 => Op::AdvanceToEdge(bytes.int_in_range(0..=49)?, beside(bytes)?),
+        26..=28 => Op::AdvanceToNext(beside(bytes)?),
+        _ => Op::AdvancePanicking(jump(bytes)?, bytes.int_in_range(0..=4)?),
+    })
+}
+
+fn beside(bytes: &mut Unstructured<'_>) -> Result<i8> {
+    bytes.int_in_range(-1..=1)
+}
+
+/// One of so few that a byte can tell them apart.
+fn any(bytes: &mut Unstructured<'_>) -> Result<usize> {
+    Ok(bytes.arbitrary::<u8>()?.into())
+}
+
+/// 2^k or a neighbour.
+fn power(bytes: &mut Unstructured<'_>, most: u32) -> Result<u64> {
+    let power = 1u64 << bytes.int_in_range(0..=most)?;
+    Ok(power.wrapping_add_signed(beside(bytes)?.into()))
+}
+
+fn edge(bytes: &mut Unstructured<'_>) -> Result<u64> {
+    Ok(match bytes.int_in_range(0u8..=12)? {
+        0..=3 => power(bytes, 48)?,
+        4..=5 => {
+            let (level, slots) = (bytes.int_in_range(0u32..=7)?, bytes.int_in_range(1u64..=299)?);
+            (slots << (level * 6)).wrapping_add_signed(beside(bytes)?.into())
+        }
+        6..=8 => bytes.int_in_range(0..=19)?,
+        9..=10 => bytes.int_in_range(0..=4999)?,
+        11 => u64::MAX - bytes.int_in_range(0..=2)?,
+        _ => bytes.arbitrary()?,
+    })
+}
+
+/// Leaves something of u64 for later.
+fn jump(bytes: &mut Unstructured<'_>) -> Result<u64> {
+    match bytes.int_in_range(0u8..=11)? {
+        0..=5 => bytes.int_in_range(0..=69),
+        6..=9 => power(bytes, 16),
+        _ => power(bytes, 48),
+    }
+}
+
+fn uptime(bytes: &mut Unstructured<'_>) -> Result<u64> {
+    Ok(match bytes.int_in_range(0u8..=8)? {
+        0 => 0,
+        1..=6 => (1u64 << bytes.int_in_range(0..=63)?).wrapping_sub(bytes.int_in_range(0..=69)?),
+        7 => u64::MAX - bytes.int_in_range(0..=69)?,
+        _ => bytes.arbitrary()?,
+    })
+}
