@@ -10,7 +10,7 @@ use timer_core::Timer;
 use tracing::Level;
 
 #[test]
-fn the_sixty_fifth_live_timer_is_warned_of_once_in_a_process() {
+fn the_65th_live_timer_is_warned_of_once() {
     let complaints = log::complaints("one-of-many");
     let build = |count| (0..count).map(|_| named("one-of-many")).collect::<Vec<Timer>>();
     // Those that are gone do not count.

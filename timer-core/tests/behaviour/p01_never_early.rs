@@ -87,7 +87,7 @@ fn a_driver_is_never_early_however_often_it_turns() {
 
 /// The deadline of the last `reset` that said `true` counts, even if the task races it.
 #[test]
-fn a_timeout_that_was_moved_is_not_early_for_its_last_deadline() {
+fn a_moved_timeout_is_not_early_for_its_last_deadline() {
     let mut random = Random(3);
     for tick in TICKS {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
@@ -129,7 +129,7 @@ fn no_run_of_a_periodic_task_is_early() {
 }
 
 #[test]
-fn on_virtual_time_a_nanosecond_before_is_too_early_and_the_nanosecond_itself_is_not() {
+fn virtual_time_is_right_to_the_nanosecond() {
     let mut random = Random(4);
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
@@ -157,7 +157,7 @@ fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeou
 
 // B12: scheduled from a callback, it landed in the bucket that was being run, and ran at once.
 #[test]
-fn what_a_task_schedules_waits_for_its_own_deadline_at_every_delay_up_to_two_rounds() {
+fn what_a_task_schedules_waits_for_its_own_deadline() {
     for slots in [1, 8, 64] {
         for kind in [WheelKind::Hashed { ticks_per_wheel: slots }, WheelKind::Hierarchical] {
             for delay in (0..=2 * slots as u32 + 1).map(|delay| delay * NANO) {
@@ -179,7 +179,7 @@ fn what_a_task_schedules_waits_for_its_own_deadline_at_every_delay_up_to_two_rou
 
 // B13: new timeouts counted from the last tick that was handled, while callbacks ran long.
 #[test]
-fn a_delay_counts_from_the_call_though_the_callback_runs_long() {
+fn a_delay_counts_from_the_call_in_a_slow_task() {
     for tick in [10 * MICRO, MILLI] {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
         let (early, (done, ended)) = (Arc::default(), channel::<()>());
@@ -204,7 +204,7 @@ fn a_delay_counts_from_the_call_though_the_callback_runs_long() {
 
 // B14: the worker overslept, then took several buckets in a row, and with them what had just been added.
 #[test]
-fn a_turn_that_comes_late_runs_nothing_that_was_scheduled_meanwhile_before_its_time() {
+fn a_late_turn_runs_nothing_before_its_time() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(50 * MICRO).build_driven().unwrap();
         let early = Arc::default();
@@ -246,7 +246,7 @@ fn ten_thousand_links_of_a_chain_drift_by_nothing() {
 
 // B19, B86: woken half a tick before, "nothing due", and not armed again.
 #[test]
-fn a_worker_that_is_woken_before_the_time_goes_back_to_bed_until_then() {
+fn a_worker_that_is_woken_early_sleeps_again() {
     let timer = Timer::builder().tick_duration(100 * MICRO).build().unwrap();
     let (early, (done, ended)) = (Arc::default(), channel());
     for _ in 0..20 {

@@ -36,7 +36,7 @@ fn captures_are_gone_when_cancel_returns() {
 }
 
 #[test]
-fn captures_are_dropped_on_the_thread_that_cancels_also_while_others_use_its_shard() {
+fn captures_are_dropped_on_the_cancellers_thread() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let ledger = Ledger::new();
     let busy = AtomicBool::new(true);
@@ -94,7 +94,7 @@ fn a_task_that_ran_or_was_handed_back_is_freed_too() {
 
 // B52: cancelled before it was placed, and placed all the same, for up to two years.
 #[test]
-fn what_is_cancelled_before_the_worker_has_seen_it_leaves_nothing_to_wait_for() {
+fn what_was_cancelled_is_not_waited_for() {
     for wheel in WHEELS {
         let (timer, driver) = manual(wheel);
         accepted(timer.new_timeout(2 * YEAR, |_| {})).cancel();

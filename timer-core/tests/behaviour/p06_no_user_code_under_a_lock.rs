@@ -80,7 +80,7 @@ impl Drop for Hooks {
 }
 
 #[test]
-fn tasks_hooks_and_drops_call_anything_and_are_under_no_latch() {
+fn tasks_hooks_and_drops_may_call_anything() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let caller = Caller::alone(&timer);
@@ -199,7 +199,7 @@ fn returns(what: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn a_capture_that_stops_the_timer_when_it_is_dropped_by_cancel_does_not_lock_up() {
+fn a_capture_dropped_by_cancel_may_stop_the_timer() {
     returns(|| {
         let timer = Timer::new();
         let caller = Caller::new(&timer);
@@ -215,7 +215,7 @@ fn a_capture_that_stops_the_timer_when_it_is_dropped_by_cancel_does_not_lock_up(
 }
 
 #[test]
-fn captures_that_are_dropped_with_the_last_handle_find_no_timer_and_do_not_lock_up() {
+fn captures_dropped_with_the_last_handle_may_call() {
     returns(|| {
         let timer = Timer::new();
         let caller = Caller::new(&timer);
@@ -227,7 +227,7 @@ fn captures_that_are_dropped_with_the_last_handle_find_no_timer_and_do_not_lock_
 }
 
 #[test]
-fn a_subscriber_may_call_the_timer_from_the_worker_from_its_first_to_its_last_word() {
+fn a_subscriber_on_the_worker_may_always_call() {
     returns(|| {
         for round in 0..20 {
             let name = format!("first-word-{round}");
@@ -247,7 +247,7 @@ fn a_subscriber_may_call_the_timer_from_the_worker_from_its_first_to_its_last_wo
 }
 
 #[test]
-fn a_subscriber_that_stops_the_timer_at_the_workers_first_word_is_told_that_it_is_on_the_worker() {
+fn a_subscriber_on_the_worker_may_not_stop() {
     returns(|| {
         for round in 0..20 {
             let name = format!("stop-at-once-{round}");
@@ -270,7 +270,7 @@ fn a_subscriber_that_stops_the_timer_at_the_workers_first_word_is_told_that_it_i
 
 // B64: user code that takes the lock under which the timer is called: four deadlocks.
 #[test]
-fn a_lock_that_tasks_take_may_be_held_while_the_timer_is_called() {
+fn a_lock_that_tasks_take_may_be_held_in_calls() {
     returns(|| {
         let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
         let lock = Arc::new(Mutex::new(0));

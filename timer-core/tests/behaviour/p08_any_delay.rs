@@ -60,7 +60,7 @@ fn the_farthest_delays_wait_at_any_uptime() {
 
 // B18, B24, B88: longer than the wheel, beyond the range, around each power of two: forced early or lost.
 #[test]
-fn every_magnitude_of_delay_runs_at_its_deadline_at_any_uptime() {
+fn every_delay_runs_at_its_deadline_at_any_uptime() {
     for wheel in WHEELS {
         for uptime in uptimes() {
             let (timer, mut driver) = manual(wheel);
@@ -88,7 +88,7 @@ fn every_magnitude_of_delay_runs_at_its_deadline_at_any_uptime() {
 }
 
 #[test]
-fn what_never_comes_does_not_come_even_at_the_end_of_time() {
+fn what_never_comes_does_not_at_the_end_of_time() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let never = accepted(timer.new_timeout(Duration::MAX, |_| {}));
@@ -111,7 +111,7 @@ fn what_never_comes_does_not_come_even_at_the_end_of_time() {
 }
 
 #[test]
-fn extreme_delays_do_no_harm_to_a_worker_whatever_its_tick() {
+fn extreme_delays_harm_no_worker_of_any_tick() {
     for wheel in WHEELS {
         for tick in [MICRO, Duration::from_micros(1_500), YEAR] {
             let timer = Timer::builder().wheel(wheel).tick_duration(tick).build().unwrap();
@@ -165,7 +165,7 @@ fn a_period_of_any_magnitude_keeps_its_phase() {
 }
 
 #[test]
-fn hopping_along_next_expiry_ends_although_a_timeout_never_comes() {
+fn hops_end_though_a_timeout_never_comes() {
     let (timer, mut driver) = manual(WHEELS[0]);
     accepted(timer.new_timeout(Duration::MAX, |_| {}));
     let mut hops = 0;

@@ -14,7 +14,7 @@ use tracing::Level;
 
 // B90: one throwing task ended the timer.
 #[test]
-fn the_other_tasks_of_the_tick_run_and_the_timer_goes_on() {
+fn the_tick_and_the_timer_go_on_on_any_executor() {
     for (what, executor) in good() {
         let timer = Timer::builder().executor(executor).build().unwrap();
         let (ran, received) = channel();
@@ -46,7 +46,7 @@ fn the_other_tasks_of_the_tick_run_and_the_timer_goes_on() {
 }
 
 #[test]
-fn a_panic_is_traced_as_an_error_with_the_timers_name_and_the_message() {
+fn a_panic_is_traced_with_the_timers_name() {
     let complaints = log::complaints("panics-traced");
     let timer = named("panics-traced");
     let timeout = accepted(timer.new_timeout(Duration::ZERO, |_| panic_on_purpose()));
@@ -57,7 +57,7 @@ fn a_panic_is_traced_as_an_error_with_the_timers_name_and_the_message() {
 }
 
 #[test]
-fn captures_of_a_panicking_task_are_dropped_and_one_that_panics_itself_does_no_harm() {
+fn captures_that_panic_with_their_task_do_no_harm() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let captured = Arc::new(());
     let (first, runs) = (captured.clone(), Runs::default());
@@ -85,7 +85,7 @@ impl Drop for Payload {
 }
 
 #[test]
-fn a_panicking_periodic_task_ends_and_reads_as_expired() {
+fn a_panicking_rate_ends_and_reads_as_expired() {
     for (what, executor) in good() {
         let timer = Timer::builder().tick_duration(100 * MICRO).executor(executor).build().unwrap();
         let (ran, received) = channel();
@@ -110,7 +110,7 @@ fn a_panicking_periodic_task_ends_and_reads_as_expired() {
 }
 
 #[test]
-fn a_periodic_task_that_was_cancelled_in_the_run_in_which_it_panics_ends_once() {
+fn cancelled_in_the_run_that_panics_it_ends_once() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |me| {
         assert!(me.cancel());
@@ -123,7 +123,7 @@ fn a_periodic_task_that_was_cancelled_in_the_run_in_which_it_panics_ends_once() 
 }
 
 #[test]
-fn a_panic_in_a_hook_goes_to_the_canceller_with_the_accounts_settled_and_is_counted_after_stop() {
+fn a_panic_in_a_hook_goes_to_the_canceller() {
     let (timer, driver) = manual(WHEELS[0]);
     let timeout = accepted(timer.new_timeout_task(SECOND, BadHook));
     let cancelled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| timeout.cancel()));
@@ -155,7 +155,7 @@ fn a_panicking_subscriber_does_not_end_the_worker() {
 
 // B90: one throwing task in the middle of a tick; the rest of it, and the counts.
 #[test]
-fn the_rest_of_the_tick_runs_after_a_panic_in_any_place() {
+fn the_tick_goes_on_after_a_panic_in_any_place() {
     for wheel in WHEELS {
         for place in [0, 4, 9] {
             let (timer, mut driver) = manual(wheel);

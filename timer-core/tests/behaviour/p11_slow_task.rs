@@ -33,7 +33,7 @@ fn on_the_worker_others_wait_for_a_slow_task() {
 }
 
 #[test]
-fn a_task_that_holds_the_worker_for_longer_than_a_tick_is_warned_of_and_a_short_one_is_not() {
+fn a_task_longer_than_a_tick_is_warned_of() {
     let complaints = log::complaints("slow");
     let timer = Timer::builder().name("slow").tick_duration(20 * MILLI).build().unwrap();
     let (ran, received) = channel();
@@ -49,7 +49,7 @@ fn a_task_that_holds_the_worker_for_longer_than_a_tick_is_warned_of_and_a_short_
 }
 
 #[test]
-fn the_time_that_it_takes_to_find_many_due_timeouts_is_blamed_on_no_task() {
+fn finding_many_due_timeouts_is_blamed_on_no_task() {
     let complaints = log::complaints("many-due");
     // A thread that is kept from running for a tick looks like a slow task: not three times in a row.
     assert!((0..3).any(|_| many_are_found(&complaints).is_empty()));
@@ -120,12 +120,12 @@ fn delays_nobody(name: &str, executor: impl TaskExecutor) {
 }
 
 #[test]
-fn on_a_thread_pool_others_do_not_wait_and_nobody_is_warned() {
+fn on_a_thread_pool_others_do_not_wait() {
     delays_nobody("slow-threadpool", ThreadPoolExecutor::new(2));
 }
 
 #[test]
-fn on_rayon_others_do_not_wait_and_nobody_is_warned() {
+fn on_rayon_others_do_not_wait() {
     // The global pool has as many threads as the machine; on one alone there is nobody to take the others.
     if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
         delays_nobody("slow-rayon", RayonExecutor::global());

@@ -17,7 +17,7 @@ fn timers(name: &str, deeds: &'static [Deed]) -> [Timer; 2] {
 
 // B42: the executor refuses, the task vanishes.
 #[test]
-fn tasks_that_were_refused_lost_or_panicked_over_run_on_the_worker_and_are_counted() {
+fn what_is_refused_or_lost_runs_on_the_worker() {
     for (name, deeds) in
         [("refused", &[Deed::Reject] as &'static [Deed]), ("lost", &[Deed::Drop]), ("panicked-over", &[Deed::Panic])]
     {
@@ -83,7 +83,7 @@ fn a_full_pool_makes_the_worker_run_what_it_refuses() {
 }
 
 #[test]
-fn a_periodic_task_that_is_refused_every_time_keeps_running() {
+fn a_rate_that_is_refused_every_time_keeps_running() {
     for deeds in [&[Deed::Reject] as &'static [Deed], &[Deed::Drop], &[Deed::Panic], &[Deed::Run, Deed::Drop]] {
         let (timer, mut driver) = Timer::builder().executor(Moody::new(deeds, false)).build_manual().unwrap();
         let runs = Runs::default();
@@ -97,7 +97,7 @@ fn a_periodic_task_that_is_refused_every_time_keeps_running() {
 }
 
 #[test]
-fn a_task_that_is_dropped_by_another_thread_long_after_runs_on_the_worker() {
+fn a_task_dropped_long_after_runs_on_the_worker() {
     let kept: Arc<Mutex<Vec<Task>>> = Arc::default();
     let executor = {
         let kept = kept.clone();

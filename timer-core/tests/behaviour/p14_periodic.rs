@@ -19,7 +19,7 @@ fn noting(times: &Times, from: Instant) -> impl FnMut(&Timeout) + Send + 'static
 }
 
 #[test]
-fn a_rate_and_a_delay_run_again_and_again_with_one_handle() {
+fn a_rate_and_a_delay_go_on_with_one_handle() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let (rates, delays) = (Times::default(), Times::default());
@@ -143,7 +143,7 @@ fn cancel_works_before_between_and_during_runs() {
 }
 
 #[test]
-fn cancel_from_outside_during_a_run_ends_it_with_that_run_whose_captures_go_with_it() {
+fn cancel_during_a_run_ends_it_with_that_run() {
     for (what, executor) in good() {
         let timer = Timer::builder().executor(executor).build().unwrap();
         let runs = Arc::new(AtomicU32::new(0));
@@ -166,7 +166,7 @@ fn cancel_from_outside_during_a_run_ends_it_with_that_run_whose_captures_go_with
 }
 
 #[test]
-fn a_reset_moves_the_next_run_and_a_rate_counts_on_from_there() {
+fn a_rate_counts_on_from_a_reset() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let times = Times::default();
     let begun = driver.now();
@@ -200,7 +200,7 @@ fn a_reset_during_a_run_sets_the_run_after_it() {
 }
 
 #[test]
-fn stop_between_runs_hands_a_periodic_task_back_and_stop_during_a_run_cancels_it() {
+fn stop_hands_back_between_and_cancels_during_runs() {
     let (timer, driver) = manual(WHEELS[0]);
     let runs = Runs::default();
     let noted = runs.clone();

@@ -53,7 +53,7 @@ fn a_bound_of_one_and_more_is_allowed() {
 }
 
 #[test]
-fn any_name_without_a_nul_is_allowed_and_borne_by_the_timer() {
+fn any_name_without_a_nul_is_allowed() {
     let error = refused(|| Timer::builder().name("a\0b"), &["a\\0b", "NUL"]);
     assert_eq!(error, BuildError::Name { given: "a\0b".to_owned() });
     let long = "x".repeat(10_000);
@@ -74,7 +74,7 @@ fn a_worker_bears_the_timers_name() {
 
 // B92: a period below the resolution panicked in the timer's thread.
 #[test]
-fn a_period_of_zero_is_refused_at_the_call_with_the_task() {
+fn a_period_of_zero_is_refused_at_the_call() {
     let (timer, _driver) = manual(WHEELS[0]);
     let rejected = timer.schedule_at_fixed_rate(SECOND, Duration::ZERO, |_| {}).unwrap_err();
     assert_eq!(rejected.reason, RejectReason::ZeroPeriod);

@@ -13,7 +13,7 @@ const POOLS: usize = 1 << 20;
 const WIDE: WheelKind = WheelKind::Hashed { ticks_per_wheel: 1 << 20 };
 
 #[test]
-fn cancelled_in_random_order_it_leaves_nothing_at_once() {
+fn cancelled_in_random_order_nothing_is_left_at_once() {
     let _alone = alone();
     for wheel in [BOTH[0], BOTH[1], WIDE] {
         let (timer, _driver) = manual(wheel);
@@ -76,7 +76,7 @@ fn expired_it_leaves_nothing() {
 }
 
 #[test]
-fn expired_by_the_worker_it_leaves_nothing_whatever_the_executor() {
+fn expired_on_any_executor_it_leaves_nothing() {
     let _alone = alone();
     for wheel in BOTH {
         for (name, executor) in good() {

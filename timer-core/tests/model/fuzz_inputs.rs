@@ -36,7 +36,7 @@ fn names<'a>(ops: impl IntoIterator<Item = &'a (impl Debug + 'a)>) -> impl Itera
 }
 
 #[test]
-fn a_hashed_wheel_does_what_a_sorted_map_does_on_any_bytes() {
+fn any_bytes_on_a_hashed_wheel() {
     let mut seen = BTreeSet::new();
     for input in inputs(1000).chain(kept("wheel_hashed")) {
         let case = wheel::bytes::Case::hashed(&input).unwrap();
@@ -47,7 +47,7 @@ fn a_hashed_wheel_does_what_a_sorted_map_does_on_any_bytes() {
 }
 
 #[test]
-fn a_hierarchical_wheel_does_what_a_sorted_map_does_on_any_bytes() {
+fn any_bytes_on_a_hierarchical_wheel() {
     let mut seen = BTreeSet::new();
     for input in inputs(1000).chain(kept("wheel_hierarchical")) {
         let case = wheel::bytes::Case::hierarchical(&input).unwrap();
@@ -58,7 +58,7 @@ fn a_hierarchical_wheel_does_what_a_sorted_map_does_on_any_bytes() {
 }
 
 #[test]
-fn a_timer_on_virtual_time_does_what_the_model_does_on_any_bytes() {
+fn any_bytes_on_a_timer() {
     let mut seen = BTreeSet::new();
     for input in inputs(200).chain(kept("timer_virtual")) {
         let case = timer::bytes::Case::new(&input).unwrap();

@@ -26,7 +26,7 @@ fn reuse_one_slot(mut wheel: impl TimingWheel<u64>) {
 }
 
 #[test]
-fn a_million_uses_of_one_slot_leave_a_million_keys_that_find_nothing() {
+fn keys_of_a_million_uses_of_a_slot_find_nothing() {
     reuse_one_slot(HierarchicalWheel::new());
     reuse_one_slot(HashedWheel::new(512));
 }
@@ -67,7 +67,7 @@ fn remove_what_was_carried_down(mut wheel: impl TimingWheel<u64>) {
 }
 
 #[test]
-fn a_key_finds_its_value_wherever_a_cascade_has_carried_it() {
+fn a_key_finds_its_value_after_any_cascade() {
     remove_what_was_carried_down(HierarchicalWheel::new());
     remove_what_was_carried_down(HashedWheel::new(64));
 }
@@ -91,7 +91,7 @@ fn values_in_a_wheel_that_is_dropped_are_dropped_once() {
 }
 
 #[test]
-fn a_wheel_may_be_sent_to_another_thread_with_its_values() {
+fn a_wheel_may_be_sent_to_another_thread() {
     fn send<T: Send>(_: T) {}
     send(HierarchicalWheel::<String>::new());
     send(HashedWheel::<String>::new(8));

@@ -61,17 +61,17 @@ fn each_timeout_ends_once_with_tasks_on_a_thread_pool() {
 }
 
 #[test]
-fn each_timeout_ends_once_with_a_pool_that_refuses_tasks() {
+fn each_timeout_ends_once_with_a_pool_that_refuses() {
     storms(Executor::Bounded, Drive::Worker, ROUNDS);
 }
 
 #[test]
-fn each_timeout_ends_once_with_tasks_given_to_a_thread_by_a_closure() {
+fn each_timeout_ends_once_with_a_closure_and_a_thread() {
     storms(Executor::Closure, Drive::Worker, ROUNDS);
 }
 
 #[test]
-fn each_timeout_ends_once_with_an_executor_that_loses_tasks_and_panics() {
+fn each_timeout_ends_once_with_an_unruly_executor() {
     storms(Executor::Unruly, Drive::Worker, ROUNDS);
 }
 
@@ -106,7 +106,7 @@ fn no_task_that_another_thread_loses_is_forgotten() {
 }
 
 #[test]
-fn what_comes_to_a_busy_shard_during_a_stop_is_accepted_or_refused() {
+fn stop_beside_a_busy_shard_accepts_or_refuses() {
     on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 

@@ -74,7 +74,7 @@ impl fmt::Display for Scenario {
 }
 
 #[test]
-fn one_turn_has_everything_once_and_a_seed_gives_the_same_round_again() {
+fn a_turn_has_all_and_a_seed_gives_the_same_round() {
     let names: std::collections::BTreeSet<String> = (0..TURN).map(|n| Scenario::nth(7, n).to_string()).collect();
     // Wake-ups and busy stops know no end, so that they come once for each.
     assert_eq!(names.len(), 2 * (Executor::ALL.len() * Drive::ALL.len() * End::ALL.len() + 4 + 1), "{names:#?}");

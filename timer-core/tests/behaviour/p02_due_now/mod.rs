@@ -84,7 +84,7 @@ fn virtual_time_needs_no_step_for_what_is_due_already() {
 
 // B63: an endless turn. So many are due that the turn hands them over in several lots.
 #[test]
-fn a_turn_ends_though_every_task_of_thousands_schedules_another_that_is_due_at_once() {
+fn a_turn_ends_though_its_tasks_schedule_what_is_due() {
     fn again(timer: &Timer) -> impl FnOnce(&Timeout) + Send + 'static {
         let timer = timer.clone();
         move |_| drop(accepted(timer.new_timeout(Duration::ZERO, |_| {})))
@@ -173,7 +173,7 @@ fn thousands_due_at_once_run_at_their_instant() {
 }
 
 #[test]
-fn a_reset_to_zero_runs_now_although_the_old_deadline_has_passed_within_its_tick() {
+fn a_reset_to_zero_runs_now_within_the_old_tick() {
     let (timer, mut driver) = Timer::builder().tick_duration(TICK).build_driven().unwrap();
     let timeout = accepted(timer.new_timeout(NANO, |_| {}));
     while Instant::now() <= timeout.deadline() {}
@@ -183,7 +183,7 @@ fn a_reset_to_zero_runs_now_although_the_old_deadline_has_passed_within_its_tick
 
 // B35: no delay in a loop hung, or took a tick each time.
 #[test]
-fn ten_thousand_timeouts_without_delay_run_one_after_the_other() {
+fn ten_thousand_without_delay_run_one_by_one() {
     fn link(timer: &Timer, left: u32, done: std::sync::mpsc::Sender<()>) {
         let inner = timer.clone();
         let next = move |_: &Timeout| match left {
@@ -206,7 +206,7 @@ fn ten_thousand_timeouts_without_delay_run_one_after_the_other() {
 
 // B37: a timeout that was added to a bucket while it was being emptied was forgotten.
 #[test]
-fn what_is_added_to_the_bucket_that_is_being_emptied_runs_too() {
+fn what_is_added_to_the_bucket_being_emptied_runs() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
@@ -230,7 +230,7 @@ fn what_is_added_to_the_bucket_that_is_being_emptied_runs_too() {
 
 // B43: the driver did not get its turn while the loop stayed busy.
 #[test]
-fn a_task_that_is_due_again_and_again_keeps_nobody_else_from_running() {
+fn a_task_that_is_always_due_starves_no_other() {
     fn always(timer: &Timer) {
         let inner = timer.clone();
         let _ = timer.new_timeout(Duration::ZERO, move |_| always(&inner));
@@ -247,7 +247,7 @@ fn a_task_that_is_due_again_and_again_keeps_nobody_else_from_running() {
 
 // B63, B68: an endless loop over a slot into which its own entries put themselves back; a lock taken twice.
 #[test]
-fn what_schedules_itself_into_the_slot_that_is_walked_is_walked_once() {
+fn what_comes_into_the_slot_being_walked_runs_once() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(YEAR).build_driven().unwrap();
         let inner = timer.clone();

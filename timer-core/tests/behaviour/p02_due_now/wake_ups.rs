@@ -27,7 +27,7 @@ fn rounds(most: u32, mut round: impl FnMut(u32)) {
 
 /// Meets the worker, which takes out what is due, with the latch in a caller's hands.
 #[test]
-fn a_timeout_runs_in_time_though_its_shard_is_always_in_use() {
+fn a_timeout_runs_in_time_on_a_shard_always_in_use() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (ran, received) = channel();
     rounds(1_000, |_| {
@@ -43,7 +43,7 @@ fn a_timeout_runs_in_time_though_its_shard_is_always_in_use() {
 
 /// Meets another thread, which cancels on the same shard: whoever comes second leaves a note.
 #[test]
-fn a_timeout_that_is_scheduled_while_another_thread_leaves_the_shard_runs() {
+fn scheduled_as_another_thread_unlocks_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (victim, over) = (Mutex::new(None::<Timeout>), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn a_timeout_that_is_scheduled_while_another_thread_leaves_the_shard_runs() {
 
 /// The same with a move to an earlier deadline, by another thread than its shard's.
 #[test]
-fn a_timeout_that_is_moved_while_another_thread_uses_its_shard_runs() {
+fn moved_as_another_thread_uses_its_shard_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (moved, over) = (Mutex::new(None::<Timeout>), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn a_timeout_that_is_moved_while_another_thread_uses_its_shard_runs() {
 
 /// Meets the worker on its way to bed, a moment after its turn.
 #[test]
-fn a_timeout_that_is_scheduled_just_after_a_turn_is_not_slept_over() {
+fn scheduled_just_after_a_turn_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
     let ran = Arc::new(AtomicU32::new(0));
@@ -123,7 +123,7 @@ fn a_timeout_that_is_scheduled_just_after_a_turn_is_not_slept_over() {
 
 // B34, B38: a new earliest timeout did not interrupt the sleep for a far one.
 #[test]
-fn a_near_timeout_of_another_thread_interrupts_the_sleep_for_a_far_one() {
+fn a_near_timeout_interrupts_the_sleep_for_a_far_one() {
     for tick in [MILLI, 10 * MICRO] {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
         let (go, told) = channel::<Duration>();
@@ -149,7 +149,7 @@ fn a_near_timeout_of_another_thread_interrupts_the_sleep_for_a_far_one() {
 // B33: the next wake-up was written without a look at what was being inserted. The moments around the worker's going to
 // sleep are hit by a delay that is as short as its turn is long.
 #[test]
-fn a_timeout_that_comes_while_the_worker_goes_to_sleep_is_not_slept_over() {
+fn scheduled_as_the_worker_goes_to_sleep_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
     std::thread::scope(|scope| {
@@ -173,7 +173,7 @@ fn a_timeout_that_comes_while_the_worker_goes_to_sleep_is_not_slept_over() {
 
 // B33, as a driver sees it: its loop sleeps until what it was told, or until it is called.
 #[test]
-fn a_loop_that_sleeps_as_its_driver_says_sleeps_over_nothing() {
+fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
     let (timer, mut driver) = Timer::builder().tick_duration(10 * MICRO).build_driven().unwrap();
     let (call, called) = channel::<()>();
     driver.set_waker(move || call.send(()).unwrap());
@@ -203,7 +203,7 @@ fn a_loop_that_sleeps_as_its_driver_says_sleeps_over_nothing() {
 }
 
 #[test]
-fn a_loop_without_a_waker_is_not_sent_to_sleep_by_somebody_at_work_on_a_shard() {
+fn a_loop_without_a_waker_is_not_sent_to_sleep() {
     // On a shard for each CPU the threads may never meet.
     for builder in [Timer::builder(), Timer::builder().shards(1)] {
         never_sent_to_sleep(builder);

@@ -136,7 +136,7 @@ fn every_timeout_ends_once_with_tasks_on_the_worker() {
 }
 
 #[test]
-fn every_timeout_ends_once_though_the_executor_rejects_loses_and_panics() {
+fn every_timeout_ends_once_with_a_bad_executor() {
     for (what, executor) in bad() {
         for seed in 0..6 {
             let builder = Timer::builder().tick_duration(50 * MICRO).executor(executor.clone());
@@ -170,7 +170,7 @@ impl TaskExecutor for UntilStopped {
 }
 
 #[test]
-fn what_is_being_handed_over_when_stop_comes_ends_once_whatever_the_executor_does() {
+fn what_is_handed_over_as_stop_comes_ends_once() {
     for deed in [Deed::Run, Deed::Reject, Deed::Drop, Deed::Panic] {
         let weak = Arc::new(OnceLock::new());
         let (entered, inside) = channel();
@@ -193,7 +193,7 @@ fn what_is_being_handed_over_when_stop_comes_ends_once_whatever_the_executor_doe
 }
 
 #[test]
-fn a_driver_ends_every_timeout_once_while_others_schedule_and_cancel() {
+fn a_driver_ends_every_timeout_once_beside_callers() {
     let (timer, mut driver) = Timer::builder().tick_duration(20 * MICRO).build_driven().unwrap();
     let (ledger, shared, told) = (Ledger::new(), Shared::default(), Told::default());
     let running = AtomicBool::new(true);

@@ -13,7 +13,7 @@ type Seats = Arc<Mutex<Vec<Timeout>>>;
 
 // B50: unlinking from the cancelling thread corrupted the list, or a node that was queued twice made it endless.
 #[test]
-fn of_eight_threads_that_cancel_a_timeout_during_its_placement_one_wins() {
+fn of_eight_cancellers_and_expiry_one_wins() {
     const ROUNDS: usize = 400;
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let ledger = Ledger::new();
@@ -53,7 +53,7 @@ fn of_eight_threads_that_cancel_a_timeout_during_its_placement_one_wins() {
 
 // B51: dropped in the very tick in which it was due, or while it waited to be run.
 #[test]
-fn a_cancel_just_before_at_and_just_after_the_deadline_is_decided_by_the_clock() {
+fn the_clock_decides_a_cancel_around_the_deadline() {
     for wheel in WHEELS {
         for after in [SECOND - NANO, SECOND, SECOND + NANO] {
             let (timer, mut driver) = manual(wheel);
@@ -246,7 +246,7 @@ fn clones_of_everything_may_be_kept_for_ever() {
 
 // B58, B70: who was taken out already is cancelled while somebody else has its place in the wheel.
 #[test]
-fn a_task_that_cancels_its_siblings_takes_nobody_out_who_has_come_into_their_places() {
+fn a_canceller_spares_what_came_into_the_places() {
     for (wheel, round) in
         WHEELS.into_iter().flat_map(|wheel| [(wheel, Duration::ZERO), (wheel, 64 * NANO), (wheel, HOUR)])
     {
@@ -268,7 +268,7 @@ fn a_task_that_cancels_its_siblings_takes_nobody_out_who_has_come_into_their_pla
 
 // B65: timers that were armed again after they had been deleted.
 #[test]
-fn a_timeout_that_has_ended_cannot_be_armed_again_nor_one_of_a_stopped_timer() {
+fn what_has_ended_cannot_be_armed_again() {
     let timer = Timer::new();
     let [cancelled, left] = [(); 2].map(|()| accepted(timer.new_timeout(HOUR, |_| {})));
     assert!(cancelled.cancel() && !cancelled.reset(Duration::ZERO));
@@ -321,7 +321,7 @@ fn schedule_until_stopped(timer: &Timer, ledger: &Maker, rejected: &AtomicU64, s
 
 // B41 (66 of 16 million accepted timeouts were lost): scheduling that races `stop`.
 #[test]
-fn what_is_accepted_while_the_timer_stops_is_run_cancelled_or_handed_back() {
+fn what_is_accepted_during_stop_is_not_lost() {
     for round in 0..150 {
         let wheel = WHEELS[round as usize % WHEELS.len()];
         let timer = Timer::builder().wheel(wheel).tick_duration(20 * MICRO).build().unwrap();

@@ -194,7 +194,7 @@ fn all_places(timer: &Timer) {
 
 // B04: the count fell only after the run, so a task at the bound could not schedule itself again.
 #[test]
-fn a_task_at_the_bound_may_schedule_itself_again() {
+fn a_task_rearms_at_a_bound_of_one() {
     fn again(timer: &Timer, left: u32) {
         let inner = timer.clone();
         let next = move |_: &Timeout| {
@@ -211,7 +211,7 @@ fn a_task_at_the_bound_may_schedule_itself_again() {
 }
 
 #[test]
-fn tasks_at_the_bound_schedule_themselves_again_whatever_their_threads() {
+fn tasks_of_any_thread_rearm_at_the_bound() {
     struct Chain {
         timer: Timer,
         left: AtomicUsize,

@@ -49,7 +49,7 @@ fn each_end_counts_once_however_often_it_is_asked_for() {
 }
 
 #[test]
-fn a_periodic_task_is_one_pending_timeout_until_it_ends() {
+fn a_periodic_task_is_one_timeout_until_it_ends() {
     for (timer, mut driver) in both() {
         let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
         let mut runs = 0;
@@ -168,7 +168,7 @@ fn no_count_misses_what_waits_while_others_come() {
 
 // B01: a cancel between placement and expiry in the same tick counted down twice, so the bound could be exceeded.
 #[test]
-fn siblings_of_the_tick_that_are_cancelled_by_its_first_task_count_once() {
+fn siblings_that_a_task_cancels_count_once() {
     for bound in [None, Some(11)] {
         for wheel in WHEELS {
             let builder = Timer::builder().wheel(wheel);
@@ -211,7 +211,7 @@ fn all_cancelled_then_dropped_and_again() {
 
 // B08: the handle of a periodic job that was replaced was never cancelled; 45 million piled up.
 #[test]
-fn a_periodic_task_that_is_replaced_a_thousand_times_is_one() {
+fn a_rate_that_is_replaced_a_thousand_times_is_one() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut current = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
     for _ in 0..1_000 {

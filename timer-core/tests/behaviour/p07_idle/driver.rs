@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use timer_core::Timer;
 
 #[test]
-fn a_driver_is_sent_to_sleep_until_the_deadline_and_no_shorter() {
+fn a_driver_sleeps_until_the_deadline_and_no_shorter() {
     for wheel in WHEELS {
         for tick in TICKS {
             let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(tick).build_driven().unwrap();
@@ -24,7 +24,7 @@ fn a_driver_is_sent_to_sleep_until_the_deadline_and_no_shorter() {
 
 // B06: the count was 0 and the driver still armed.
 #[test]
-fn a_driver_with_nothing_pending_is_sent_to_sleep_once_for_what_was_cancelled_and_then_for_ever() {
+fn a_driver_wakes_once_for_what_was_cancelled() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
         let mut cancelled = 0;
@@ -50,7 +50,7 @@ fn a_driver_with_nothing_pending_is_sent_to_sleep_once_for_what_was_cancelled_an
 }
 
 #[test]
-fn a_driver_is_called_for_an_earlier_timeout_only_and_once() {
+fn a_driver_is_called_once_for_an_earlier_timeout() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let (call, calls) = channel();
     driver.set_waker(move || call.send(()).unwrap());
@@ -106,7 +106,7 @@ fn a_driver_under_load_is_called_once_between_turns() {
 
 // B06: scheduled again from a late callback, the count was 0 with the driver still armed.
 #[test]
-fn the_driver_is_armed_exactly_if_something_is_pending() {
+fn a_driver_is_armed_exactly_if_something_is_pending() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let (inner, seat) = (timer.clone(), Arc::new(Mutex::new(None)));
@@ -123,7 +123,7 @@ fn the_driver_is_armed_exactly_if_something_is_pending() {
 
 // B40: the first timeout was moved to later and the wheel not told: it ran early, or with nothing to do.
 #[test]
-fn at_the_old_deadline_of_a_moved_timeout_nothing_happens() {
+fn nothing_happens_at_the_old_deadline() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
@@ -140,7 +140,7 @@ fn at_the_old_deadline_of_a_moved_timeout_nothing_happens() {
 
 // B85: a huge wait returned at once, so the worker spun; here the far wait is the driver's to cut up.
 #[test]
-fn a_driver_with_the_farthest_timeout_names_an_instant_that_can_be_waited_for() {
+fn a_driver_names_an_instant_to_wait_for() {
     for tick in [MICRO, MILLI, YEAR] {
         let (timer, mut driver) = Timer::builder().tick_duration(tick).build_driven().unwrap();
         for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 4), 500 * YEAR] {

@@ -83,7 +83,7 @@ fn a_timeout_costs_one_turn() {
 }
 
 #[test]
-fn what_was_cancelled_or_moved_costs_a_turn_or_two_together() {
+fn what_was_cancelled_or_moved_costs_few_turns() {
     for wheel in WHEELS {
         let timer = Timer::builder().wheel(wheel).build().unwrap();
         let begun = Instant::now();

@@ -34,7 +34,7 @@ fn witnessed() -> (Timer, Receiver<()>) {
 }
 
 #[test]
-fn dropping_the_last_handle_ends_the_worker_and_cancels_what_is_pending() {
+fn the_last_handle_ends_the_worker_and_what_waits() {
     let (timer, ended) = witnessed();
     let ledger = Ledger::new();
     let (probe, end) = ledger.probe();
@@ -82,7 +82,7 @@ fn a_timer_that_never_started_goes_without_a_trace() {
 
 // B66: the timer was destroyed in a callback.
 #[test]
-fn the_last_handle_may_be_dropped_by_a_task_on_the_worker() {
+fn a_task_on_the_worker_may_drop_the_last_handle() {
     let (timer, ended) = witnessed();
     let seat = Arc::new(Mutex::new(None));
     let last = seat.clone();
@@ -134,7 +134,7 @@ fn a_timer_whose_driver_was_dropped_is_stopped() {
 }
 
 #[test]
-fn a_pool_may_run_what_it_was_given_after_the_timer_has_gone() {
+fn a_pool_may_run_its_tasks_after_the_timer_is_gone() {
     let pool = Later::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let runs = Runs::default();
@@ -192,7 +192,7 @@ fn the_worker_does_not_keep_the_process_alive() {
 }
 
 #[test]
-fn the_first_timeouts_of_many_threads_start_one_worker() {
+fn first_timeouts_of_many_threads_start_one_worker() {
     for _ in 0..50 {
         let timer = Timer::new();
         let (ran, received) = channel();

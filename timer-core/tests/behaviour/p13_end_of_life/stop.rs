@@ -37,7 +37,7 @@ fn stop_ends_the_worker_wherever_it_is() {
 }
 
 #[test]
-fn of_threads_that_stop_at_once_one_gets_what_is_left_and_all_return() {
+fn of_stops_at_once_one_gets_all_that_is_left() {
     for _ in 0..50 {
         let timer = Timer::new();
         for _ in 0..20 {
@@ -53,7 +53,7 @@ fn of_threads_that_stop_at_once_one_gets_what_is_left_and_all_return() {
 
 // B93: `stop` returned handles that were not cancelled.
 #[test]
-fn what_stop_hands_back_reads_as_cancelled_whatever_it_was() {
+fn all_that_stop_hands_back_reads_as_cancelled() {
     let (timer, driver) = manual(WHEELS[0]);
     let far = accepted(timer.new_timeout(Duration::MAX, |_| {}));
     let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
@@ -85,7 +85,7 @@ impl TimerTask for Answer {
 
 // B95: the timer was stopped by one of its owners, and another waited for ever.
 #[test]
-fn whoever_waits_for_a_timer_that_another_owner_stops_is_told() {
+fn an_owner_is_told_of_the_stop_of_another() {
     let timer = Timer::new();
     let (answer, answers) = channel();
     accepted(timer.new_timeout_task(HOUR, Answer(answer.clone())));
@@ -99,7 +99,7 @@ fn whoever_waits_for_a_timer_that_another_owner_stops_is_told() {
 
 // B97: shutdown walked the wheel to the end of time.
 #[test]
-fn stop_with_many_far_timeouts_takes_no_longer_for_how_far_they_are() {
+fn stop_takes_no_longer_for_far_timeouts() {
     for wheel in WHEELS {
         let (timer, driver) = manual(wheel);
         let (dropped, mut random) = (Arc::new(()), Random(97));
@@ -117,7 +117,7 @@ fn stop_with_many_far_timeouts_takes_no_longer_for_how_far_they_are() {
 
 // B03: `stop` left the count, and cancel callbacks were not called.
 #[test]
-fn stop_hands_back_what_has_not_run_and_nothing_runs_after_it() {
+fn stop_hands_back_what_then_does_not_run() {
     let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
     let ledger = Ledger::new();
     let mut ends = Vec::new();
@@ -148,7 +148,7 @@ fn stop_hands_back_what_has_not_run_and_nothing_runs_after_it() {
 }
 
 #[test]
-fn stop_from_a_task_on_the_worker_is_refused_and_stops_nothing() {
+fn stop_from_a_task_on_the_worker_is_refused() {
     let timer = Timer::new();
     let (told, received) = channel();
     let inner = timer.clone();

@@ -17,12 +17,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_timer_on_a_hierarchical_wheel_does_what_the_model_does(setup in strategies::hierarchical(), ops in strategies::program()) {
+    fn a_hierarchical_timer_does_what_the_model_does(setup in strategies::hierarchical(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 
     #[test]
-    fn a_timer_on_a_hashed_wheel_does_what_the_model_does(setup in strategies::hashed(), ops in strategies::program()) {
+    fn a_hashed_timer_does_what_the_model_does(setup in strategies::hashed(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 }

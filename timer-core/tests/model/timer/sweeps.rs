@@ -109,7 +109,7 @@ fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
 
 // B30, B31, B32: an entry a rotation away sits in the current slot and hides nearer ones.
 #[test]
-fn near_timeouts_run_in_time_whatever_waits_a_rotation_away() {
+fn near_ones_run_whatever_waits_a_rotation_away() {
     sweep(&WHEELS, |wheel, uptime| {
         let mut aged = Aged::new(wheel, uptime);
         for far in rotations(uptime) {
@@ -125,7 +125,7 @@ fn near_timeouts_run_in_time_whatever_waits_a_rotation_away() {
 
 // B36: lost wake-ups after a reset to an earlier deadline and after a removal.
 #[test]
-fn a_timeout_that_was_a_rotation_away_runs_when_it_is_brought_near() {
+fn brought_near_from_a_rotation_away_it_runs() {
     sweep(&[WHEELS[0], WHEELS[3], WHEELS[4]], |wheel, uptime| {
         let mut aged = Aged::new(wheel, uptime);
         let far: Vec<_> = rotations(uptime).collect();
@@ -153,7 +153,7 @@ fn a_timeout_that_was_a_rotation_away_runs_when_it_is_brought_near() {
 
 // B18, B21, B24: far timeouts that wrap, run early or get lost.
 #[test]
-fn a_lone_timeout_runs_at_its_deadline_from_every_uptime() {
+fn a_lone_timeout_runs_in_time_from_every_uptime() {
     sweep(&[WHEELS[0], WHEELS[4]], |wheel, uptime| {
         for k in 0..=68 {
             let mut aged = Aged::new(wheel, uptime);
