@@ -145,7 +145,7 @@ fn virtual_time_is_right_to_the_nanosecond() {
     }
 }
 
-/// Notes by how much too early it runs.
+/// Records by how much too early it runs.
 fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeout) + Send + 'static {
     let early = early.clone();
     move |_| {
@@ -278,7 +278,7 @@ fn a_driver_that_is_turned_too_often_stays_armed() {
             break;
         }
         let next = turn.next.expect("something is pending");
-        assert!(next >= timeout.deadline() || next <= Instant::now(), "sent to bed too early");
+        assert!(next >= timeout.deadline() || next <= Instant::now(), "sent to sleep too early");
         assert!(now < timeout.deadline() + LONG, "never due");
     }
     assert_eq!(driver.turn().next, None);

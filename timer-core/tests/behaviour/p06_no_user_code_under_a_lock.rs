@@ -20,7 +20,7 @@ use timer_executor::Task;
 struct Caller {
     timer: WeakTimer,
     calls: Arc<AtomicU32>,
-    /// Nobody else uses the timer, and time stands still: then every answer is known.
+    /// No other thread uses the timer, and time stands still: then every answer is known.
     alone: bool,
 }
 
@@ -87,7 +87,7 @@ fn tasks_hooks_and_drops_may_call_anything() {
         let hooks = || Hooks(caller.clone());
         let quiet = |what: &str, calls: u32| {
             assert_eq!(caller.calls(), calls, "{what}");
-            assert_eq!(timer.stats().inbox_handovers, 0, "{what} ran under the latch, {wheel:?}");
+            assert_eq!(timer.stats().inbox_handovers, 0, "{what} ran under the lock, {wheel:?}");
         };
 
         accepted(timer.new_timeout_task(HOUR, hooks())).cancel();

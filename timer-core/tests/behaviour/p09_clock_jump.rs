@@ -103,7 +103,7 @@ fn virtual_time_passes_the_same_way_every_time() {
         let runs = Runs::default();
         let mut random = Random(7);
         for id in 0..300 {
-            let timeout = note(&timer, random.duration(100 * NANO), &runs, id);
+            let timeout = record(&timer, random.duration(100 * NANO), &runs, id);
             match random.below(4) {
                 0 => drop(timeout.cancel()),
                 1 => drop(timeout.reset(random.duration(100 * NANO))),
@@ -123,12 +123,12 @@ fn virtual_time_passes_the_same_way_every_time() {
 fn virtual_time_stands_still_while_a_task_runs() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (inner, runs) = (timer.clone(), Runs::default());
-    let noted = runs.clone();
+    let recorded = runs.clone();
     accepted(timer.new_timeout(SECOND, move |me| {
-        let next = note(&inner, SECOND, &noted, 1);
+        let next = record(&inner, SECOND, &recorded, 1);
         assert_eq!(next.deadline(), me.deadline() + SECOND, "the present is the deadline");
         spin(MILLI);
-        assert_eq!(note(&inner, SECOND, &noted, 2).deadline(), next.deadline());
+        assert_eq!(record(&inner, SECOND, &recorded, 2).deadline(), next.deadline());
     }));
     // In one hop over both: what is due on the way runs on the way.
     assert_eq!(driver.advance(HOUR), 3);

@@ -70,7 +70,7 @@ fn captures_that_panic_with_their_task_do_no_harm() {
     let bomb = Bomb;
     accepted(timer.new_timeout(SECOND, move |_| drop(bomb)));
     accepted(timer.new_timeout(SECOND, |_| std::panic::panic_any(Payload)));
-    note(&timer, SECOND, &runs, 1);
+    record(&timer, SECOND, &runs, 1);
     assert_eq!(driver.advance(SECOND), 5);
     assert_eq!((taken(&runs), Arc::strong_count(&captured), timer.stats().task_panics), (vec![1], 1, 4));
 }
@@ -164,7 +164,7 @@ fn the_tick_goes_on_after_a_panic_in_any_place() {
                 if id == place {
                     accepted(timer.new_timeout(SECOND, |_| panic_on_purpose()));
                 } else {
-                    note(&timer, SECOND, &runs, id);
+                    record(&timer, SECOND, &runs, id);
                 }
             }
             assert_eq!(driver.advance(SECOND), 10);

@@ -89,7 +89,7 @@ fn warnings_of_slow_tasks_do_not_flood() {
 }
 
 /// The slow task ends only when the others have run: on one thread it never would.
-fn delays_nobody(name: &str, executor: impl TaskExecutor) {
+fn delays_no_other(name: &str, executor: impl TaskExecutor) {
     let complaints = log::complaints(name);
     let timer = Timer::builder().name(name).executor(executor).build().unwrap();
     for same_tick in [true, false] {
@@ -121,13 +121,13 @@ fn delays_nobody(name: &str, executor: impl TaskExecutor) {
 
 #[test]
 fn on_a_thread_pool_others_do_not_wait() {
-    delays_nobody("slow-threadpool", ThreadPoolExecutor::new(2));
+    delays_no_other("slow-threadpool", ThreadPoolExecutor::new(2));
 }
 
 #[test]
 fn on_rayon_others_do_not_wait() {
-    // The global pool has as many threads as the machine; on one alone there is nobody to take the others.
+    // The global pool has as many threads as the machine; on one alone no thread could take the others.
     if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
-        delays_nobody("slow-rayon", RayonExecutor::global());
+        delays_no_other("slow-rayon", RayonExecutor::global());
     }
 }

@@ -1,6 +1,6 @@
 //! 12. A rejecting executor loses nothing: the task runs on the worker instead, and it is counted.
 
-use crate::support::executors::{Deed, Moody};
+use crate::support::executors::{Action, Scripted};
 use crate::support::*;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -10,18 +10,20 @@ use timer_core::Timer;
 use timer_executor::{Task, ThreadPoolExecutor};
 use tracing::Level;
 
-/// An executor that does one deed with everything; inline and not.
-fn timers(name: &str, deeds: &'static [Deed]) -> [Timer; 2] {
-    [false, true].map(|inline| Timer::builder().name(name).executor(Moody::new(deeds, inline)).build().unwrap())
+/// An executor that does one action with everything; inline and not.
+fn timers(name: &str, actions: &'static [Action]) -> [Timer; 2] {
+    [false, true].map(|inline| Timer::builder().name(name).executor(Scripted::new(actions, inline)).build().unwrap())
 }
 
 // B42: the executor refuses, the task vanishes.
 #[test]
 fn what_is_refused_or_lost_runs_on_the_worker() {
-    for (name, deeds) in
-        [("refused", &[Deed::Reject] as &'static [Deed]), ("lost", &[Deed::Drop]), ("panicked-over", &[Deed::Panic])]
-    {
-        for timer in timers(name, deeds) {
+    for (name, actions) in [
+        ("refused", &[Action::Reject] as &'static [Action]),
+        ("lost", &[Action::Drop]),
+        ("panicked-over", &[Action::Panic]),
+    ] {
+        for timer in timers(name, actions) {
             let (ran, received) = channel();
             for _ in 0..20 {
                 let ran = ran.clone();
@@ -41,7 +43,7 @@ fn what_is_refused_or_lost_runs_on_the_worker() {
 #[test]
 fn a_rejection_and_a_panic_of_the_executor_are_traced() {
     let complaints = log::complaints("told");
-    let [timer, _] = timers("told", &[Deed::Reject, Deed::Panic]);
+    let [timer, _] = timers("told", &[Action::Reject, Action::Panic]);
     // On a busy machine a refused task may seem slow, which is another warning.
     let next = |complaints: &Receiver<log::Event>| loop {
         let event = next(complaints);
@@ -84,13 +86,15 @@ fn a_full_pool_makes_the_worker_run_what_it_refuses() {
 
 #[test]
 fn a_rate_that_is_refused_every_time_keeps_running() {
-    for deeds in [&[Deed::Reject] as &'static [Deed], &[Deed::Drop], &[Deed::Panic], &[Deed::Run, Deed::Drop]] {
-        let (timer, mut driver) = Timer::builder().executor(Moody::new(deeds, false)).build_manual().unwrap();
+    for actions in
+        [&[Action::Reject] as &'static [Action], &[Action::Drop], &[Action::Panic], &[Action::Run, Action::Drop]]
+    {
+        let (timer, mut driver) = Timer::builder().executor(Scripted::new(actions, false)).build_manual().unwrap();
         let runs = Runs::default();
-        let noted = runs.clone();
-        let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| noted.lock().unwrap().push(1)));
+        let recorded = runs.clone();
+        let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| recorded.lock().unwrap().push(1)));
         driver.advance(10 * SECOND);
-        assert_eq!(taken(&runs).len(), 10, "{deeds:?}");
+        assert_eq!(taken(&runs).len(), 10, "{actions:?}");
         assert!(rate.cancel());
         assert_eq!(timer.pending_timeouts(), 0);
     }

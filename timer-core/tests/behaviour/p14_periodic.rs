@@ -12,8 +12,8 @@ use timer_core::{MissedRuns, Timeout, Timer};
 /// When runs took place, by the timer's own clock.
 type Times = Arc<Mutex<Vec<Duration>>>;
 
-/// A periodic task that notes the deadline of each run, counted from `from`.
-fn noting(times: &Times, from: Instant) -> impl FnMut(&Timeout) + Send + 'static {
+/// A periodic task that records the deadline of each run, counted from `from`.
+fn recording(times: &Times, from: Instant) -> impl FnMut(&Timeout) + Send + 'static {
     let times = times.clone();
     move |me| times.lock().unwrap().push(me.deadline() - from)
 }
@@ -23,8 +23,8 @@ fn a_rate_and_a_delay_go_on_with_one_handle() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let (rates, delays) = (Times::default(), Times::default());
-        let rate = accepted(timer.schedule_at_fixed_rate(2 * SECOND, 3 * SECOND, noting(&rates, driver.now())));
-        let delay = accepted(timer.schedule_with_fixed_delay(SECOND, 4 * SECOND, noting(&delays, driver.now())));
+        let rate = accepted(timer.schedule_at_fixed_rate(2 * SECOND, 3 * SECOND, recording(&rates, driver.now())));
+        let delay = accepted(timer.schedule_with_fixed_delay(SECOND, 4 * SECOND, recording(&delays, driver.now())));
         assert_eq!(driver.advance(12 * SECOND), 4 + 3);
         assert_eq!(*rates.lock().unwrap(), [2, 5, 8, 11].map(Duration::from_secs));
         assert_eq!(*delays.lock().unwrap(), [1, 5, 9].map(Duration::from_secs));
@@ -46,7 +46,7 @@ fn missed_runs_are_skipped_and_the_phase_is_kept() {
         let (period, late) = (period * MILLI, late * MILLI);
         let times = Times::default();
         let begun = driver.now();
-        accepted(timer.schedule_at_fixed_rate(Duration::ZERO, period, noting(&times, begun)));
+        accepted(timer.schedule_at_fixed_rate(Duration::ZERO, period, recording(&times, begun)));
         let mut due = Duration::ZERO;
         for _ in 0..20 {
             let wait = due.saturating_sub(driver.elapsed());
@@ -66,7 +66,7 @@ fn a_burst_makes_up_for_missed_runs() {
     let builder = Timer::builder().missed_runs(MissedRuns::Burst).executor(pool.clone());
     let (timer, mut driver) = builder.build_manual().unwrap();
     let times = Times::default();
-    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, noting(&times, driver.now())));
+    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, recording(&times, driver.now())));
     assert_eq!(driver.advance(5 * SECOND), 1);
     for _ in 0..4 {
         assert_eq!(pool.run(), 1);
@@ -82,7 +82,7 @@ fn a_fixed_delay_counts_from_the_end_of_the_run() {
     let pool = Later::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let times = Times::default();
-    accepted(timer.schedule_with_fixed_delay(SECOND, SECOND, noting(&times, driver.now())));
+    accepted(timer.schedule_with_fixed_delay(SECOND, SECOND, recording(&times, driver.now())));
     for _ in 0..3 {
         assert_eq!(driver.advance(SECOND), 1);
         assert_eq!(driver.advance(5 * SECOND), 0);
@@ -170,7 +170,7 @@ fn a_rate_counts_on_from_a_reset() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let times = Times::default();
     let begun = driver.now();
-    let rate = accepted(timer.schedule_at_fixed_rate(10 * SECOND, 10 * SECOND, noting(&times, begun)));
+    let rate = accepted(timer.schedule_at_fixed_rate(10 * SECOND, 10 * SECOND, recording(&times, begun)));
     driver.advance(12 * SECOND);
     assert!(rate.reset(SECOND));
     driver.advance(12 * SECOND);
@@ -184,9 +184,9 @@ fn a_reset_during_a_run_sets_the_run_after_it() {
     for fixed_rate in [true, false] {
         let (timer, mut driver) = manual(WHEELS[0]);
         let times = Times::default();
-        let mut note = noting(&times, driver.now());
+        let mut record = recording(&times, driver.now());
         let task = move |me: &Timeout| {
-            note(me);
+            record(me);
             assert!(me.reset(5 * SECOND));
         };
         if fixed_rate {
@@ -203,8 +203,8 @@ fn a_reset_during_a_run_sets_the_run_after_it() {
 fn stop_hands_back_between_and_cancels_during_runs() {
     let (timer, driver) = manual(WHEELS[0]);
     let runs = Runs::default();
-    let noted = runs.clone();
-    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| noted.lock().unwrap().push(1)));
+    let recorded = runs.clone();
+    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| recorded.lock().unwrap().push(1)));
     let left = driver.stop();
     assert_eq!(left.len(), 1);
     left.into_iter().for_each(|left| left.run());

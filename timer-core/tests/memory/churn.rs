@@ -16,9 +16,9 @@ const ONE: usize = 1 << 10;
 /// carried down to finer buckets, and for a moment there are the old array and the new one. One bucket in twenty or less at a time.
 const PER_STANDING: usize = 8;
 
-/// While the holder of a shard's latch is off the processor, what others do there are notes, of 32 bytes each besides an
+/// While the holder of a shard's lock is off the processor, what others do there are requests, of 32 bytes each besides an
 /// entry's 64, until it is back: what a thread or two can write in some milliseconds.
-const NOTES: usize = 48 << 20;
+const REQUESTS: usize = 48 << 20;
 
 /// Standing timeouts to churn among: none, or many with deadlines before, among and behind those of the traffic.
 const STANDING: [usize; 2] = [0, MILLION];
@@ -87,14 +87,14 @@ fn by_the_worker(wheel: WheelKind, standing: usize, threads: usize, work: impl F
     assert!(timer.pending_timeouts() <= standing);
     let stats = timer.stats();
     let what =
-        format!("{threads} threads, {done} cancelled among {standing}, {wheel:?}, {} notes", stats.inbox_handovers);
+        format!("{threads} threads, {done} cancelled among {standing}, {wheel:?}, {} requests", stats.inbox_handovers);
     let limit = limit(standing, threads.min(stats.shards as usize));
-    at_most(&format!("{what}, peak"), peak, if threads > 1 { limit + NOTES } else { limit });
+    at_most(&format!("{what}, peak"), peak, if threads > 1 { limit + REQUESTS } else { limit });
     at_most(&format!("{what}, left"), left, limit);
     drop(held);
 }
 
-/// Alone on its shard, or more threads than shards, so that some meet at a latch and leave notes.
+/// Alone on its shard, or more threads than shards, so that some meet at a lock and leave requests.
 const THREADS: [usize; 2] = [1, 12];
 
 #[test]
@@ -158,8 +158,8 @@ fn cancelled_by_other_threads() {
         });
         let (peak, left) = (mark.peak(), mark.grown());
         assert_eq!(timer.pending_timeouts(), 0);
-        let what = format!("{amount} cancelled by others, {wheel:?}, {} notes", timer.stats().inbox_handovers);
-        at_most(&format!("{what}, peak"), peak, limit(0, 1) + WAITING * ONE + NOTES);
+        let what = format!("{amount} cancelled by others, {wheel:?}, {} requests", timer.stats().inbox_handovers);
+        at_most(&format!("{what}, peak"), peak, limit(0, 1) + WAITING * ONE + REQUESTS);
         at_most(&format!("{what}, left"), left, limit(0, 1));
     }
 }

@@ -22,7 +22,7 @@ pub(crate) const MILLION: usize = if cfg!(debug_assertions) { 50_000 } else { 1_
 /// The default, and Netty's.
 pub(crate) const BOTH: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }];
 
-/// Nobody else is counted while this lives.
+/// No other test is counted while this lives.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(|failed| failed.into_inner())
@@ -51,7 +51,7 @@ impl Mark {
 
     /// Waits until no more than `most` bytes are left of what came since: for what a worker gives back in its own time.
     #[track_caller]
-    pub(crate) fn settles_to(self, most: usize) -> usize {
+    pub(crate) fn falls_to(self, most: usize) -> usize {
         let begun = Instant::now();
         while self.grown() > most {
             assert!(begun.elapsed() < LONG, "{} bytes are never given back, {most} may be kept", self.grown());

@@ -60,7 +60,7 @@ fn timers_that_come_and_go_leave_nothing() {
         }
         let held = mark.grown();
         handles.clear();
-        let left = mark.settles_to(NOISE);
+        let left = mark.falls_to(NOISE);
         println!(
             "{TIMERS} timers, {end:?}: with handles {held} bytes ({} each), without {left}",
             held / handles.capacity()

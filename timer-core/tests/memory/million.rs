@@ -58,7 +58,7 @@ fn expires(what: &str, wheel: WheelKind, timer: &Timer, spread: Duration, wait: 
     drop(timeouts);
     let full = mark.grown();
     wait(spread + MILLI);
-    let left = mark.settles_to(TABLES + NOISE);
+    let left = mark.falls_to(TABLES + NOISE);
     assert_eq!(timer.stats().expired, MILLION as u64);
     println!("{what}, {wheel:?}: {MILLION} due within {spread:?}, {full} bytes, peak {}, left {left}", mark.peak());
 }
@@ -107,6 +107,6 @@ fn expired_by_the_worker(name: &str, wheel: WheelKind, timer: &Timer) {
         assert!(begun.elapsed() < LONG, "not all have run");
         watch_for(MILLI);
     }
-    let left = mark.settles_to(TABLES + POOLS + NOISE);
+    let left = mark.falls_to(TABLES + POOLS + NOISE);
     println!("{name}, {wheel:?}: {MILLION} have run, peak {}, left {left}", mark.peak());
 }

@@ -1,7 +1,7 @@
 //! 16. Everything is bounded under any load: here, threads at full speed, more than there are cores, which schedule timeouts of 1 to
 //!     3 ms and cancel nine in ten. `stop` ends while they go on, nothing is lost, and what waits stays little.
 //!
-//! Real clock and generous limits: a round that a busy machine has held up is given two more.
+//! Real clock and generous limits: a round that a busy machine has delayed is given two more.
 
 use crate::heap::alone;
 use crate::support::panics::panic_on_purpose;

@@ -38,7 +38,7 @@ fn storm(build: impl Fn() -> TimerBuilder, threads: u64) {
         assert!(begun.elapsed() < LONG);
         watch_for(MILLI);
     }
-    mark.settles_to(2 * shards * TABLES + MOST / 8);
+    mark.falls_to(2 * shards * TABLES + MOST / 8);
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Both {
             Op::Schedule(delay) => {
                 let id = self.timeouts.len() as u32;
                 self.pending.insert(id, self.due(delay));
-                self.timeouts.push(note(&self.timer, delay, &self.runs, id));
+                self.timeouts.push(record(&self.timer, delay, &self.runs, id));
             }
             Op::Cancel(any) => pick(any, self.timeouts.len()).into_iter().for_each(|id| self.cancel(id)),
             Op::CancelFirst => self.edge(false).into_iter().for_each(|id| self.cancel(id)),
@@ -130,7 +130,7 @@ impl Both {
             Op::ResetFirst(delay) => self.edge(false).into_iter().for_each(|id| self.reset(id, delay)),
             Op::Advance(by) => self.advance(by),
             Op::AdvanceToNext(short) => {
-                // What never comes has an expiry at the end of time, which nobody waits for.
+                // What never comes has an expiry at the end of time, which is not waited for.
                 let next = self.driver.next_expiry().filter(|next| *next < YEAR).unwrap_or_default();
                 self.advance(next.saturating_sub(short));
             }

@@ -1,8 +1,8 @@
-//! `stop` against callers whose shards are taken: what they leave word of is accepted or refused, never both or neither.
+//! `stop` against callers whose shards are taken: what they leave requests for is accepted or refused, never both or neither.
 
+use crate::counts::Counts;
 use crate::progress::announce;
 use crate::support::random::Random;
-use crate::tally::Tally;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use timer_core::{RejectReason, Timeout, Timer, WheelKind};
 const FAR: Duration = Duration::from_secs(3_600);
 
 /// `amount` timers, each of which is stopped while one thread schedules and cancels and another keeps its shard busy.
-pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) -> Tally {
+pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) -> Counts {
     let mut random = Random::new(seed);
     announce(format!("stops: seed {seed:#x}, {wheel:?}"));
-    let mut tally = Tally::default();
-    (0..amount).for_each(|n| tally += stop_once(n, &mut random, wheel));
-    Tally { rounds: 1, ..tally }
+    let mut counts = Counts::default();
+    (0..amount).for_each(|n| counts += stop_once(n, &mut random, wheel));
+    Counts { rounds: 1, ..counts }
 }
 
-fn stop_once(n: usize, random: &mut Random, wheel: WheelKind) -> Tally {
+fn stop_once(n: usize, random: &mut Random, wheel: WheelKind) -> Counts {
     let timer = Timer::builder().wheel(wheel).build().unwrap();
     let (over, together) = (AtomicBool::new(false), Barrier::new(3));
     let pause = random.below(2_000);
@@ -50,7 +50,7 @@ fn stop_once(n: usize, random: &mut Random, wheel: WheelKind) -> Tally {
     let seen = (stats.scheduled, stats.cancelled, stats.rejected, stats.pending);
     assert_eq!(seen, (accepted, cancelled + handed_back, 1, 0), "scheduled, cancelled, rejected, pending of timer {n}");
     assert_eq!(handed_back, accepted - cancelled, "handed back of timer {n}");
-    Tally::of(&stats, handed_back)
+    Counts::of(&stats, handed_back)
 }
 
 /// How many were accepted, and how many of them cancelled.

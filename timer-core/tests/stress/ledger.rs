@@ -1,10 +1,10 @@
-//! Who has ended each timeout: one record per timeout, written by whoever has something to do with it.
+//! Who has ended each timeout: one record per timeout, written by every thread that has to do with it.
 //!
 //! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
 
 use crate::capture::{Capture, apart};
 use crate::clock::Clock;
-use crate::tally::Tally;
+use crate::counts::Counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,14 +60,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Ends that somebody knows of. A cancel may come before the panic of the run that it could not stop.
+    /// Ends that a thread of the storm knows of. A cancel may come before the panic of the run that it could not stop.
     pub(crate) fn ends(&self) -> u64 {
-        let ran = if self.kind == Kind::Periodic { u64::from(self.gave_up()) } else { get(&self.runs) };
+        let ran = if self.kind == Kind::Periodic { u64::from(self.ended_by_panic()) } else { get(&self.runs) };
         ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
     }
 
     /// A periodic one has ended by a panic.
-    fn gave_up(&self) -> bool {
+    fn ended_by_panic(&self) -> bool {
         self.kind == Kind::Periodic && get(&self.panicked) == 1 && get(&self.cancelled) == 0
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Acquire)
 }
 
-/// Which ends nobody but the timer may know of.
+/// Which ends the timer alone may know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     None,
@@ -155,7 +155,7 @@ impl Ledger {
             let freed = record.freed.load(Ordering::Acquire) == 1;
             self.check(freed || record.kind == Kind::Periodic, "cancel left the captures behind");
         } else {
-            self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel was lost to nobody");
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel was lost, and it has not ended");
         }
     }
 
@@ -193,7 +193,7 @@ impl Ledger {
             record.handle.get_or_init(|| timeout.clone());
             self.resets.fetch_add(1, Ordering::AcqRel);
         } else {
-            self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost to nobody");
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost, and it has not ended");
         }
     }
 
@@ -216,8 +216,8 @@ impl Ledger {
         self.check(open == 0, &format!("{open} captures were never dropped"));
     }
 
-    /// Nobody is at work any more: every timeout has ended once, and the timer has counted that.
-    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) -> Tally {
+    /// No thread is at work any more: every timeout has ended once, and the timer has counted that.
+    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) -> Counts {
         let records = self.records();
         records.iter().for_each(|record| self.check_end(record, unknown));
         let count = |of: &dyn Fn(&Record) -> bool| records.iter().filter(|record| of(record)).count() as u64;
@@ -226,10 +226,10 @@ impl Ledger {
         let scheduled = records.len() as u64 - rejected;
         let handed_back = count(&|record| get(&record.handed_back) == 1);
         let cancelled = handed_back + count(&|record| get(&record.cancelled) == 1);
-        let expired = count(&|record| if once(record) { get(&record.runs) == 1 } else { record.gave_up() });
+        let expired = count(&|record| if once(record) { get(&record.runs) == 1 } else { record.ended_by_panic() });
         let not_known = count(&|record| record.ends() == 0);
         let panics = get(&self.panics);
-        let tally = Tally {
+        let sum = Counts {
             rounds: 1,
             accepted: scheduled,
             refused: rejected,
@@ -240,7 +240,7 @@ impl Ledger {
             panics,
             resets: get(&self.resets),
         };
-        let Some(stats) = stats else { return tally };
+        let Some(stats) = stats else { return sum };
 
         // A run's captures are dropped before the timer counts its panic.
         let quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
@@ -260,7 +260,7 @@ impl Ledger {
         self.check(seen.expired + seen.cancelled == expired + cancelled + not_known, &format!("all ends: {counts}"));
         self.check(seen.expired + seen.cancelled == seen.scheduled, &format!("sum: {counts}"));
         self.check(seen.runs >= records.iter().map(|record| get(&record.runs)).sum(), &format!("runs: {counts}"));
-        tally
+        sum
     }
 
     fn check_end(&self, record: &Record, unknown: Unknown) {

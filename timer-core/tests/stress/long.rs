@@ -3,10 +3,10 @@
 //! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` says how long, `TIMER_STRESS_SEED` where it begins;
 //! `TIMER_STRESS_ROUND` repeats that one round instead.
 
+use crate::counts::{Table, grouped};
 use crate::progress::Progress;
 use crate::scenario::{Scenario, TURN};
 use crate::support::settings::{minutes, seed, setting};
-use crate::tally::{Table, grouped};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 #[test]
@@ -21,14 +21,14 @@ fn a_long_storm() {
         let scenario = Scenario::nth(seed, round);
         progress.round(round, scenario.to_string());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let tally = scenario.run();
-            assert!(tally.balances(), "{tally:?} does not balance");
-            tally
+            let counts = scenario.run();
+            assert!(counts.balances(), "{counts:?} does not balance");
+            counts
         }));
         match outcome {
-            Ok(tally) => {
-                progress.add(tally);
-                table.add(&scenario.row(), tally);
+            Ok(counts) => {
+                progress.add(counts);
+                table.add(&scenario.row(), counts);
             }
             Err(panic) => {
                 // Its message is printed already; this is the last word.

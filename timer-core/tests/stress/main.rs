@@ -13,6 +13,7 @@ mod support;
 mod busy_stop;
 mod capture;
 mod clock;
+mod counts;
 mod drive;
 mod executors;
 mod ledger;
@@ -21,16 +22,15 @@ mod progress;
 mod round;
 mod scenario;
 mod storm;
-mod tally;
 mod wakes;
 mod work;
 
+use counts::Counts;
 use drive::Drive;
 use executors::Executor;
 use round::Round;
 use support::random::Random;
 use support::settings::{seed, times};
-use tally::Tally;
 use timer_core::WheelKind;
 
 /// Operations of each thread in a round.
@@ -110,7 +110,7 @@ fn stop_beside_a_busy_shard_accepts_or_refuses() {
     on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 
-fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Tally) {
+fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Counts) {
     let seed = seed();
     for n in 0..2 * times() {
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];

@@ -1,16 +1,16 @@
 //! The progress line of a long storm, about once a second: on a terminal always the same line, else one every ten seconds.
 //!
-//! It has a thread of its own, which also ends the program if a round never ends: a deadlock has no other witness.
+//! It has a thread of its own, which also ends the program if a round never ends: a deadlock shows nowhere else.
 
+use crate::counts::{Counts, grouped};
 use crate::ledger::{LOST, lock};
-use crate::tally::{Tally, grouped};
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the storm that goes on is, kept for a failure; `None` while nobody watches a long one.
+/// What the storm that goes on is, kept for a failure; `None` outside of a long storm.
 static GOES_ON: Mutex<Option<String>> = Mutex::new(None);
 
 /// Says what begins: at once, or if it fails.
@@ -34,7 +34,7 @@ struct State {
     begun: Instant,
     total: Duration,
     seed: u64,
-    tally: Tally,
+    counts: Counts,
     round: usize,
     scenario: String,
     round_begun: Instant,
@@ -45,8 +45,8 @@ impl Progress {
     pub(crate) fn begin(seed: u64, total: Duration) -> Self {
         *lock(&GOES_ON) = Some(String::new());
         let (now, on_terminal) = (Instant::now(), stderr().is_terminal());
-        let (tally, scenario) = (Tally::default(), String::new());
-        let state = State { begun: now, total, seed, tally, round: 0, scenario, round_begun: now, on_terminal };
+        let (counts, scenario) = (Counts::default(), String::new());
+        let state = State { begun: now, total, seed, counts, round: 0, scenario, round_begun: now, on_terminal };
         let state = Arc::new(Mutex::new(state));
         let (over, told) = channel();
         let ticking = std::thread::spawn({
@@ -65,8 +65,8 @@ impl Progress {
         (state.round, state.scenario, state.round_begun) = (round, scenario, Instant::now());
     }
 
-    pub(crate) fn add(&self, tally: Tally) {
-        lock(&self.state).tally += tally;
+    pub(crate) fn add(&self, counts: Counts) {
+        lock(&self.state).counts += counts;
     }
 
     /// The last line stays.
@@ -123,10 +123,10 @@ impl State {
     }
 
     fn line(&self) -> String {
-        let Self { total, seed, tally, round, scenario, .. } = self;
+        let Self { total, seed, counts, round, scenario, .. } = self;
         let elapsed = self.begun.elapsed();
         let rate = |count: u64| grouped((count as f64 / elapsed.as_secs_f64().max(0.001)) as u64);
-        let Tally { accepted, expired, cancelled, handed_back, with_timer, resets, panics, .. } = *tally;
+        let Counts { accepted, expired, cancelled, handed_back, with_timer, resets, panics, .. } = *counts;
         let stopped = handed_back + with_timer;
         format!(
             "{} of {} seed {seed:#x} round {round}: {} timeouts ({}/s), {} expired, {} cancelled, {} reset, {} by stop, \

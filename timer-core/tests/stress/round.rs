@@ -1,13 +1,13 @@
 //! One round of a storm: a timer is built, stormed upon, and ended in one of four ways.
 
 use crate::clock::Clock;
+use crate::counts::Counts;
 use crate::drive::{AnyDriver, Drive};
 use crate::executors::Executor;
 use crate::ledger::{LOST, Ledger, Unknown};
 use crate::progress::announce;
 use crate::storm::Storm;
 use crate::support::random::Random;
-use crate::tally::Tally;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Barrier};
@@ -55,7 +55,7 @@ impl Round {
         Self { seed: random.next(), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], drive }
     }
 
-    pub(crate) fn run(&self) -> Tally {
+    pub(crate) fn run(&self) -> Counts {
         let mut random = Random::new(self.seed);
         let tick = random.pick(&[Duration::from_micros(1), Duration::from_micros(50), Duration::from_millis(1)]);
         let bound = random.one_in(2).then(|| 20 + random.below(200));
@@ -66,14 +66,14 @@ impl Round {
             builder = builder.max_pending_timeouts(bound);
         }
         let (builder, ended) = self.executor.add_to(builder, self.seed);
-        let tally = self.storm(builder, bound, &mut random);
+        let counts = self.storm(builder, bound, &mut random);
         if let Some(ended) = ended {
             assert_eq!(ended.recv_timeout(LOST), Err(RecvTimeoutError::Disconnected), "the executor was never dropped");
         }
-        tally
+        counts
     }
 
-    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Random) -> Tally {
+    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Random) -> Counts {
         let (timer, driver) = self.drive.build(builder);
         let ledger = Arc::new(Ledger::new(driver.as_ref().map_or(Clock::Real, AnyDriver::clock)));
         let storm = Arc::new(Storm::new(ledger.clone(), &timer, bound, self.end == End::StopRace));
@@ -114,7 +114,7 @@ impl Round {
             End::Stop | End::StopRace => Unknown::Periodic,
             End::DropRace => Unknown::Any,
         };
-        let tally = ledger.balance(unknown, timer.as_ref().map(|timer| || timer.stats()));
+        let counts = ledger.balance(unknown, timer.as_ref().map(|timer| || timer.stats()));
         if self.end == End::Quiet {
             end(&storm, &mut timer);
         }
@@ -123,7 +123,7 @@ impl Round {
         }
         ledger.report();
         assert!(races || ledger.records().len() > self.amount, "there was no storm");
-        tally
+        counts
     }
 }
 

@@ -1,10 +1,10 @@
 //! The rounds of a long storm in their order: whatever can be combined, one after the other.
 
+use crate::counts::Counts;
 use crate::drive::Drive;
 use crate::executors::Executor;
 use crate::round::{End, Round, wheel};
 use crate::support::random::Random;
-use crate::tally::Tally;
 use crate::{busy_stop, wakes};
 use std::fmt;
 use timer_core::WheelKind;
@@ -40,7 +40,7 @@ impl Scenario {
         }
     }
 
-    pub(crate) fn run(&self) -> Tally {
+    pub(crate) fn run(&self) -> Counts {
         match *self {
             Scenario::Storm(round) => round.run(),
             Scenario::WakeUps { seed, amount, wheel, driven, loses } => {

@@ -1,4 +1,4 @@
-//! A storm: more threads than cores that schedule, cancel, move and let go of timeouts whose tasks do the same.
+//! A storm: more threads than cores that schedule, cancel, move and forget timeouts whose tasks do the same.
 
 use crate::capture::taking_back;
 use crate::ledger::{Kind, Ledger, Record, lock};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use timer_core::{RejectReason, RejectedTimeout, Timeout, Timer, Unprocessed, WeakTimer};
 
 /// A handle and what it is a handle to.
-pub(crate) type Held = (Timeout, Arc<Record>);
+pub(crate) type Tracked = (Timeout, Arc<Record>);
 
 /// How many handles a thread keeps.
 const KEPT: usize = 24;
 /// Where handles change hands.
 const STALLS: usize = 8;
-/// Until the end, unless somebody ends it.
+/// Until the end, unless it is ended.
 pub(crate) const FAR: Duration = Duration::from_secs(3_600);
 
 /// What all threads and tasks of a storm know.
@@ -27,9 +27,9 @@ pub(crate) struct Storm {
     pub(crate) bound: Option<usize>,
     /// Tasks stop the timer, too.
     pub(crate) tasks_stop: bool,
-    /// Somebody stops or drops the timer, or is about to.
+    /// A thread or a task stops or drops the timer, or is about to.
     pub(crate) ends: AtomicBool,
-    stalls: [Mutex<Option<Held>>; STALLS],
+    stalls: [Mutex<Option<Tracked>>; STALLS],
 }
 
 impl Storm {
@@ -38,7 +38,7 @@ impl Storm {
         Self { ledger, timer, bound, tasks_stop, ends, stalls }
     }
 
-    /// What one thread does, `halfway` in the middle of it. `ends_all`: nobody else will end the far timeouts.
+    /// What one thread does, `halfway` in the middle of it. `ends_all`: no other thread will end the far timeouts.
     pub(crate) fn thread(
         self: &Arc<Self>,
         mut random: Random,
@@ -47,8 +47,8 @@ impl Storm {
         halfway: Option<impl FnOnce()>,
     ) {
         let mut halfway = halfway;
-        let mut kept: Vec<Held> = Vec::new();
-        let mut far: Vec<Held> = Vec::new();
+        let mut kept: Vec<Tracked> = Vec::new();
+        let mut far: Vec<Tracked> = Vec::new();
         for at in 0..amount {
             if at == amount / 2
                 && let Some(halfway) = halfway.take()
@@ -144,7 +144,7 @@ impl Storm {
     }
 
     /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it is far, or periodic.
-    fn schedule(self: &Arc<Self>, random: &mut Random, from_outside: bool) -> Option<(Held, bool)> {
+    fn schedule(self: &Arc<Self>, random: &mut Random, from_outside: bool) -> Option<(Tracked, bool)> {
         let timer = self.timer.upgrade();
         self.ledger.check(timer.is_some() || self.ends.load(Ordering::Acquire), "the timer is gone");
         let timer = timer?;
@@ -172,18 +172,18 @@ impl Storm {
             Kind::Closure => {
                 let run = move |timeout: &Timeout| work.run(timeout);
                 match record.not_before.filter(|_| at_an_instant) {
-                    Some(then) => self.settle(timer.new_timeout_at(then, run), &record),
-                    None => self.settle(timer.new_timeout(after, run), &record),
+                    Some(then) => self.check_refusal(timer.new_timeout_at(then, run), &record),
+                    None => self.check_refusal(timer.new_timeout(after, run), &record),
                 }
             }
-            Kind::Task => self.settle(timer.new_timeout_task(after, Hooked(work)), &record),
+            Kind::Task => self.check_refusal(timer.new_timeout_task(after, Hooked(work)), &record),
             Kind::Periodic if random.one_in(2) => {
                 let run = move |timeout: &Timeout| work.run(timeout);
-                self.settle(timer.schedule_at_fixed_rate(after, period, run), &record)
+                self.check_refusal(timer.schedule_at_fixed_rate(after, period, run), &record)
             }
             Kind::Periodic => {
                 let run = move |timeout: &Timeout| work.run(timeout);
-                self.settle(timer.schedule_with_fixed_delay(after, period, run), &record)
+                self.check_refusal(timer.schedule_with_fixed_delay(after, period, run), &record)
             }
         };
         let timeout = scheduled?;
@@ -196,7 +196,7 @@ impl Storm {
         Some(((timeout, record), is_far || kind == Kind::Periodic))
     }
 
-    fn settle<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
+    fn check_refusal<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
         let rejected = match scheduled {
             Ok(timeout) => return Some(timeout),
             Err(rejected) => rejected,
@@ -212,7 +212,7 @@ impl Storm {
         None
     }
 
-    pub(crate) fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Held)) {
+    pub(crate) fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Tracked)) {
         let sibling = lock(&self.stalls[random.below(STALLS)]).take();
         if let Some(sibling) = sibling {
             f(&sibling);
@@ -243,7 +243,7 @@ impl Storm {
         });
     }
 
-    /// Drops the handles that nobody has come for.
+    /// Drops the handles that no thread has come for.
     pub(crate) fn clear(&self) {
         self.stalls.iter().for_each(|stall| drop(lock(stall).take()));
     }

@@ -1,12 +1,12 @@
 //! One thing at a time, and the sleeper asleep in between: each wake-up counts, for there is no other one soon.
 //!
 //! Meanwhile another thread keeps the shards busy without making anything due, so that callers and the worker find them
-//! taken and have to leave word with whoever is at work there.
+//! taken and have to leave requests for the lock holder.
 
+use crate::counts::Counts;
 use crate::ledger::LOST;
 use crate::progress::announce;
 use crate::support::random::Random;
-use crate::tally::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -16,16 +16,16 @@ use timer_executor::Task;
 const FAR: Duration = Duration::from_secs(3_600);
 
 /// First one thread, then three, each of which waits `amount` times for something that is due before everything else.
-/// (One alone is helped by nobody; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
+/// (One alone is helped by no other; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
 /// each has to be called for twice.
-pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Tally {
+pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
     let mut random = Random::new(seed);
-    let mut tally = wait(&mut random, 1, amount, wheel, driven, loses);
-    tally += wait(&mut random, 3, amount, wheel, driven, loses);
-    Tally { rounds: 1, ..tally }
+    let mut counts = wait(&mut random, 1, amount, wheel, driven, loses);
+    counts += wait(&mut random, 3, amount, wheel, driven, loses);
+    Counts { rounds: 1, ..counts }
 }
 
-fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Tally {
+fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
     let tick = Duration::from_micros(random.pick(&[1, 20, 200]));
     announce(format!("wake-ups: {waiters} waiters, {wheel:?}, tick {tick:?}, driven {driven}, loses {loses}"));
     let mut builder = Timer::builder().wheel(wheel).tick_duration(tick);
@@ -38,7 +38,7 @@ fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, dr
         let timer = builder.build().unwrap();
         threads(&timer, random, waiters, amount);
         assert_eq!(timer.stop().unwrap().len(), waiters);
-        return Tally::of(&timer.stats(), waiters as u64);
+        return Counts::of(&timer.stats(), waiters as u64);
     }
     let (timer, driver) = builder.build_driven().unwrap();
     let (end, ended) = channel();
@@ -48,7 +48,7 @@ fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, dr
     looping.thread().unpark();
     looping.join().unwrap();
     assert_eq!(timer.pending_timeouts(), 0);
-    Tally::of(&timer.stats(), waiters as u64)
+    Counts::of(&timer.stats(), waiters as u64)
 }
 
 fn turns(mut driver: Driver, ended: &Receiver<()>, waiters: usize) {

@@ -12,10 +12,10 @@ use timer_core::{Timeout, TimerTask};
 
 /// Holds this thread up for so long. Not by a park: that would take the token which is meant for the loop of the thread.
 pub(crate) fn hold_up(pause: Duration) {
-    let (nobody, nothing) = (Mutex::new(()), Condvar::new());
+    let (own, nothing) = (Mutex::new(()), Condvar::new());
     let begun = Instant::now();
     let over = |_: &mut ()| begun.elapsed() < pause;
-    let held = nobody.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = own.lock().unwrap_or_else(PoisonError::into_inner);
     drop(nothing.wait_timeout_while(held, pause, over));
 }
 

@@ -7,34 +7,34 @@ use timer_executor::{ImmediateExecutor, RayonExecutor, Rejected, Task, TaskExecu
 
 /// What an executor does with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     Run,
     Reject,
     Drop,
     Panic,
 }
 
-/// An executor that does these deeds in turn.
+/// An executor that does these actions in turn.
 #[derive(Debug)]
-pub(crate) struct Moody {
-    deeds: &'static [Deed],
+pub(crate) struct Scripted {
+    actions: &'static [Action],
     inline: bool,
     count: AtomicUsize,
 }
 
-impl Moody {
-    pub(crate) fn new(deeds: &'static [Deed], inline: bool) -> Self {
-        Self { deeds, inline, count: AtomicUsize::new(0) }
+impl Scripted {
+    pub(crate) fn new(actions: &'static [Action], inline: bool) -> Self {
+        Self { actions, inline, count: AtomicUsize::new(0) }
     }
 }
 
-impl TaskExecutor for Moody {
+impl TaskExecutor for Scripted {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
-        match self.deeds[self.count.fetch_add(1, SeqCst) % self.deeds.len()] {
-            Deed::Run => task.run(),
-            Deed::Reject => return Err(Rejected(task)),
-            Deed::Drop => drop(task),
-            Deed::Panic => panic_on_purpose(),
+        match self.actions[self.count.fetch_add(1, SeqCst) % self.actions.len()] {
+            Action::Run => task.run(),
+            Action::Reject => return Err(Rejected(task)),
+            Action::Drop => drop(task),
+            Action::Panic => panic_on_purpose(),
         }
         Ok(())
     }
@@ -82,12 +82,12 @@ pub(crate) fn good() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
 
 /// Executors that refuse tasks, lose them or panic over them.
 pub(crate) fn bad() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
-    use Deed::{Drop, Panic, Reject, Run};
+    use Action::{Drop, Panic, Reject, Run};
     vec![
-        ("rejecting", Arc::new(Moody::new(&[Reject], false))),
-        ("dropping", Arc::new(Moody::new(&[Drop], false))),
-        ("panicking", Arc::new(Moody::new(&[Panic], false))),
-        ("moody", Arc::new(Moody::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], false))),
-        ("moody inline", Arc::new(Moody::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], true))),
+        ("rejecting", Arc::new(Scripted::new(&[Reject], false))),
+        ("dropping", Arc::new(Scripted::new(&[Drop], false))),
+        ("panicking", Arc::new(Scripted::new(&[Panic], false))),
+        ("mixed", Arc::new(Scripted::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], false))),
+        ("mixed, inline", Arc::new(Scripted::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], true))),
     ]
 }

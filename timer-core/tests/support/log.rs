@@ -1,4 +1,4 @@
-//! Ears: what timers trace, told apart by the timer's name, as the events are made and on the thread that makes them.
+//! What timers trace, told apart by the timer's name, as the events are made and on the thread that makes them.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, channel};
@@ -25,7 +25,7 @@ static LISTENERS: Mutex<Vec<(String, Listener)>> = Mutex::new(Vec::new());
 pub(crate) fn listen(timer: &str, listener: impl Fn(&Event) + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     LISTENERS.lock().unwrap().push((timer.to_owned(), Arc::new(listener)));
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Ears).unwrap());
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Listening).unwrap());
 }
 
 /// Forgets the listeners of the timer of that name.
@@ -45,9 +45,9 @@ pub(crate) fn complaints(timer: &str) -> Receiver<Event> {
     receiver
 }
 
-struct Ears;
+struct Listening;
 
-impl Subscriber for Ears {
+impl Subscriber for Listening {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -61,9 +61,9 @@ impl Subscriber for Ears {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut heard = Heard::default();
-        event.record(&mut heard);
-        let Heard { timer, message, fields } = heard;
+        let mut seen = Fields::default();
+        event.record(&mut seen);
+        let Fields { timer, message, fields } = seen;
         let event = Event { level: *event.metadata().level(), timer, message, fields };
         let listeners: Vec<Listener> = {
             let all = LISTENERS.lock().unwrap();
@@ -78,13 +78,13 @@ impl Subscriber for Ears {
 }
 
 #[derive(Default)]
-struct Heard {
+struct Fields {
     timer: String,
     message: String,
     fields: String,
 }
 
-impl Visit for Heard {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
             "timer" => self.timer = format!("{value:?}"),

@@ -1,4 +1,4 @@
-//! What the tests share: patience, random numbers, a ledger of how timeouts end, and ears for what is traced.
+//! What the tests share: patience, random numbers, a ledger of how timeouts end, and what is traced.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -48,12 +48,12 @@ pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
         match receiver.recv_timeout(LONG) {
             Ok(_) => {}
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => panic!("somebody still holds a sender"),
+            Err(RecvTimeoutError::Timeout) => panic!("a sender is still held"),
         }
     }
 }
 
-/// Lets `window` go by. For looking whether something happens that must not; whoever is late here sees more, not less.
+/// Lets `window` go by. For looking whether something happens that must not; a late test sees more, not less.
 pub(crate) fn watch_for(window: Duration) {
     let (_silent, receiver) = std::sync::mpsc::channel::<()>();
     assert_eq!(receiver.recv_timeout(window), Err(RecvTimeoutError::Timeout));
@@ -90,14 +90,14 @@ pub(crate) fn named(name: &str) -> Timer {
 /// What ran, in its order.
 pub(crate) type Runs = std::sync::Arc<std::sync::Mutex<Vec<u32>>>;
 
-/// Schedules a task that notes `id` when it runs.
+/// Schedules a task that records `id` when it runs.
 #[track_caller]
-pub(crate) fn note(timer: &Timer, delay: Duration, runs: &Runs, id: u32) -> Timeout {
+pub(crate) fn record(timer: &Timer, delay: Duration, runs: &Runs, id: u32) -> Timeout {
     let runs = runs.clone();
     accepted(timer.new_timeout(delay, move |_| runs.lock().unwrap().push(id)))
 }
 
-/// What has been noted, and forgets it.
+/// What has been recorded, and forgets it.
 pub(crate) fn taken(runs: &Runs) -> Vec<u32> {
     std::mem::take(&mut runs.lock().unwrap())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use timer_executor::{ImmediateExecutor, Rejected, Task, TaskExecutor};
 
-use crate::support::{Shared, Witness, numbered, run_here};
+use crate::support::{Recorder, Shared, numbered, run_here};
 
 /// Does to the n-th task what `plan` says at n; runs the tasks after that.
 struct Planned {
@@ -41,12 +41,12 @@ impl TaskExecutor for Planned {
 
 #[test]
 fn a_rejecting_executor_gives_back_the_very_same_task() {
-    let witness = Arc::new(Witness::default());
+    let recorder = Arc::new(Recorder::default());
     let executor = Planned::new(&[Step::Reject]);
-    let rejected = executor.execute(witness.task()).unwrap_err();
-    assert_eq!(witness.calls(), [""; 0]);
+    let rejected = executor.execute(recorder.task()).unwrap_err();
+    assert_eq!(recorder.calls(), [""; 0]);
     rejected.0.run();
-    assert_eq!(witness.calls(), ["run"]);
+    assert_eq!(recorder.calls(), ["run"]);
 }
 
 #[test]
@@ -62,12 +62,12 @@ fn what_a_batch_leaves_was_rejected_and_is_in_order() {
 fn a_panic_within_a_batch_loses_one_task_only() {
     use Step::{Panic, Reject, Run};
     let (mut tasks, ran) = numbered(6);
-    let held = Arc::new(Witness::default());
-    tasks[3] = held.task();
+    let lost = Arc::new(Recorder::default());
+    tasks[3] = lost.task();
     let executor = Planned::new(&[Run, Reject, Run, Panic]);
     assert!(catch_unwind(AssertUnwindSafe(|| executor.execute_batch(&mut tasks))).is_err());
 
-    assert_eq!(held.calls(), ["abandoned"]);
+    assert_eq!(lost.calls(), ["abandoned"]);
     assert_eq!(ran.try_iter().collect::<Vec<_>>(), [0, 2]);
     assert_eq!(tasks.len(), 3, "no stand-in is left: {tasks:?}");
     assert_eq!(run_here(tasks, &ran), [1, 4, 5]);
@@ -75,17 +75,18 @@ fn a_panic_within_a_batch_loses_one_task_only() {
 
 #[test]
 fn a_closure_that_panics_abandons_its_task() {
-    let witness = Arc::new(Witness::default());
+    let recorder = Arc::new(Recorder::default());
     let executor = |_task: Task| panic!("no room in here");
-    let task = witness.task();
+    let task = recorder.task();
     assert!(catch_unwind(AssertUnwindSafe(|| TaskExecutor::execute(&executor, task))).is_err());
-    assert_eq!(witness.calls(), ["abandoned"]);
+    assert_eq!(recorder.calls(), ["abandoned"]);
 }
 
+/// Refuses all, and records which method was called.
 #[derive(Default)]
-struct Recorder(Mutex<Vec<&'static str>>);
+struct Refusing(Mutex<Vec<&'static str>>);
 
-impl TaskExecutor for Recorder {
+impl TaskExecutor for Refusing {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         self.0.lock().unwrap().push("execute");
         Err(Rejected(task))
@@ -101,27 +102,27 @@ impl TaskExecutor for Recorder {
     }
 }
 
-fn delegates_every_method(executor: impl TaskExecutor, recorder: &Recorder) {
+fn delegates_every_method(executor: impl TaskExecutor, refusing: &Refusing) {
     let (mut tasks, _ran) = numbered(2);
     executor.execute_batch(&mut tasks);
     assert_eq!(tasks.len(), 2);
     assert!(executor.runs_inline());
     assert!(executor.execute(tasks.remove(0)).is_err());
-    assert_eq!(*recorder.0.lock().unwrap(), ["execute_batch", "runs_inline", "execute"]);
+    assert_eq!(*refusing.0.lock().unwrap(), ["execute_batch", "runs_inline", "execute"]);
 }
 
 #[test]
 fn an_arc_delegates_every_method() {
-    let recorder = Arc::new(Recorder::default());
-    let executor: Shared = recorder.clone();
-    delegates_every_method(executor, &recorder);
+    let refusing = Arc::new(Refusing::default());
+    let executor: Shared = refusing.clone();
+    delegates_every_method(executor, &refusing);
 }
 
 #[test]
 fn a_box_delegates_every_method() {
-    let recorder = Arc::new(Recorder::default());
-    let executor: Box<dyn TaskExecutor> = Box::new(recorder.clone());
-    delegates_every_method(executor, &recorder);
+    let refusing = Arc::new(Refusing::default());
+    let executor: Box<dyn TaskExecutor> = Box::new(refusing.clone());
+    delegates_every_method(executor, &refusing);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use timer_executor::{Rejected, Task, TaskExecutor, ThreadPoolExecutor};
 use crate::support::{NEVER, numbered, run_here};
 
 /// Tasks that end when the gates are dropped, or panic then.
-struct Held {
+struct Gated {
     gates: Vec<Sender<()>>,
 }
 
-impl Held {
+impl Gated {
     fn task(&mut self, panics: bool) -> Task {
         let (gate, closed): (Sender<()>, Receiver<()>) = channel();
         self.gates.push(gate);
@@ -25,15 +25,15 @@ impl Held {
 
 /// How many empty tasks go in until one is rejected, when nothing that went in ends before.
 fn free(executor: &ThreadPoolExecutor) -> usize {
-    let mut held = Held { gates: Vec::new() };
-    (0..).take_while(|_| executor.execute(held.task(false)).is_ok()).count()
+    let mut gated = Gated { gates: Vec::new() };
+    (0..).take_while(|_| executor.execute(gated.task(false)).is_ok()).count()
 }
 
-/// Hands the tasks over as places become free: an ended task gives its place back a moment after its last word.
+/// Hands the tasks over as permits become free: an ended task releases its permit a moment after its last word.
 fn insist(executor: &ThreadPoolExecutor, mut tasks: Vec<Task>) {
     let begun = Instant::now();
     while !tasks.is_empty() {
-        assert!(begun.elapsed() < NEVER, "no place for {} tasks", tasks.len());
+        assert!(begun.elapsed() < NEVER, "no permit for {} tasks", tasks.len());
         executor.execute_batch(&mut tasks);
         std::thread::yield_now();
     }
@@ -50,9 +50,9 @@ fn never_more_than_threads_and_queue_by_execute() {
 fn a_batch_is_taken_up_to_the_bound_in_order() {
     let executor = ThreadPoolExecutor::bounded(2, 3);
     let (mut batch, ran) = numbered(10);
-    let mut held = Held { gates: Vec::new() };
+    let mut gated = Gated { gates: Vec::new() };
     for task in &mut batch[..5] {
-        *task = held.task(false);
+        *task = gated.task(false);
     }
     executor.execute_batch(&mut batch);
     assert_eq!(batch.len(), 5);
@@ -64,12 +64,12 @@ fn a_batch_is_taken_up_to_the_bound_in_order() {
 #[test]
 fn the_bound_is_exact_when_many_threads_hand_over() {
     let executor = ThreadPoolExecutor::bounded(2, 501);
-    let mut held = Held { gates: Vec::new() };
+    let mut gated = Gated { gates: Vec::new() };
     let accepted: usize = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for _ in 0..4 {
-            let mut batch: Vec<Task> = (0..300).map(|_| held.task(false)).collect();
-            let mut singles: Vec<Task> = (0..300).map(|_| held.task(false)).collect();
+            let mut batch: Vec<Task> = (0..300).map(|_| gated.task(false)).collect();
+            let mut singles: Vec<Task> = (0..300).map(|_| gated.task(false)).collect();
             let executor = &executor;
             threads.push(scope.spawn(move || {
                 let mut accepted = 0;
@@ -92,17 +92,17 @@ fn the_bound_is_exact_when_many_threads_hand_over() {
 fn each_ended_task_gives_back_one_permit() {
     let executor = ThreadPoolExecutor::bounded(1, 4);
     for round in 0..200 {
-        let mut held = Held { gates: Vec::new() };
-        let by_batch = (0..round % 6).map(|_| held.task(round % 2 == 0)).collect();
+        let mut gated = Gated { gates: Vec::new() };
+        let by_batch = (0..round % 6).map(|_| gated.task(round % 2 == 0)).collect();
         insist(&executor, by_batch);
         for _ in round % 6..5 {
-            let mut task = held.task(round % 2 == 0);
+            let mut task = gated.task(round % 2 == 0);
             while let Err(Rejected(again)) = executor.execute(task) {
                 task = again;
                 std::thread::yield_now();
             }
         }
-        assert!(executor.execute(held.task(false)).is_err(), "round {round}: a place too many");
+        assert!(executor.execute(gated.task(false)).is_err(), "round {round}: a permit too many");
     }
 }
 

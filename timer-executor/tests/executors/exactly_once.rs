@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-use crate::support::{NEVER, Witness, executors, in_order, numbered};
+use crate::support::{NEVER, Recorder, executors, in_order, numbered};
 
 const TASKS: usize = 10_000;
 
@@ -64,24 +64,24 @@ fn each_task_runs_once_when_many_threads_hand_over() {
 #[test]
 fn every_executor_wakes_a_waker_once() {
     for (name, executor) in executors() {
-        let all: Vec<Arc<Witness>> = (0..100).map(|_| Arc::default()).collect();
+        let all: Vec<Arc<Recorder>> = (0..100).map(|_| Arc::default()).collect();
         let (mut tasks, ran) = numbered(1);
-        for witness in &all {
-            if let Err(Rejected(task)) = executor.execute(witness.task()) {
+        for recorder in &all {
+            if let Err(Rejected(task)) = executor.execute(recorder.task()) {
                 task.run();
             }
         }
         executor.execute_batch(&mut tasks);
         tasks.into_iter().for_each(Task::run);
         assert_eq!(in_order(ran), [0], "{name}");
-        for witness in all {
+        for recorder in all {
             // A second reference is the task that has not finished yet.
             let begun = Instant::now();
-            while Arc::strong_count(&witness) > 1 {
+            while Arc::strong_count(&recorder) > 1 {
                 assert!(begun.elapsed() < NEVER, "{name}");
                 std::thread::yield_now();
             }
-            assert_eq!(witness.calls(), ["run"], "{name}");
+            assert_eq!(recorder.calls(), ["run"], "{name}");
         }
     }
 }

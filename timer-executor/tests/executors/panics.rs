@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use timer_executor::panics::catch;
 use timer_executor::{Task, TaskExecutor};
 
-use crate::support::{NEVER, Witness, in_order, numbered, pools};
+use crate::support::{NEVER, Recorder, in_order, numbered, pools};
 
 /// Panics when dropped, with another of its kind as the payload, so many times over.
 struct Bomb(u32);
@@ -50,15 +50,15 @@ fn a_capture_that_panics_when_dropped_does_not_escape() {
 
 #[test]
 fn a_drop_that_panics_while_unwinding_does_not_escape() {
-    let witness = Arc::new(Witness { panics: true, ..Witness::default() });
-    drop(witness.task());
-    let task = witness.task();
+    let recorder = Arc::new(Recorder { panics: true, ..Recorder::default() });
+    drop(recorder.task());
+    let task = recorder.task();
     let message = catch(move || {
         let _dropped_by_the_unwinding = task;
         panic!("the outer one");
     });
     assert_eq!(message.unwrap_err().to_string(), "the outer one");
-    assert_eq!(witness.calls(), ["abandoned", "abandoned"]);
+    assert_eq!(recorder.calls(), ["abandoned", "abandoned"]);
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn a_panic_is_reported_as_a_tracing_error() {
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(subscriber, || {
         Task::new(|| panic!("first boxed")).run();
-        let witness = Arc::new(Witness { panics: true, ..Witness::default() });
-        witness.task().run();
-        drop(witness.task());
+        let recorder = Arc::new(Recorder { panics: true, ..Recorder::default() });
+        recorder.task().run();
+        drop(recorder.task());
     });
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<&str> = text.lines().collect();

@@ -92,14 +92,14 @@ pub(crate) fn blocker() -> (Task, Receiver<()>, Sender<()>) {
 
 /// Work behind a waker, that writes down what became of its tasks: "run" or "abandoned".
 #[derive(Default)]
-pub(crate) struct Witness {
+pub(crate) struct Recorder {
     pub(crate) calls: Mutex<Vec<&'static str>>,
     pub(crate) panics: bool,
 }
 
-impl Witness {
+impl Recorder {
     pub(crate) fn task(self: &Arc<Self>) -> Task {
-        let watched = Watched { witness: Arc::clone(self), woken: Mutex::default() };
+        let watched = Watched { recorder: Arc::clone(self), woken: Mutex::default() };
         Task::from_waker(Waker::from(Arc::new(watched)))
     }
 
@@ -117,21 +117,21 @@ impl Witness {
 
 /// The only reference is the task's: its drop is the end of the task.
 struct Watched {
-    witness: Arc<Witness>,
+    recorder: Arc<Recorder>,
     woken: Mutex<bool>,
 }
 
 impl Wake for Watched {
     fn wake(self: Arc<Self>) {
         *self.woken.lock().unwrap() = true;
-        self.witness.record("run");
+        self.recorder.record("run");
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         if !*self.woken.get_mut().unwrap() {
-            self.witness.record("abandoned");
+            self.recorder.record("abandoned");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 
 use timer_executor::Task;
 
-use crate::support::Witness;
+use crate::support::Recorder;
 
 /// Writes down how it was woken, and panics then if told so.
 #[derive(Default)]
@@ -61,20 +61,20 @@ fn a_wake_that_panics_is_over_with_that() {
 #[test]
 fn a_task_that_ran_is_never_abandoned() {
     for panics in [false, true] {
-        let witness = Arc::new(Witness { panics, ..Witness::default() });
-        witness.task().run();
-        assert_eq!(witness.calls(), ["run"]);
-        assert_eq!(Arc::strong_count(&witness), 1);
+        let recorder = Arc::new(Recorder { panics, ..Recorder::default() });
+        recorder.task().run();
+        assert_eq!(recorder.calls(), ["run"]);
+        assert_eq!(Arc::strong_count(&recorder), 1);
     }
 }
 
 #[test]
 fn a_task_that_is_dropped_is_abandoned_once() {
     for panics in [false, true] {
-        let witness = Arc::new(Witness { panics, ..Witness::default() });
-        drop(witness.task());
-        assert_eq!(witness.calls(), ["abandoned"]);
-        assert_eq!(Arc::strong_count(&witness), 1);
+        let recorder = Arc::new(Recorder { panics, ..Recorder::default() });
+        drop(recorder.task());
+        assert_eq!(recorder.calls(), ["abandoned"]);
+        assert_eq!(Arc::strong_count(&recorder), 1);
     }
 }
 

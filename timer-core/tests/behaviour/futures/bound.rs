@@ -8,7 +8,7 @@ use timer_core::{RejectReason, TimeoutError, Timer};
 const FULL: RejectReason = RejectReason::TooManyPending { max: 1 };
 
 #[test]
-fn one_that_waits_takes_a_place() {
+fn one_that_waits_takes_a_permit() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let (mut first, mut second) = (timer.sleep(SECOND), timer.sleep(SECOND));
     assert!(poll(&mut first, Waker::noop()).is_pending());
@@ -17,14 +17,14 @@ fn one_that_waits_takes_a_place() {
     let mut call = timer.timeout(SECOND, std::future::pending::<()>());
     assert_eq!(poll(&mut call, Waker::noop()), Poll::Ready(Err(TimeoutError::Rejected(FULL))));
     drop(first);
-    assert!(poll(&mut second, Waker::noop()).is_pending(), "there is a place now");
+    assert!(poll(&mut second, Waker::noop()).is_pending(), "there is a permit now");
     driver.advance(SECOND);
     assert!(poll(&mut second, Waker::noop()).is_ready());
     assert_eq!((accounts(&timer), timer.stats().rejected), ((2, 0, 1, 1), 2));
 }
 
 #[test]
-fn a_place_is_needed_again_after_completion() {
+fn a_permit_is_needed_again_after_completion() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(SECOND);
@@ -35,7 +35,7 @@ fn a_place_is_needed_again_after_completion() {
     assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
     assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
     drop(waker);
-    assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is left behind");
+    assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is kept");
     assert!(other.cancel());
     assert!(poll(&mut sleep, Waker::noop()).is_pending());
     assert_eq!((accounts(&timer), timer.stats().rejected), ((3, 1, 1, 1), 2));
@@ -44,7 +44,7 @@ fn a_place_is_needed_again_after_completion() {
 }
 
 #[test]
-fn what_is_ready_needs_no_place() {
+fn what_is_ready_needs_no_permit() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let _other = timer.new_timeout(HOUR, |_| {}).unwrap();
     let mut sleep = timer.sleep(SECOND);

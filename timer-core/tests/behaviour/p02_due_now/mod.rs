@@ -16,24 +16,24 @@ fn the_worker_runs_at_once_what_is_due_already() {
     for wheel in WHEELS {
         let timer = Timer::builder().tick_duration(TICK).wheel(wheel).build().unwrap();
         let (ran, received) = channel();
-        let note = |what: &'static str| {
+        let tell = |what: &'static str| {
             let ran = ran.clone();
             move |_: &_| ran.send(what).unwrap()
         };
         accepted(timer.new_timeout(HOUR, |_| {}));
         for _ in 0..20 {
-            accepted(timer.new_timeout(Duration::ZERO, note("no delay")));
+            accepted(timer.new_timeout(Duration::ZERO, tell("no delay")));
             assert_eq!(next(&received), "no delay");
-            accepted(timer.new_timeout_at(Instant::now(), note("the present")));
+            accepted(timer.new_timeout_at(Instant::now(), tell("the present")));
             assert_eq!(next(&received), "the present");
-            let moved = accepted(timer.new_timeout(HOUR, note("moved")));
+            let moved = accepted(timer.new_timeout(HOUR, tell("moved")));
             assert!(moved.reset(Duration::ZERO));
             assert_eq!(next(&received), "moved");
         }
-        let (again, inner) = (timer.clone(), note("from a task"));
+        let (again, inner) = (timer.clone(), tell("from a task"));
         accepted(timer.new_timeout(Duration::ZERO, move |_| drop(accepted(again.new_timeout(Duration::ZERO, inner)))));
         assert_eq!(next(&received), "from a task");
-        let first = note("first run");
+        let first = tell("first run");
         accepted(timer.schedule_at_fixed_rate(Duration::ZERO, HOUR, move |me| first(me)));
         assert_eq!(next(&received), "first run");
     }
@@ -213,8 +213,8 @@ fn what_is_added_to_the_bucket_being_emptied_runs() {
         for id in 0..20 {
             let (inner, runs) = (timer.clone(), runs.clone());
             accepted(timer.new_timeout(SECOND, move |me| {
-                note(&inner, Duration::ZERO, &runs, id);
-                note(&inner, NANO, &runs, 100 + id);
+                record(&inner, Duration::ZERO, &runs, id);
+                record(&inner, NANO, &runs, 100 + id);
                 let again = runs.clone();
                 accepted(inner.new_timeout_at(me.deadline(), move |_| again.lock().unwrap().push(200 + id)));
             }));

@@ -1,6 +1,6 @@
 //! What one thread leaves for another to do: two threads on one shard, at the same moment, and then silence.
 //!
-//! B33, B37, B52: whatever was left behind by the one who went and not seen by the one who came would be found by the next
+//! B33, B37, B52: a request that neither the thread which unlocks nor the one which comes has seen would be found by the next
 //! caller. So here there is none: each round waits for its own timeout.
 
 use crate::support::*;
@@ -25,7 +25,7 @@ fn rounds(most: u32, mut round: impl FnMut(u32)) {
     (0..most).take_while(|_| begun.elapsed() < 2 * SECOND).for_each(&mut round);
 }
 
-/// Meets the worker, which takes out what is due, with the latch in a caller's hands.
+/// Meets the worker, which takes out what is due, with the lock held by a caller.
 #[test]
 fn a_timeout_runs_in_time_on_a_shard_always_in_use() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
@@ -41,7 +41,7 @@ fn a_timeout_runs_in_time_on_a_shard_always_in_use() {
     });
 }
 
-/// Meets another thread, which cancels on the same shard: whoever comes second leaves a note.
+/// Meets another thread, which cancels on the same shard: the second to come leaves a request.
 #[test]
 fn scheduled_as_another_thread_unlocks_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
@@ -102,7 +102,7 @@ fn moved_as_another_thread_uses_its_shard_it_runs() {
     });
 }
 
-/// Meets the worker on its way to bed, a moment after its turn.
+/// Meets the worker going to sleep, a moment after its turn.
 #[test]
 fn scheduled_just_after_a_turn_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
@@ -196,7 +196,7 @@ fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
         let pause = turn.next.map_or(LONG, |next| next.saturating_duration_since(std::time::Instant::now()));
         if expired < 301 && !pause.is_zero() {
             let woken = called.recv_timeout(pause);
-            assert!(woken.is_ok() || pause < LONG, "slept for a minute with nobody calling");
+            assert!(woken.is_ok() || pause < LONG, "slept for a minute and was not called");
         }
     }
     other.join().unwrap();

@@ -1,9 +1,10 @@
-//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whoever races whom.
+//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whatever races.
 
 mod lost;
 mod races;
+mod siblings;
 
-use crate::support::executors::{Deed, Moody, bad, good};
+use crate::support::executors::{Action, Scripted, bad, good};
 use crate::support::ledger::{End, Ledger, Maker};
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
@@ -145,9 +146,9 @@ fn every_timeout_ends_once_with_a_bad_executor() {
     }
 }
 
-/// Does a deed with its first task once `stop` has begun.
+/// Does a action with its first task once `stop` has begun.
 struct UntilStopped {
-    deed: Deed,
+    action: Action,
     timer: Arc<OnceLock<WeakTimer>>,
     entered: std::sync::mpsc::Sender<()>,
 }
@@ -159,11 +160,11 @@ impl TaskExecutor for UntilStopped {
         while let Ok(timeout) = timer.new_timeout(HOUR, |_| {}) {
             timeout.cancel();
         }
-        match self.deed {
-            Deed::Run => task.run(),
-            Deed::Reject => return Err(Rejected(task)),
-            Deed::Drop => drop(task),
-            Deed::Panic => panic_on_purpose(),
+        match self.action {
+            Action::Run => task.run(),
+            Action::Reject => return Err(Rejected(task)),
+            Action::Drop => drop(task),
+            Action::Panic => panic_on_purpose(),
         }
         Ok(())
     }
@@ -171,10 +172,10 @@ impl TaskExecutor for UntilStopped {
 
 #[test]
 fn what_is_handed_over_as_stop_comes_ends_once() {
-    for deed in [Deed::Run, Deed::Reject, Deed::Drop, Deed::Panic] {
+    for action in [Action::Run, Action::Reject, Action::Drop, Action::Panic] {
         let weak = Arc::new(OnceLock::new());
         let (entered, inside) = channel();
-        let executor = UntilStopped { deed, timer: weak.clone(), entered };
+        let executor = UntilStopped { action, timer: weak.clone(), entered };
         let timer = Timer::builder().executor(executor).build().unwrap();
         weak.set(timer.downgrade()).unwrap();
         let ledger = Ledger::new();
@@ -185,10 +186,10 @@ fn what_is_handed_over_as_stop_comes_ends_once() {
         drop(left);
         ledger.wait();
         let (ran, cancelled) = end.counts();
-        assert_eq!(ran + cancelled, 1, "{deed:?}: ran {ran} times, cancelled {cancelled} times");
+        assert_eq!(ran + cancelled, 1, "{action:?}: ran {ran} times, cancelled {cancelled} times");
         assert!(timeout.is_expired() != timeout.is_cancelled());
         let stats = timer.stats();
-        assert_eq!((stats.pending, stats.scheduled), (0, stats.expired + stats.cancelled), "{deed:?}");
+        assert_eq!((stats.pending, stats.scheduled), (0, stats.expired + stats.cancelled), "{action:?}");
     }
 }
 
@@ -220,11 +221,11 @@ fn a_driver_ends_every_timeout_once_beside_callers() {
 }
 
 #[test]
-fn a_moody_executor_on_virtual_time_loses_nothing() {
-    const DEEDS: &[Deed] = &[Deed::Run, Deed::Drop, Deed::Reject, Deed::Panic];
+fn a_mixed_executor_on_virtual_time_loses_nothing() {
+    const ACTIONS: &[Action] = &[Action::Run, Action::Drop, Action::Reject, Action::Panic];
     for inline in [false, true] {
         for wheel in WHEELS {
-            let executor = Moody::new(DEEDS, inline);
+            let executor = Scripted::new(ACTIONS, inline);
             let (timer, mut driver) = Timer::builder().wheel(wheel).executor(executor).build_manual().unwrap();
             let ledger = Ledger::new();
             let ends: Vec<_> = (0..100)

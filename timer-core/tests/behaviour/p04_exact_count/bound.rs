@@ -1,8 +1,8 @@
-//! A bound of N: never more than N, and never fewer than N while somebody is turned away.
+//! A bound of N: never more than N, and never fewer than N while a caller is turned away.
 //!
-//! Each thread notes when each of its timeouts has surely been pending (from after the call until before its `cancel`, or
+//! Each thread records when each of its timeouts has surely been pending (from after the call until before its `cancel`, or
 //! until its deadline, before which it does not run) and when it may have been (from before the call until after the end).
-//! The notes are put side by side afterwards.
+//! The records are put side by side afterwards.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -19,7 +19,7 @@ const EACH: usize = if cfg!(debug_assertions) { 5_000 } else { 50_000 };
 type Span = (Instant, Instant);
 
 #[derive(Default)]
-struct Notes {
+struct Records {
     surely: Vec<Span>,
     perhaps: Vec<Span>,
     /// Called when; runs, or has run, when.
@@ -35,13 +35,13 @@ struct Pending {
     ran: Arc<OnceLock<Instant>>,
 }
 
-impl Notes {
+impl Records {
     fn schedule(&mut self, timer: &Timer, random: &mut Random, pending: &mut Vec<Pending>) {
         let delay = if random.below(3) == 0 { random.duration(3 * MILLI) } else { HOUR };
         let ran = Arc::new(OnceLock::new());
-        let note = ran.clone();
+        let own = ran.clone();
         let called = Instant::now();
-        match timer.new_timeout(delay, move |_| note.set(Instant::now()).unwrap()) {
+        match timer.new_timeout(delay, move |_| own.set(Instant::now()).unwrap()) {
             Ok(timeout) => pending.push(Pending { timeout, called, accepted: Instant::now(), ran }),
             Err(_) => self.turned_away.push((called, Instant::now())),
         }
@@ -58,15 +58,15 @@ impl Notes {
         }
     }
 
-    fn append(&mut self, mut other: Notes) {
+    fn append(&mut self, mut other: Records) {
         self.surely.append(&mut other.surely);
         self.perhaps.append(&mut other.perhaps);
         self.expired.append(&mut other.expired);
         self.turned_away.append(&mut other.turned_away);
     }
 
-    /// Waits for the runs of what has expired: its place was free by then, and not before it counted as expired.
-    fn settle(&mut self) {
+    /// Waits for the runs of what has expired: its permit was free by then, and not before it counted as expired.
+    fn await_runs(&mut self) {
         for (called, ran) in self.expired.drain(..) {
             let begun = Instant::now();
             while ran.get().is_none() {
@@ -97,7 +97,7 @@ impl Notes {
             .unwrap_or(0) as usize
     }
 
-    /// The fewest that may have been pending when somebody was turned away.
+    /// The fewest that may have been pending when a caller was turned away.
     fn fewest_at_refusal(&self) -> Option<usize> {
         let mut from: Vec<Instant> = self.perhaps.iter().map(|span| span.0).collect();
         let mut until: Vec<Instant> = self.perhaps.iter().map(|span| span.1).collect();
@@ -110,25 +110,25 @@ impl Notes {
     }
 }
 
-/// One thread: schedules more than its share of the places, cancels as it likes, and at the end all of its own.
-fn traffic(timer: &Timer, seed: u64, together: &Barrier) -> Notes {
-    let (mut notes, mut random, mut pending) = (Notes::default(), Random(seed), Vec::new());
+/// One thread: schedules more than its share of the permits, cancels as it likes, and at the end all of its own.
+fn traffic(timer: &Timer, seed: u64, together: &Barrier) -> Records {
+    let (mut records, mut random, mut pending) = (Records::default(), Random(seed), Vec::new());
     for n in 0..EACH {
         if n % 250 == 0 {
-            // Nobody is done before the others have begun.
+            // None is done before the others have begun.
             together.wait();
         }
         if pending.len() > 4 * N / THREADS || !pending.is_empty() && random.below(3) == 0 {
             let at = random.below(pending.len() as u64) as usize;
-            notes.cancel(pending.swap_remove(at));
+            records.cancel(pending.swap_remove(at));
         } else {
-            notes.schedule(timer, &mut random, &mut pending);
+            records.schedule(timer, &mut random, &mut pending);
         }
         let seen = timer.pending_timeouts();
         assert!(seen <= N, "{seen} pending");
     }
-    pending.into_iter().for_each(|one| notes.cancel(one));
-    notes
+    pending.into_iter().for_each(|one| records.cancel(one));
+    records
 }
 
 fn bounded(wheel: WheelKind) -> Timer {
@@ -136,32 +136,32 @@ fn bounded(wheel: WheelKind) -> Timer {
 }
 
 #[test]
-fn never_more_than_the_bound_and_no_place_is_lost() {
+fn never_more_than_the_bound_and_no_permit_is_lost() {
     for wheel in [WHEELS[0], WHEELS[3]] {
         let timer = bounded(wheel);
         let together = Barrier::new(THREADS);
-        let notes = std::thread::scope(|scope| {
+        let records = std::thread::scope(|scope| {
             let (timer, together) = (&timer, &together);
             let threads: Vec<_> =
                 (0..THREADS).map(|n| scope.spawn(move || traffic(timer, n as u64, together))).collect();
-            let mut all = Notes::default();
+            let mut all = Records::default();
             threads.into_iter().for_each(|thread| all.append(thread.join().unwrap()));
-            all.settle();
+            all.await_runs();
             all
         });
-        let (most, fewest, refused) = (notes.most(), notes.fewest_at_refusal(), notes.turned_away.len());
-        println!("{wheel:?}: {} accepted, most {most}, {refused} turned away at {fewest:?}", notes.surely.len());
+        let (most, fewest, refused) = (records.most(), records.fewest_at_refusal(), records.turned_away.len());
+        println!("{wheel:?}: {} accepted, most {most}, {refused} turned away at {fewest:?}", records.surely.len());
         assert!(most <= N && most > N / 2, "{most} were pending");
         assert!(refused > 0 && fewest >= Some(N), "turned away with {fewest:?} pending");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.rejected), (0, refused as u64));
-        assert_eq!((stats.scheduled, stats.expired + stats.cancelled), (notes.surely.len() as u64, stats.scheduled));
-        all_places(&timer);
+        assert_eq!((stats.scheduled, stats.expired + stats.cancelled), (records.surely.len() as u64, stats.scheduled));
+        all_permits(&timer);
     }
 }
 
-/// N are accepted and no more, again and again, when nobody cancels meanwhile.
-fn all_places(timer: &Timer) {
+/// N are accepted and no more, again and again, when none is cancelled meanwhile.
+fn all_permits(timer: &Timer) {
     let over = 50;
     for _ in 0..5 {
         let rejected = timer.stats().rejected;
@@ -179,7 +179,7 @@ fn all_places(timer: &Timer) {
         assert_eq!((taken.load(SeqCst), timer.pending_timeouts()), (N, N));
         let tries = THREADS * (N / THREADS + over);
         assert_eq!(timer.stats().rejected - rejected, (tries - N) as u64);
-        // Every place of one that was cancelled, or moved and expired, is there again.
+        // Every permit of one that was cancelled, or moved and expired, is there again.
         let mut held = held;
         let expiring = held.split_off(N / 2);
         assert!(held.iter().all(|timeout| timeout.cancel()));

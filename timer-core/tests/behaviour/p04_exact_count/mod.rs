@@ -85,7 +85,7 @@ fn the_count_falls_when_the_task_starts_not_before() {
         assert_eq!((stats.pending, stats.expired, stats.runs, stats.queued), (2, 0, 2, 2));
         assert!(!once.is_expired() && !rate.is_expired());
         let full = timer.new_timeout(HOUR, |_| {}).map(|timeout| timeout.cancel());
-        assert_eq!(full.is_err(), bound.is_some(), "what waits in a pool's queue has its place");
+        assert_eq!(full.is_err(), bound.is_some(), "what waits in a pool's queue has its permit");
         assert_eq!(pool.run(), 2);
         let stats = timer.stats();
         assert_eq!((seen.load(SeqCst), stats.pending, stats.expired, stats.queued), (1, 1, 1, 0));

@@ -127,9 +127,9 @@ fn nothing_happens_at_the_old_deadline() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
-        let moved = note(&timer, SECOND, &runs, 1);
+        let moved = record(&timer, SECOND, &runs, 1);
         assert!(moved.reset(3 * SECOND));
-        note(&timer, 2 * SECOND, &runs, 2);
+        record(&timer, 2 * SECOND, &runs, 2);
         assert_eq!(driver.advance(SECOND), 0);
         assert!(!moved.is_expired() && timer.pending_timeouts() == 2);
         assert_eq!(driver.advance(SECOND), 1);

@@ -58,7 +58,7 @@ fn sleeps(name: &str) -> u64 {
 fn an_idle_worker_is_not_woken_at_all() {
     let timers = idle_timers("sleeps-");
     let sleeps = || timers.iter().map(|timer| sleeps(timer.name())).collect::<Vec<_>>();
-    // The last of them may still be on its way to bed.
+    // The last of them may still be going to sleep.
     watch_for(50 * MILLI);
     let before = sleeps();
     watch_for(300 * MILLI);

@@ -15,9 +15,9 @@ use timer_core::{StopError, Stopped, Timeout, Timer};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
 /// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this is gone.
-struct Witness(#[allow(dead_code)] Sender<()>);
+struct DropSignal(#[allow(dead_code)] Sender<()>);
 
-impl TaskExecutor for Witness {
+impl TaskExecutor for DropSignal {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         task.run();
         Ok(())
@@ -28,14 +28,14 @@ impl TaskExecutor for Witness {
     }
 }
 
-fn witnessed() -> (Timer, Receiver<()>) {
+fn with_drop_signal() -> (Timer, Receiver<()>) {
     let (alive, gone) = channel();
-    (Timer::builder().executor(Witness(alive)).build().unwrap(), gone)
+    (Timer::builder().executor(DropSignal(alive)).build().unwrap(), gone)
 }
 
 #[test]
 fn the_last_handle_ends_the_worker_and_what_waits() {
-    let (timer, ended) = witnessed();
+    let (timer, ended) = with_drop_signal();
     let ledger = Ledger::new();
     let (probe, end) = ledger.probe();
     let timeout = accepted(timer.new_timeout_task(HOUR, probe));
@@ -51,7 +51,7 @@ fn the_last_handle_ends_the_worker_and_what_waits() {
 
 #[test]
 fn a_timeout_does_not_keep_the_timer() {
-    let (timer, ended) = witnessed();
+    let (timer, ended) = with_drop_signal();
     let timeouts = [Duration::ZERO, HOUR, Duration::MAX].map(|delay| accepted(timer.new_timeout(delay, |_| {})));
     let weak = timer.downgrade();
     drop(timer);
@@ -66,14 +66,14 @@ fn a_timeout_does_not_keep_the_timer() {
 // B94: a leak was reported of a timer that was never started, or not even built.
 #[test]
 fn a_timer_that_never_started_goes_without_a_trace() {
-    let (timer, ended) = witnessed();
+    let (timer, ended) = with_drop_signal();
     drop(timer);
     all_gone(&ended);
     let (alive, ended) = channel();
-    let failed = Timer::builder().executor(Witness(alive)).tick_duration(Duration::ZERO).build();
+    let failed = Timer::builder().executor(DropSignal(alive)).tick_duration(Duration::ZERO).build();
     assert!(failed.is_err());
     all_gone(&ended);
-    let (timer, ended) = witnessed();
+    let (timer, ended) = with_drop_signal();
     assert_eq!(timer.stop().unwrap().len(), 0);
     assert_eq!(timer.start(), Err(Stopped));
     drop(timer);
@@ -83,7 +83,7 @@ fn a_timer_that_never_started_goes_without_a_trace() {
 // B66: the timer was destroyed in a callback.
 #[test]
 fn a_task_on_the_worker_may_drop_the_last_handle() {
-    let (timer, ended) = witnessed();
+    let (timer, ended) = with_drop_signal();
     let seat = Arc::new(Mutex::new(None));
     let last = seat.clone();
     let (done, reached) = channel();
@@ -138,9 +138,10 @@ fn a_pool_may_run_its_tasks_after_the_timer_is_gone() {
     let pool = Later::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let runs = Runs::default();
-    note(&timer, SECOND, &runs, 1);
-    let noted = runs.clone();
-    let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_: &Timeout| noted.lock().unwrap().push(2)));
+    record(&timer, SECOND, &runs, 1);
+    let recorded = runs.clone();
+    let rate =
+        accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_: &Timeout| recorded.lock().unwrap().push(2)));
     assert_eq!(driver.advance(SECOND), 2);
     drop((timer, driver));
     assert_eq!((pool.run(), taken(&runs)), (2, vec![1, 2]));
@@ -182,13 +183,14 @@ fn child_with_a_worker() {
 #[test]
 fn the_worker_does_not_keep_the_process_alive() {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "p13_end_of_life::child_with_a_worker", "--ignored"]).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    command.args(["--exact", "p13_end_of_life::child_with_a_worker", "--ignored"]).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
     let (done, exited) = channel();
     let id = child.id();
-    std::thread::spawn(move || done.send(child.wait().unwrap()).unwrap());
-    let status = exited.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} is still alive"));
-    assert!(status.success());
+    std::thread::spawn(move || done.send(child.wait_with_output().unwrap()).unwrap());
+    let output = exited.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} is still alive"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn all_that_stop_hands_back_reads_as_cancelled() {
     }
 }
 
-/// Somebody waits for an answer.
+/// Its owner waits for an answer.
 struct Answer(Sender<&'static str>);
 
 impl TimerTask for Answer {

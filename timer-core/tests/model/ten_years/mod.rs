@@ -79,7 +79,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
             run.world.cancel(if random.one_in(8) { some } else { later.unwrap_or(some) });
         }
         for _ in 0..LOOKS {
-            // Somebody was heard of, and is waited for so long again.
+            // A peer was heard of, and is waited for so long again.
             for _ in 0..16 {
                 let idle = &mut idle[random.below(IDLE)];
                 let delay = log_uniform(&mut random, 30 * SECOND, 30 * DAY);

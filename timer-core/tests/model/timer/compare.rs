@@ -22,7 +22,7 @@ impl World {
 
     fn compare_counts(&self, stats: &TimerStats, at_rest: bool) {
         let mut model = self.model();
-        model.settle();
+        model.count_panics();
         if model.failure.is_some() {
             return;
         }
@@ -58,7 +58,7 @@ impl World {
 
     fn compare_handles(&self) {
         let mut model = self.model();
-        model.settle();
+        model.count_panics();
         if model.failure.is_some() {
             return;
         }

@@ -14,7 +14,7 @@ pub(crate) enum Mode {
     Closure,
     /// Each batch another way: runs it, refuses it, loses one task, panics with one in hand.
     Unruly,
-    /// Keeps the tasks until somebody runs or drops them.
+    /// Keeps the tasks until the case runs or drops them.
     Deferred,
 }
 

@@ -155,7 +155,7 @@ impl Model {
             freed: false,
             told: false,
             contained: false,
-            unsettled: false,
+            uncounted: false,
         });
         Some((self.slots.len() - 1, outcome))
     }

@@ -206,7 +206,7 @@ impl Case {
             world.report();
         }
         let mut model = world.model();
-        model.settle();
+        model.count_panics();
         for id in &back {
             model.slots[*id].state = State::Cancelled;
         }

@@ -53,8 +53,8 @@ pub(crate) struct Slot {
     pub(crate) told: bool,
     /// A panic of its hook is caught by the call that cancels it.
     pub(crate) contained: bool,
-    /// Its run has panicked, and nobody but the model knows that the accounts come next.
-    pub(crate) unsettled: bool,
+    /// Its run has panicked, and the timer has not counted it yet.
+    pub(crate) uncounted: bool,
 }
 
 impl Slot {

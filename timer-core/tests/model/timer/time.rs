@@ -52,8 +52,8 @@ impl Model {
     }
 
     fn hand_over_due(&mut self) -> Vec<usize> {
-        self.settle();
-        self.settle_shells();
+        self.count_panics();
+        self.take_out_shells();
         let next = self.next();
         let mut due: Vec<usize> =
             self.waiting().filter(|id| Some(self.slots[*id].deadline.max(self.now)) == next).collect();
@@ -67,7 +67,7 @@ impl Model {
     }
 
     /// All shells of an executor that keeps none have come out by now.
-    fn settle_shells(&mut self) {
+    fn take_out_shells(&mut self) {
         if self.keeps {
             return;
         }
@@ -81,7 +81,7 @@ impl Model {
 
     /// Its task begins; `inline` if nothing has said so before. `true` if `stop` had handed it back.
     pub(crate) fn begin_run(&mut self, id: usize, inline: bool) -> bool {
-        self.settle();
+        self.count_panics();
         if inline && self.slots[id].state == State::Waiting {
             self.hand_over(id);
         }
@@ -106,7 +106,7 @@ impl Model {
         let (now, missed_runs) = (self.now, self.missed_runs);
         let slot = &mut self.slots[id];
         if slot.spawn.panics {
-            slot.unsettled = true;
+            slot.uncounted = true;
             return;
         }
         if slot.state != State::InRun {
@@ -141,8 +141,8 @@ impl Model {
 
     /// Time has come to `target`, and everything that was due on the way has run.
     pub(crate) fn arrive(&mut self) {
-        self.settle();
-        self.settle_shells();
+        self.count_panics();
+        self.take_out_shells();
         self.now = self.target;
         if let Some(late) = self.waiting().find(|id| self.slots[*id].deadline <= self.now) {
             panic!("{late} was due at {} and has not run by {}", self.slots[late].deadline, self.now);
@@ -157,12 +157,12 @@ impl Model {
     }
 
     /// What the timer has done about a panic, as soon as it has caught it.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn count_panics(&mut self) {
         if std::thread::panicking() {
             return;
         }
-        for slot in self.slots.iter_mut().filter(|slot| slot.unsettled) {
-            slot.unsettled = false;
+        for slot in self.slots.iter_mut().filter(|slot| slot.uncounted) {
+            slot.uncounted = false;
             self.counts.panics += 1;
             if slot.state == State::InRun {
                 slot.state = State::Expired;

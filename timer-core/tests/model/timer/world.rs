@@ -295,7 +295,7 @@ impl World {
             self.apply(op, Some((id, timeout)));
             self.compare();
         }
-        self.model().slots[id].unsettled = caught;
+        self.model().slots[id].uncounted = caught;
         panics
     }
 

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use timer_core::TimerStats;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Counts {
     pub(crate) rounds: u64,
     pub(crate) accepted: u64,
     pub(crate) refused: u64,
@@ -13,14 +13,14 @@ pub(crate) struct Tally {
     pub(crate) cancelled: u64,
     /// By `stop`.
     pub(crate) handed_back: u64,
-    /// Ended by the timer with its own end, which nobody but the timer has seen.
+    /// Ended by the timer with its own end, which the timer alone has seen.
     pub(crate) with_timer: u64,
     pub(crate) panics: u64,
     /// Moves that were granted.
     pub(crate) resets: u64,
 }
 
-impl Tally {
+impl Counts {
     /// Of a timer that has counted everything, and handed back so many.
     pub(crate) fn of(stats: &TimerStats, handed_back: u64) -> Self {
         assert_eq!(stats.pending, 0, "something is pending at the end");
@@ -45,7 +45,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         let Self { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } = other;
         self.rounds += rounds;
@@ -60,21 +60,21 @@ impl AddAssign for Tally {
     }
 }
 
-/// Tallies by name, as a table with a sum.
+/// Counts by name, as a table with a sum.
 #[derive(Default)]
-pub(crate) struct Table(Vec<(String, Tally)>);
+pub(crate) struct Table(Vec<(String, Counts)>);
 
 impl Table {
-    pub(crate) fn add(&mut self, name: &str, tally: Tally) {
+    pub(crate) fn add(&mut self, name: &str, counts: Counts) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, sum)) => *sum += tally,
-            None => self.0.push((name.to_owned(), tally)),
+            Some((_, sum)) => *sum += counts,
+            None => self.0.push((name.to_owned(), counts)),
         }
     }
 
-    pub(crate) fn sum(&self) -> Tally {
-        let mut sum = Tally::default();
-        self.0.iter().for_each(|(_, tally)| sum += *tally);
+    pub(crate) fn sum(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.0.iter().for_each(|(_, counts)| sum += *counts);
         sum
     }
 }
@@ -92,9 +92,9 @@ impl fmt::Display for Table {
         let mut rows = self.0.clone();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         rows.push(("all".to_owned(), self.sum()));
-        for (name, tally) in rows {
-            let Tally { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } =
-                tally;
+        for (name, counts) in rows {
+            let Counts { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } =
+                counts;
             let counts = [rounds, accepted, expired, cancelled, handed_back, with_timer, refused, panics, resets];
             row(f, &name, counts.map(grouped))?;
         }
@@ -118,18 +118,18 @@ pub(crate) fn grouped(count: u64) -> String {
 #[test]
 fn a_sum_that_lacks_one_end_does_not_balance() {
     let mut table = Table::default();
-    let one = Tally {
+    let one = Counts {
         rounds: 1,
         accepted: 1_000,
         expired: 990,
         cancelled: 7,
         handed_back: 2,
         with_timer: 1,
-        ..Tally::default()
+        ..Counts::default()
     };
     assert!(one.balances());
     table.add("one", one);
-    table.add("other", Tally { accepted: 1_000, expired: 999, ..one });
+    table.add("other", Counts { accepted: 1_000, expired: 999, ..one });
     table.add("one", one);
     assert_eq!((table.sum().accepted, table.sum().ended()), (3_000, 3_009));
     assert!(!table.sum().balances() && table.0.len() == 2);

@@ -1,0 +1,131 @@
+//! Many timeouts at once: `new_timeouts` and `cancel_all`.
+
+use crate::support::executors::Later;
+use crate::support::ledger::Ledger;
+use crate::support::panics::{BadHook, panic_on_purpose};
+use crate::support::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread::current;
+use std::time::Duration;
+use timer_core::{RejectReason, Timeout, Timer};
+
+#[test]
+fn a_batch_is_as_if_one_by_one() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(150).build_manual().unwrap();
+    let runs = Runs::default();
+    let items = (0..200u32).map(|id| {
+        let runs = runs.clone();
+        (Duration::from_nanos(u64::from(200 - id)), move |_: &Timeout| runs.lock().unwrap().push(id))
+    });
+    let results = timer.new_timeouts(items);
+    assert_eq!(results.len(), 200);
+    for (id, result) in results.iter().enumerate() {
+        match result {
+            Ok(timeout) => {
+                assert!(id < 150);
+                assert_eq!(timeout.remaining(), Duration::from_nanos(200 - id as u64));
+            }
+            Err(rejected) => {
+                assert!(id >= 150);
+                assert_eq!(rejected.reason, RejectReason::TooManyPending { max: 150 });
+            }
+        }
+    }
+    assert_eq!((timer.pending_timeouts(), timer.stats().scheduled, timer.stats().rejected), (150, 150, 50));
+    assert_eq!(driver.advance(SECOND), 150);
+    assert_eq!(taken(&runs), (0..150).rev().collect::<Vec<_>>());
+    assert_eq!(Arc::strong_count(&runs), 1 + 50, "those that were refused came back");
+    drop(driver);
+    let late = timer.new_timeouts([(SECOND, |_: &Timeout| {}); 3]);
+    assert!(late.iter().all(|late| late.as_ref().is_err_and(|late| late.reason == RejectReason::Stopped)));
+}
+
+// 3c.8.
+#[test]
+fn a_batch_whose_iterator_panics_keeps_what_it_took() {
+    for at in [0usize, 1, 63, 64, 65, 150] {
+        let (timer, mut driver) = manual(WHEELS[0]);
+        let inner = timer.clone();
+        let captured = Arc::new(());
+        let items = (0..200).map(|id| {
+            if id == at {
+                panic_on_purpose();
+            }
+            // Nothing is held: the timer may be called, and what was drawn shows only when its chunk is full.
+            assert!(inner.new_timeout(HOUR, |_| {}).unwrap().cancel());
+            let captured = captured.clone();
+            (SECOND, move |_: &Timeout| drop(captured))
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| timer.new_timeouts(items))).is_err());
+        let stays = timer.pending_timeouts();
+        assert!(stays <= at && stays.is_multiple_of(64) && at - stays < 64, "{stays} of {at}");
+        assert_eq!(Arc::strong_count(&captured), 1 + stays, "the rest came back");
+        assert_eq!((driver.advance(SECOND), timer.pending_timeouts()), (stays, 0));
+    }
+}
+
+#[test]
+fn cancel_all_goes_on_over_hooks_that_panic() {
+    let (timer, _driver) = manual(WHEELS[0]);
+    let ledger = Ledger::new();
+    let mut ends = Vec::new();
+    let all: Vec<Timeout> = (0..200)
+        .map(|id| {
+            if id % 3 == 0 {
+                return accepted(timer.new_timeout_task(SECOND, BadHook));
+            }
+            let (probe, end) = ledger.probe();
+            ends.push(end);
+            accepted(timer.new_timeout_task(SECOND, probe))
+        })
+        .collect();
+    assert_eq!(Timeout::cancel_all(&all), 200);
+    ledger.wait();
+    assert!(ends.iter().all(|end| end.counts() == (0, 1) && end.dropped_on() == Some(current().id())));
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (0, 200, 67));
+    assert_eq!(Timeout::cancel_all(&all), 0);
+    assert_eq!(Timeout::cancel_all(&[]), 0);
+}
+
+#[test]
+fn cancel_all_of_two_timers_with_duplicates() {
+    let pool = Later::default();
+    let timers = [
+        Timer::builder().build_manual().unwrap(),
+        Timer::builder().executor(pool.clone()).max_pending_timeouts(1_000).build_manual().unwrap(),
+    ];
+    let [(one, mut first), (other, mut second)] = timers;
+    let mut all = Vec::new();
+    for id in 0..100 {
+        let delay = if id % 2 == 0 { SECOND } else { HOUR };
+        let pair = [accepted(one.new_timeout(delay, |_| {})), accepted(other.new_timeout(delay, |_| {}))];
+        all.extend(pair.iter().cloned());
+        all.extend(pair);
+    }
+    assert_eq!((first.advance(SECOND), second.advance(SECOND)), (50, 50));
+    // Of the one the near ones have run; of the other they wait in its pool.
+    assert_eq!(Timeout::cancel_all(&all), 50 + 100);
+    assert_eq!((one.stats().cancelled, other.stats().cancelled), (50, 100));
+    assert_eq!((one.pending_timeouts(), other.pending_timeouts(), other.stats().queued), (0, 0, 0));
+    assert_eq!((pool.run(), other.stats().expired), (50, 0));
+    // Of a timer that is gone.
+    let gone: Vec<Timeout> = (0..3).map(|_| accepted(one.new_timeout(HOUR, |_| {}))).collect();
+    drop((one, first));
+    assert_eq!(Timeout::cancel_all(&gone), 0);
+}
+
+#[test]
+fn cancel_all_ends_a_periodic_run_that_goes_on() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = count.clone();
+    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
+        counted.fetch_add(Timeout::cancel_all([me, me]) as u32, SeqCst);
+    }));
+    assert_eq!(driver.advance(HOUR), 1);
+    assert_eq!((count.load(SeqCst), timer.stats().cancelled, timer.pending_timeouts()), (1, 1, 0));
+    assert_eq!(Arc::strong_count(&count), 1);
+}
