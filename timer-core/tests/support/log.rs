@@ -25,7 +25,11 @@ static LISTENERS: Mutex<Vec<(String, Listener)>> = Mutex::new(Vec::new());
 pub(crate) fn listen(timer: &str, listener: impl Fn(&Event) + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     LISTENERS.lock().unwrap().push((timer.to_owned(), Arc::new(listener)));
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Listening).unwrap());
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(Listening).unwrap();
+        // What another thread was the first to trace meanwhile would be turned off.
+        tracing::callsite::rebuild_interest_cache();
+    });
 }
 
 /// Forgets the listeners of the timer of that name.

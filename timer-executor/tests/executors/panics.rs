@@ -1,8 +1,9 @@
 //! A panic of user code ends where it began.
 
+use std::cell::RefCell;
 use std::io;
 use std::panic::{panic_any, resume_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use timer_executor::panics::catch;
 use timer_executor::{Task, TaskExecutor};
@@ -102,12 +103,26 @@ fn panics_take_no_thread_away() {
     }
 }
 
+/// Where events of one thread go.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+enum Log {
+    #[default]
+    Nowhere,
+    Kept(Arc<Mutex<Vec<u8>>>),
+    Broken,
+}
+
+thread_local! {
+    static LOG: RefCell<Log> = const { RefCell::new(Log::Nowhere) };
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        match self {
+            Log::Nowhere => {}
+            Log::Kept(log) => log.lock().unwrap().extend_from_slice(bytes),
+            Log::Broken => panic!("a broken log"),
+        }
         Ok(bytes.len())
     }
 
@@ -116,18 +131,31 @@ impl io::Write for Log {
     }
 }
 
+/// One subscriber for the process: beside one of a single thread, an event that another thread is the first to make is
+/// turned off for all.
+fn logging(log: Log, f: impl FnOnce()) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let writer = || LOG.with_borrow(Log::clone);
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        tracing::callsite::rebuild_interest_cache();
+    });
+    LOG.set(log);
+    f();
+    LOG.set(Log::Nowhere);
+}
+
 #[test]
 fn a_panic_is_reported_as_a_tracing_error() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    tracing::subscriber::with_default(subscriber, || {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    logging(Log::Kept(log.clone()), || {
         Task::new(|| panic!("first boxed")).run();
         let recorder = Arc::new(Recorder { panics: true, ..Recorder::default() });
         recorder.task().run();
         drop(recorder.task());
     });
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.lock().unwrap().clone()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     let expected = [
@@ -142,6 +170,5 @@ fn a_panic_is_reported_as_a_tracing_error() {
 
 #[test]
 fn a_subscriber_that_panics_does_not_harm_the_thread() {
-    let subscriber = tracing_subscriber::fmt().with_writer(|| -> io::Sink { panic!("a broken log") }).finish();
-    tracing::subscriber::with_default(subscriber, || Task::new(|| panic!("unheard")).run());
+    logging(Log::Broken, || Task::new(|| panic!("unheard")).run());
 }
