@@ -15,9 +15,9 @@ const TWO_WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed {
 type Early = Option<Duration>;
 
 /// A delay that is nothing, less than a tick, on a tick's edge, or anything.
-fn delay(random: &mut Random, tick: Duration) -> Duration {
-    let ticks = (random.below(5) + 1) as u32;
-    match random.below(6) {
+fn delay(random: &mut Rng, tick: Duration) -> Duration {
+    let ticks = random.u32(1..6);
+    match random.u64(..6) {
         0 => Duration::ZERO,
         1 => NANO,
         2 => random.duration(tick),
@@ -28,14 +28,14 @@ fn delay(random: &mut Random, tick: Duration) -> Duration {
 }
 
 /// Schedules by either call, at a random phase of the tick.
-fn schedule(timer: &Timer, random: &mut Random, tick: Duration, verdicts: &Sender<Early>) {
+fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<Early>) {
     spin(random.duration(tick.min(200 * MICRO)));
     let (delay, verdicts) = (delay(random, tick), verdicts.clone());
     let called = Instant::now();
     let judge = move |_: &_| {
         let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
     };
-    if random.below(2) == 0 {
+    if random.bool() {
         accepted(timer.new_timeout(delay, judge));
     } else {
         accepted(timer.new_timeout_at(called + delay, judge));
@@ -49,7 +49,7 @@ fn in_time(early: Early) -> bool {
 // B10, B46: an unround tick, or an unround start within one.
 #[test]
 fn the_worker_is_never_early_at_any_tick_and_phase() {
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for tick in TICKS {
         for wheel in TWO_WHEELS {
             let timer = Timer::builder().tick_duration(tick).wheel(wheel).build().unwrap();
@@ -65,7 +65,7 @@ fn the_worker_is_never_early_at_any_tick_and_phase() {
 
 #[test]
 fn a_driver_is_never_early_however_often_it_turns() {
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     for tick in TICKS {
         for wheel in TWO_WHEELS {
             let (timer, mut driver) = Timer::builder().tick_duration(tick).wheel(wheel).build_driven().unwrap();
@@ -88,7 +88,7 @@ fn a_driver_is_never_early_however_often_it_turns() {
 /// The deadline of the last `reset` that said `true` counts, even if the task races it.
 #[test]
 fn a_moved_timeout_is_not_early_for_its_last_deadline() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for tick in TICKS {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
         for _ in 0..20 {
@@ -96,7 +96,7 @@ fn a_moved_timeout_is_not_early_for_its_last_deadline() {
             let delay = random.duration(3 * MILLI);
             let mut due = Instant::now() + delay;
             let timeout = accepted(timer.new_timeout(delay, move |_| ran.send(Instant::now()).unwrap()));
-            for _ in 0..random.below(6) {
+            for _ in 0..random.u64(..6) {
                 spin(random.duration(MILLI));
                 let (called, delay) = (Instant::now(), random.duration(3 * MILLI));
                 if timeout.reset(delay) {
@@ -130,13 +130,13 @@ fn no_run_of_a_periodic_task_is_early() {
 
 #[test]
 fn virtual_time_is_right_to_the_nanosecond() {
-    let mut random = Random(4);
+    let mut random = Rng::with_seed(4);
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         for _ in 0..500 {
             driver.advance(random.duration(10 * MILLI));
-            let magnitude = random.below(40);
-            let delay = NANO + Duration::from_nanos(random.below(1 << magnitude));
+            let magnitude = random.u64(..40);
+            let delay = NANO + Duration::from_nanos(random.u64(..(1 << magnitude)));
             let timeout = accepted(timer.new_timeout(delay, |_| {}));
             assert_eq!(timeout.deadline(), driver.now() + delay);
             assert_eq!(driver.advance(delay - NANO), 0, "{delay:?} early, {wheel:?}");
@@ -208,7 +208,7 @@ fn a_late_turn_runs_nothing_before_its_time() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(50 * MICRO).build_driven().unwrap();
         let early = Arc::default();
-        let mut random = Random(14);
+        let mut random = Rng::with_seed(14);
         for _ in 0..30 {
             for _ in 0..3 {
                 spin(random.duration(200 * MICRO));

@@ -76,7 +76,7 @@ fn virtual_time_is_exact() {
         // The tick of the real clock does not count here.
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(YEAR).build_manual().unwrap();
         let (times, begun) = (Arc::new(Mutex::new(Vec::new())), driver.now());
-        let mut random = Random(87);
+        let mut random = Rng::with_seed(87);
         let mut delays: Vec<Duration> = (0..200).map(|_| random.duration(3 * MILLI)).collect();
         for &delay in &delays {
             let times = times.clone();
@@ -101,10 +101,10 @@ fn virtual_time_passes_the_same_way_every_time() {
     fn story(wheel: WheelKind) -> Vec<u32> {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
-        let mut random = Random(7);
+        let mut random = Rng::with_seed(7);
         for id in 0..300 {
             let timeout = record(&timer, random.duration(100 * NANO), &runs, id);
-            match random.below(4) {
+            match random.u64(..4) {
                 0 => drop(timeout.cancel()),
                 1 => drop(timeout.reset(random.duration(100 * NANO))),
                 _ => {}

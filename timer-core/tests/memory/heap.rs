@@ -82,15 +82,8 @@ pub(crate) fn schedule(timer: &Timer, delay: Duration) -> Timeout {
 
 /// Schedules `count` timeouts with delays of `least` to `least + spread`.
 pub(crate) fn many(timer: &Timer, count: usize, least: Duration, spread: Duration) -> Vec<Timeout> {
-    let mut random = Random(count as u64);
+    let mut random = Rng::with_seed(count as u64);
     let mut timeouts = Vec::with_capacity(count);
     timeouts.extend((0..count).map(|_| schedule(timer, least + random.duration(spread))));
     timeouts
-}
-
-/// Brings the elements into random order.
-pub(crate) fn shuffle<T>(all: &mut [T], random: &mut Random) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, random.below(last as u64 + 1) as usize);
-    }
 }

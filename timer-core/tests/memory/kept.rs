@@ -16,11 +16,11 @@ enum Order {
 }
 
 impl Order {
-    fn take(self, live: &mut VecDeque<Timeout>, random: &mut Random) -> Timeout {
+    fn take(self, live: &mut VecDeque<Timeout>, random: &mut Rng) -> Timeout {
         match self {
             Order::Oldest => live.pop_front(),
             Order::Newest => live.pop_back(),
-            Order::Any => live.swap_remove_back(random.below(live.len() as u64) as usize),
+            Order::Any => live.swap_remove_back(random.usize(..live.len())),
         }
         .unwrap()
     }
@@ -43,7 +43,7 @@ fn a_thousand_that_come_and_go() {
     for wheel in BOTH {
         for order in [Order::Oldest, Order::Newest, Order::Any] {
             let (timer, mut driver) = manual(wheel);
-            let mut random = Random(times as u64);
+            let mut random = Rng::with_seed(times as u64);
             let mut live = VecDeque::with_capacity(2 * LIVE);
             let mut traffic = |times: usize| {
                 let mark = Mark::set();

@@ -27,7 +27,7 @@ fn cancelled_in_random_order(wheel: WheelKind, timer: &Timer) {
     let mark = Mark::set();
     let mut timeouts = many(timer, MILLION, 30 * SECOND, HOUR);
     let full = mark.grown();
-    shuffle(&mut timeouts, &mut Random(7));
+    Rng::with_seed(7).shuffle(&mut timeouts);
     // No turn is taken and nothing is waited for: the last `cancel` has given back the last of it.
     let handles = timeouts.capacity() * size_of_val(&timeouts[0]);
     while let Some(timeout) = timeouts.pop() {

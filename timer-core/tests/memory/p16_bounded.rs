@@ -82,13 +82,13 @@ struct Told {
 
 /// Schedules and cancels at full speed until the timer is stopped.
 fn call(timer: &Timer, ledger: &Arc<Ledger>, panics: bool, seed: u64) -> Told {
-    let (mut random, mut told) = (Random(seed), Told::default());
+    let (mut random, mut told) = (Rng::with_seed(seed), Told::default());
     loop {
         let delay = MILLI + random.duration(2 * MILLI);
         match timer.new_timeout_task(delay, Probe::new(ledger, panics)) {
             Ok(timeout) => {
                 told.accepted += 1;
-                if random.below(10) > 0 {
+                if random.u64(..10) > 0 {
                     match catch_unwind(AssertUnwindSafe(|| timeout.cancel())) {
                         Ok(won) => told.cancelled += u64::from(won),
                         Err(_) => {

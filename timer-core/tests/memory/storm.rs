@@ -18,10 +18,10 @@ fn storm(build: impl Fn() -> TimerBuilder, threads: u64) {
             .map(|seed| {
                 let timer = &timer;
                 scope.spawn(move || {
-                    let (mut random, mut calls) = (Random(seed), 0);
+                    let (mut random, mut calls) = (Rng::with_seed(seed), 0);
                     while begun.elapsed() < Duration::from_millis(300) {
                         let timeout = schedule(timer, MILLI + random.duration(2 * MILLI));
-                        if random.below(10) > 0 {
+                        if random.u64(..10) > 0 {
                             timeout.cancel();
                         }
                         calls += 1;

@@ -2,6 +2,7 @@
 //!
 //! Each file in `fuzz_inputs/TARGET` is an input that has found something once.
 
+use crate::support::Rng;
 use crate::{timer, wheel};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,17 +10,13 @@ use std::path::Path;
 
 const INPUTS: u64 = 300;
 
-/// Inputs of any length up to `longest`. The generator is SplitMix64.
-fn inputs(longest: u64) -> impl Iterator<Item = Vec<u8>> {
-    let random = |seed: u64| {
-        let z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..INPUTS).map(move |input| {
-        let len = random(input + 1) % longest;
-        (0..len).map(|at| random((input << 32) + at + 1) as u8).collect()
+/// Inputs of any length up to `longest`, each from a seed of its own.
+fn inputs(longest: usize) -> impl Iterator<Item = Vec<u8>> {
+    (0..INPUTS).map(move |seed| {
+        let mut random = Rng::with_seed(seed);
+        let mut input = vec![0; random.usize(..longest)];
+        random.fill(&mut input);
+        input
     })
 }
 

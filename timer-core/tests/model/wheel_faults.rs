@@ -141,7 +141,7 @@ fn rounds_of_one_slot_may_come_in_any_order() {
             if descending {
                 deadlines.reverse();
             } else {
-                deadlines.sort_by_key(|deadline| deadline.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                fastrand::Rng::with_seed(17).shuffle(&mut deadlines);
             }
             for deadline in &deadlines {
                 wheel.insert(*deadline, *deadline);

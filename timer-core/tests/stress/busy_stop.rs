@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::progress::announce;
-use crate::support::random::Random;
+use crate::support::random::Rng;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,17 +12,17 @@ const FAR: Duration = Duration::from_secs(3_600);
 
 /// `amount` timers, each of which is stopped while one thread schedules and cancels and another keeps its shard busy.
 pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) -> Counts {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     announce(format!("stops: seed {seed:#x}, {wheel:?}"));
     let mut counts = Counts::default();
     (0..amount).for_each(|n| counts += stop_once(n, &mut random, wheel));
     Counts { rounds: 1, ..counts }
 }
 
-fn stop_once(n: usize, random: &mut Random, wheel: WheelKind) -> Counts {
+fn stop_once(n: usize, random: &mut Rng, wheel: WheelKind) -> Counts {
     let timer = Timer::builder().wheel(wheel).build().unwrap();
     let (over, together) = (AtomicBool::new(false), Barrier::new(3));
-    let pause = random.below(2_000);
+    let pause = random.usize(..2_000);
     let (handed_back, accepted, cancelled) = std::thread::scope(|scope| {
         let (give, given) = std::sync::mpsc::channel::<Timeout>();
         let (timer, over, together) = (&timer, &over, &together);

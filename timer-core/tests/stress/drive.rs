@@ -3,7 +3,7 @@
 
 use crate::clock::{Clock, Moved};
 use crate::storm::Storm;
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng};
 use crate::work::hold_up;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -51,7 +51,7 @@ impl AnyDriver {
         }
     }
 
-    pub(crate) fn start(self, storm: Arc<Storm>, random: Random) -> Driving {
+    pub(crate) fn start(self, storm: Arc<Storm>, random: Rng) -> Driving {
         let command = Arc::new(AtomicU8::new(GO_ON));
         let told = command.clone();
         let thread = std::thread::spawn(move || match self {
@@ -92,7 +92,7 @@ impl Driving {
 }
 
 /// Sleeps until the next instant or until it is woken.
-fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Random) {
+fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Rng) {
     let me = std::thread::current();
     driver.set_waker(move || me.unpark());
     let suspends = random.one_in(2);
@@ -117,7 +117,7 @@ fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut ra
 /// Long jumps come to an end here: beyond 18 years deadlines are no longer exact.
 const LONG_UPTIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, command: &AtomicU8, mut random: Random) {
+fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, command: &AtomicU8, mut random: Rng) {
     loop {
         match command.load(Ordering::Acquire) {
             STOP => return storm.take_back(driver.stop()),
@@ -126,8 +126,8 @@ fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, comman
         }
         let now = driver.elapsed();
         let next = driver.next_expiry().filter(|next| *next < LONG_UPTIME);
-        let by = match random.below(32) {
-            0 if now < LONG_UPTIME => Duration::from_nanos(random.next() >> random.pick(&[11, 14, 18, 22, 27, 32])),
+        let by = match random.usize(..32) {
+            0 if now < LONG_UPTIME => Duration::from_nanos(random.u64(..) >> random.pick(&[11, 14, 18, 22, 27, 32])),
             1..8 => next.unwrap_or_default(),
             8 => random.micros(2_000),
             9..16 => random.micros(200),
@@ -136,6 +136,6 @@ fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, comman
         time.jump(now, by, || {
             driver.advance(by);
         });
-        (0..random.below(8)).for_each(|_| yield_now());
+        (0..random.usize(..8)).for_each(|_| yield_now());
     }
 }

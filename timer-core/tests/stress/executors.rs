@@ -1,6 +1,6 @@
 //! The executors under which a storm is held.
 
-use crate::support::random::Random;
+use crate::support::random::Rng;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -69,7 +69,7 @@ struct Unruly {
 impl TaskExecutor for Unruly {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
-        match Random::new(seed).below(16) {
+        match Rng::with_seed(seed).usize(..16) {
             0 | 1 => return Err(Rejected(task)),
             2 => drop(task),
             3 => self.lose.send(task).unwrap_or_default(),

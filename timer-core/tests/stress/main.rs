@@ -29,7 +29,7 @@ use counts::Counts;
 use drive::Drive;
 use executors::Executor;
 use round::Round;
-use support::random::Random;
+use support::random::part;
 use support::settings::{seed, times};
 use timer_core::WheelKind;
 
@@ -114,6 +114,6 @@ fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Counts) {
     let seed = seed();
     for n in 0..2 * times() {
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];
-        assert!(scenario(Random::part(seed, n).next(), wheel).balances());
+        assert!(scenario(part(seed, n).u64(..), wheel).balances());
     }
 }

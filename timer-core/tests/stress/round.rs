@@ -7,7 +7,7 @@ use crate::executors::Executor;
 use crate::ledger::{LOST, Ledger, Unknown};
 use crate::progress::announce;
 use crate::storm::Storm;
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng, part};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Barrier};
@@ -50,15 +50,15 @@ pub(crate) struct Round {
 impl Round {
     /// Round `n`: its end and its wheel are each other's partners in turn, the rest is drawn.
     pub(crate) fn nth(seed: u64, n: usize, amount: usize, executor: Executor, drive: Drive) -> Self {
-        let mut random = Random::part(seed, n);
+        let mut random = part(seed, n);
         let wheel = wheel(!(n / End::ALL.len()).is_multiple_of(2), &mut random);
-        Self { seed: random.next(), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], drive }
+        Self { seed: random.u64(..), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], drive }
     }
 
     pub(crate) fn run(&self) -> Counts {
-        let mut random = Random::new(self.seed);
+        let mut random = Rng::with_seed(self.seed);
         let tick = random.pick(&[Duration::from_micros(1), Duration::from_micros(50), Duration::from_millis(1)]);
-        let bound = random.one_in(2).then(|| 20 + random.below(200));
+        let bound = random.one_in(2).then(|| 20 + random.usize(..200));
         let missed_runs = random.pick(&[MissedRuns::Skip, MissedRuns::Skip, MissedRuns::Burst]);
         announce(format!("{self:?}, tick {tick:?}, bound {bound:?}, {missed_runs:?}"));
         let mut builder = Timer::builder().wheel(self.wheel).tick_duration(tick).missed_runs(missed_runs);
@@ -73,11 +73,11 @@ impl Round {
         counts
     }
 
-    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Random) -> Counts {
+    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Rng) -> Counts {
         let (timer, driver) = self.drive.build(builder);
         let ledger = Arc::new(Ledger::new(driver.as_ref().map_or(Clock::Real, AnyDriver::clock)));
         let storm = Arc::new(Storm::new(ledger.clone(), &timer, bound, self.end == End::StopRace));
-        let driving = driver.map(|driver| driver.start(storm.clone(), Random::new(random.next())));
+        let driving = driver.map(|driver| driver.start(storm.clone(), Rng::with_seed(random.u64(..))));
         let end = |storm: &Storm, timer: &mut Option<Timer>| {
             storm.ends.store(true, Ordering::Release);
             match (&driving, self.end) {
@@ -94,7 +94,7 @@ impl Round {
             let together = Arc::new(Barrier::new(threads));
             for n in 1..threads {
                 let (storm, together) = (storm.clone(), together.clone());
-                let random = Random::part(random.next(), n);
+                let random = part(random.u64(..), n);
                 scope.spawn(move || {
                     together.wait();
                     storm.thread(random, self.amount, self.end == End::Quiet, None::<fn()>);
@@ -102,7 +102,7 @@ impl Round {
             }
             let halfway = races.then_some(|| end(&storm, &mut timer));
             together.wait();
-            storm.thread(Random::part(random.next(), 0), self.amount, self.end == End::Quiet, halfway);
+            storm.thread(part(random.u64(..), 0), self.amount, self.end == End::Quiet, halfway);
         });
         if self.end == End::Stop {
             end(&storm, &mut timer);
@@ -128,7 +128,7 @@ impl Round {
 }
 
 /// Either wheel; the hashed one from one slot up.
-pub(crate) fn wheel(hashed: bool, random: &mut Random) -> WheelKind {
-    let ticks_per_wheel = 1 << random.below(11);
+pub(crate) fn wheel(hashed: bool, random: &mut Rng) -> WheelKind {
+    let ticks_per_wheel = 1 << random.usize(..11);
     if hashed { WheelKind::Hashed { ticks_per_wheel } } else { WheelKind::Hierarchical }
 }

@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::drive::Drive;
 use crate::executors::Executor;
 use crate::round::{End, Round, wheel};
-use crate::support::random::Random;
+use crate::support::random::{Draw, part};
 use crate::{busy_stop, wakes};
 use std::fmt;
 use timer_core::WheelKind;
@@ -24,10 +24,10 @@ pub(crate) enum Scenario {
 impl Scenario {
     /// Round `n` under a seed.
     pub(crate) fn nth(master: u64, n: usize) -> Self {
-        let mut random = Random::part(master, n);
+        let mut random = part(master, n);
         let (kind, variant) = (n % KINDS, n / KINDS);
         let (wheel, end) = (wheel(!variant.is_multiple_of(2), &mut random), End::ALL[variant / 2 % End::ALL.len()]);
-        let seed = random.next();
+        let seed = random.u64(..);
         match kind {
             0 => Scenario::BusyStops { seed, amount: 16, wheel },
             1..5 => Scenario::WakeUps { seed, amount: 50, wheel, driven: kind % 2 == 0, loses: kind > 2 },

@@ -2,7 +2,7 @@
 
 use crate::capture::taking_back;
 use crate::ledger::{Kind, Ledger, Record, lock};
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng};
 use crate::work::{Act, Hooked, Work};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ impl Storm {
     /// What one thread does, `halfway` in the middle of it. `ends_all`: no other thread will end the far timeouts.
     pub(crate) fn thread(
         self: &Arc<Self>,
-        mut random: Random,
+        mut random: Rng,
         amount: usize,
         ends_all: bool,
         halfway: Option<impl FnOnce()>,
@@ -55,7 +55,7 @@ impl Storm {
             {
                 halfway();
             }
-            match random.below(19) {
+            match random.usize(..19) {
                 0..8 => {
                     if let Some((held, is_far)) = self.schedule(&mut random, true) {
                         if is_far && ends_all {
@@ -63,12 +63,12 @@ impl Storm {
                         }
                         if random.one_in(3) {
                             // The same handle in two hands; what lay there stays in one.
-                            let former = lock(&self.stalls[random.below(STALLS)]).replace(held.clone());
+                            let former = lock(&self.stalls[random.usize(..STALLS)]).replace(held.clone());
                             kept.extend(former);
                         }
                         kept.push(held);
                         while kept.len() > KEPT {
-                            let (timeout, record) = kept.swap_remove(random.below(KEPT));
+                            let (timeout, record) = kept.swap_remove(random.usize(..KEPT));
                             if !random.one_in(4) {
                                 self.ledger.cancel(&timeout, &record);
                             }
@@ -76,11 +76,11 @@ impl Storm {
                     }
                 }
                 8 | 9 if !kept.is_empty() => {
-                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    let (timeout, record) = kept.swap_remove(random.usize(..kept.len()));
                     self.ledger.cancel(&timeout, &record);
                 }
                 10 if !kept.is_empty() => {
-                    let held = &kept[random.below(kept.len())];
+                    let held = &kept[random.usize(..kept.len())];
                     let (delay, is_far) = delay(&mut random);
                     self.ledger.reset(&held.0, &held.1, delay);
                     if is_far && ends_all {
@@ -89,13 +89,13 @@ impl Storm {
                 }
                 11 if !kept.is_empty() => {
                     // There and back: every second one goes to the shard, which other threads use at the same time.
-                    let (timeout, record) = kept[random.below(kept.len())].clone();
+                    let (timeout, record) = kept[random.usize(..kept.len())].clone();
                     let near = random.micros(1_000);
                     for n in 0..20 {
                         self.ledger.reset(&timeout, &record, near + Duration::from_micros(n % 2));
                     }
                 }
-                12 if !kept.is_empty() => drop(kept.swap_remove(random.below(kept.len()))),
+                12 if !kept.is_empty() => drop(kept.swap_remove(random.usize(..kept.len()))),
                 13 => self.with_sibling(&mut random, |(timeout, record)| {
                     self.ledger.cancel(timeout, record);
                 }),
@@ -105,15 +105,15 @@ impl Storm {
                 }
                 15 => self.look(),
                 16 if !kept.is_empty() => {
-                    let (timeout, record) = &kept[random.below(kept.len())];
+                    let (timeout, record) = &kept[random.usize(..kept.len())];
                     self.ledger.expire_now(timeout, record);
                 }
                 17 if !kept.is_empty() => {
-                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    let (timeout, record) = kept.swap_remove(random.usize(..kept.len()));
                     self.ledger.cancel_and_wait(&timeout, &record);
                 }
                 18 if !kept.is_empty() => {
-                    let (timeout, record) = kept.swap_remove(random.below(kept.len()));
+                    let (timeout, record) = kept.swap_remove(random.usize(..kept.len()));
                     self.ledger.cancel_thrice(&timeout, &record);
                 }
                 _ => {}
@@ -139,12 +139,12 @@ impl Storm {
         }
     }
 
-    pub(crate) fn rearm(self: &Arc<Self>, random: &mut Random) {
+    pub(crate) fn rearm(self: &Arc<Self>, random: &mut Rng) {
         drop(self.schedule(random, false));
     }
 
     /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it is far, or periodic.
-    fn schedule(self: &Arc<Self>, random: &mut Random, from_outside: bool) -> Option<(Tracked, bool)> {
+    fn schedule(self: &Arc<Self>, random: &mut Rng, from_outside: bool) -> Option<(Tracked, bool)> {
         let timer = self.timer.upgrade();
         self.ledger.check(timer.is_some() || self.ends.load(Ordering::Acquire), "the timer is gone");
         let timer = timer?;
@@ -155,7 +155,7 @@ impl Storm {
         }
         let mut capture = self.ledger.open(kind, after);
         if from_outside && random.one_in(8) {
-            capture.guards = lock(&self.stalls[random.below(STALLS)]).clone();
+            capture.guards = lock(&self.stalls[random.usize(..STALLS)]).clone();
         }
         let mut act = random.pick(&Act::DRAWN);
         if !from_outside {
@@ -165,7 +165,7 @@ impl Storm {
             act = if self.tasks_stop && random.one_in(2) { Act::Stop } else { Act::Slow };
         }
         let record = capture.record.clone();
-        let (last, own) = (1 + random.below(6) as u64, Random::new(random.next()));
+        let (last, own) = (random.u64(1..7), Rng::with_seed(random.u64(..)));
         let mut work = Work { storm: self.clone(), capture, act, random: own, last };
         let (period, at_an_instant) = (Duration::from_micros(1) + random.micros(300), random.one_in(4));
         let scheduled = match kind {
@@ -212,8 +212,8 @@ impl Storm {
         None
     }
 
-    pub(crate) fn with_sibling(&self, random: &mut Random, f: impl FnOnce(&Tracked)) {
-        let sibling = lock(&self.stalls[random.below(STALLS)]).take();
+    pub(crate) fn with_sibling(&self, random: &mut Rng, f: impl FnOnce(&Tracked)) {
+        let sibling = lock(&self.stalls[random.usize(..STALLS)]).take();
         if let Some(sibling) = sibling {
             f(&sibling);
         }
@@ -250,8 +250,8 @@ impl Storm {
 }
 
 /// A delay, and whether it is a far one.
-fn delay(random: &mut Random) -> (Duration, bool) {
-    match random.below(10) {
+fn delay(random: &mut Rng) -> (Duration, bool) {
+    match random.usize(..10) {
         0 | 1 => (Duration::ZERO, false),
         2..5 => (random.micros(50), false),
         5..8 => (random.micros(2_000), false),

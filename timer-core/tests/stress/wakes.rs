@@ -6,7 +6,7 @@
 use crate::counts::Counts;
 use crate::ledger::LOST;
 use crate::progress::announce;
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng, part};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ const FAR: Duration = Duration::from_secs(3_600);
 /// (One alone is helped by no other; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
 /// each has to be called for twice.
 pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut counts = wait(&mut random, 1, amount, wheel, driven, loses);
     counts += wait(&mut random, 3, amount, wheel, driven, loses);
     Counts { rounds: 1, ..counts }
 }
 
-fn wait(random: &mut Random, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
+fn wait(random: &mut Rng, waiters: usize, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
     let tick = Duration::from_micros(random.pick(&[1, 20, 200]));
     announce(format!("wake-ups: {waiters} waiters, {wheel:?}, tick {tick:?}, driven {driven}, loses {loses}"));
     let mut builder = Timer::builder().wheel(wheel).tick_duration(tick);
@@ -63,12 +63,12 @@ fn turns(mut driver: Driver, ended: &Receiver<()>, waiters: usize) {
     assert_eq!(driver.stop().len(), waiters);
 }
 
-fn threads(timer: &Timer, random: &mut Random, waiters: usize, amount: usize) {
+fn threads(timer: &Timer, random: &mut Rng, waiters: usize, amount: usize) {
     let (over, (show, shown)) = (AtomicBool::new(false), channel::<Timeout>());
     std::thread::scope(|scope| {
         let waiters: Vec<_> = (0..waiters)
             .map(|n| {
-                let (mut random, show) = (Random::part(random.next(), n), show.clone());
+                let (mut random, show) = (part(random.u64(..), n), show.clone());
                 scope.spawn(move || {
                     // Something is always pending, and far off, in the shard of this thread.
                     show.send(timer.new_timeout(FAR, |_| ()).unwrap()).unwrap();
@@ -97,7 +97,7 @@ fn keep_busy(far: &[Timeout], over: &AtomicBool) {
     }
 }
 
-fn one(timer: &Timer, random: &mut Random) {
+fn one(timer: &Timer, random: &mut Rng) {
     let (sender, receiver) = channel();
     let delay = if random.one_in(3) { Duration::ZERO } else { random.micros(300) };
     let then = Instant::now() + delay;
@@ -106,7 +106,7 @@ fn one(timer: &Timer, random: &mut Random) {
         move |_: &Timeout| sender.send(Instant::now()).unwrap_or_default()
     };
     let mut expected = 1;
-    match random.below(5) {
+    match random.usize(..5) {
         0 => drop(timer.new_timeout(delay, tell(&sender)).unwrap()),
         1 => drop(timer.new_timeout_at(then, tell(&sender)).unwrap()),
         2 => assert!(timer.new_timeout(FAR, tell(&sender)).unwrap().reset(delay)),
@@ -130,5 +130,5 @@ fn one(timer: &Timer, random: &mut Random) {
     for _ in 0..expected {
         assert!(receiver.recv_timeout(LOST).expect("a wake-up was missed") >= then);
     }
-    (0..random.below(200)).for_each(|_| std::hint::spin_loop());
+    (0..random.usize(..200)).for_each(|_| std::hint::spin_loop());
 }

@@ -3,7 +3,7 @@
 use crate::capture::{Capture, apart};
 use crate::ledger::Kind;
 use crate::storm::{FAR, Storm};
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng};
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -55,7 +55,7 @@ pub(crate) struct Work {
     pub(crate) storm: Arc<Storm>,
     pub(crate) capture: Capture,
     pub(crate) act: Act,
-    pub(crate) random: Random,
+    pub(crate) random: Rng,
     /// The run in which a periodic one cancels itself.
     pub(crate) last: u64,
 }

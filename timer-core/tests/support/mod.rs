@@ -1,6 +1,6 @@
 //! What the tests share: patience, random numbers, a ledger of how timeouts end, and what is traced.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 pub(crate) mod executors;
 pub(crate) mod ledger;
@@ -10,6 +10,7 @@ pub(crate) mod random;
 pub(crate) mod settings;
 pub(crate) mod wakers;
 
+pub(crate) use random::{Draw, Rng};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, RejectedTimeout, Timeout, Timer, WheelKind};
@@ -108,28 +109,5 @@ pub(crate) fn accepted<T>(scheduled: Result<Timeout, RejectedTimeout<T>>) -> Tim
     match scheduled {
         Ok(timeout) => timeout,
         Err(rejected) => panic!("rejected: {rejected}"),
-    }
-}
-
-/// Random numbers that are the same in every run (splitmix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Less than `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// Less than `end`.
-    pub(crate) fn duration(&mut self, end: Duration) -> Duration {
-        Duration::from_nanos(self.below(end.as_nanos() as u64))
     }
 }

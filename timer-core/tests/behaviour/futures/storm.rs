@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use timer_core::{RejectReason, Sleep, Timer};
 
 const TASKS: u64 = 200;
@@ -14,13 +14,6 @@ const ROUNDS: u64 = if cfg!(debug_assertions) { 300 } else { 3_000 };
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap()
-}
-
-/// A cheap random number after `seed`.
-fn mix(seed: u64) -> u64 {
-    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678);
-    x ^= x >> 31;
-    x.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 17
 }
 
 #[track_caller]
@@ -31,28 +24,27 @@ fn exact(timer: &Timer) {
 }
 
 async fn work(timer: Timer, seed: u64, rounds: u64) {
-    let mut kept = timer.sleep(MILLI);
-    for round in 0..rounds {
-        let random = mix(seed * rounds + round);
+    let (mut kept, mut random) = (timer.sleep(MILLI), Rng::with_seed(seed));
+    for _ in 0..rounds {
         timer.timeout(30 * SECOND, tokio::task::yield_now()).await.unwrap();
-        match random % 16 {
+        match random.u8(..16) {
             0 => {
-                let due = Instant::now() + random as u32 % 2000 * MICRO;
+                let due = Instant::now() + random.micros(2_000);
                 timer.sleep_until(due).await.unwrap();
                 assert!(Instant::now() >= due, "early");
             }
             1 => {
-                kept.reset(random as u32 % 500 * MICRO);
+                kept.reset(random.micros(500));
                 (&mut kept).await.unwrap();
             }
             2 => {
                 // Near its end when it is dropped.
-                let short = timer.sleep(random as u32 % 300 * MICRO);
+                let short = timer.sleep(random.micros(300));
                 let _ = timer.timeout(200 * MICRO, short).await;
             }
             3 => {
                 // Moved to another task, and to its waker.
-                let mut moved = timer.sleep(random as u32 % 1000 * MICRO);
+                let mut moved = timer.sleep(random.micros(1_000));
                 let _ = poll_once(&mut moved).await;
                 tokio::spawn(moved).await.unwrap().unwrap();
             }
@@ -61,7 +53,7 @@ async fn work(timer: Timer, seed: u64, rounds: u64) {
                 kept.reset(100 * MICRO);
                 let _ = poll_once(&mut kept).await;
                 spin(90 * MICRO);
-                kept.reset(Duration::from_micros(random % 100));
+                kept.reset(random.micros(100));
                 (&mut kept).await.unwrap();
             }
             _ => {}
@@ -138,16 +130,13 @@ fn stop_in_a_storm_ends_all() {
                 let (timer, stopped) = (timer.clone(), stopped.clone());
                 runtime.spawn(async move {
                     let mut kept = timer.sleep(MICRO);
-                    for round in 0_u64.. {
-                        let random = mix(seed * 1_000_003 + round);
-                        kept.reset(random as u32 % 50 * MICRO);
+                    let mut random = Rng::with_seed(seed);
+                    loop {
+                        kept.reset(random.micros(50));
                         // Polled with changing wakers on the way.
                         let _ = Pin::new(&mut kept).poll(&mut std::task::Context::from_waker(Waker::noop()));
-                        let ended = if random.is_multiple_of(2) {
-                            (&mut kept).await
-                        } else {
-                            timer.sleep(random as u32 % 100 * MICRO).await
-                        };
+                        let ended =
+                            if random.bool() { (&mut kept).await } else { timer.sleep(random.micros(100)).await };
                         if let Err(reason) = ended {
                             assert_eq!(reason, RejectReason::Stopped);
                             stopped.fetch_add(1, Ordering::SeqCst);
@@ -175,9 +164,9 @@ fn drops_race_the_turn_on_another_thread() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (sender, sleeps) = std::sync::mpsc::channel::<Sleep>();
     let dropper = std::thread::spawn(move || sleeps.into_iter().for_each(drop));
-    let mut ready = 0;
-    for round in 0..10 * ROUNDS {
-        let mut sleep = timer.sleep(Duration::from_micros(mix(round) % 30));
+    let (mut ready, mut random) = (0, Rng::with_seed(30));
+    for _ in 0..10 * ROUNDS {
+        let mut sleep = timer.sleep(random.micros(30));
         if poll(&mut sleep, Waker::noop()) == Poll::Pending {
             sender.send(sleep).unwrap();
         } else {

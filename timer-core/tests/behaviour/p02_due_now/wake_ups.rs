@@ -57,7 +57,7 @@ fn scheduled_as_another_thread_unlocks_it_runs() {
                 }
             }
         });
-        let (mut random, (ran, received)) = (Random(52), channel());
+        let (mut random, (ran, received)) = (Rng::with_seed(52), channel());
         rounds(10_000, |_| {
             let far = accepted(timer.new_timeout(HOUR, |_| {}));
             let ran = ran.clone();
@@ -88,7 +88,7 @@ fn moved_as_another_thread_uses_its_shard_it_runs() {
                 }
             }
         });
-        let (mut random, (ran, received)) = (Random(36), channel());
+        let (mut random, (ran, received)) = (Rng::with_seed(36), channel());
         rounds(10_000, |_| {
             let ran = ran.clone();
             let far = accepted(timer.new_timeout(HOUR, move |_| ran.send(()).unwrap()));
@@ -108,7 +108,7 @@ fn scheduled_just_after_a_turn_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
     let ran = Arc::new(AtomicU32::new(0));
-    let mut random = Random(33);
+    let mut random = Rng::with_seed(33);
     rounds(20_000, |round| {
         let counted = ran.clone();
         accepted(timer.new_timeout(MICRO, move |_| counted.store(round + 1, SeqCst)));
@@ -156,12 +156,12 @@ fn scheduled_as_the_worker_goes_to_sleep_it_runs() {
         for seed in 0..3 {
             let timer = &timer;
             scope.spawn(move || {
-                let mut random = Random(seed);
+                let mut random = Rng::with_seed(seed);
                 let (ran, received) = channel();
                 for _ in 0..1_500 {
                     let ran = ran.clone();
                     accepted(timer.new_timeout(random.duration(20 * MICRO), move |_| ran.send(()).unwrap()));
-                    if random.below(2) == 0 {
+                    if random.bool() {
                         spin(random.duration(30 * MICRO));
                     }
                     next(&received);
@@ -180,7 +180,7 @@ fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
     let (ran, received) = channel();
     let caller = timer.clone();
     let other = std::thread::spawn(move || {
-        let mut random = Random(33);
+        let mut random = Rng::with_seed(33);
         for _ in 0..300 {
             let ran = ran.clone();
             accepted(caller.new_timeout(random.duration(200 * MICRO), move |_| ran.send(()).unwrap()));

@@ -36,11 +36,11 @@ type Shared = Mutex<Vec<Arc<Accepted>>>;
 
 /// One caller: schedules, cancels and moves, its own timeouts and the others'.
 fn call(timer: &Timer, ledger: &Maker, shared: &Shared, told: &Told, seed: u64) -> Vec<Arc<Accepted>> {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut all = Vec::new();
     for _ in 0..250 {
-        let any = shared.lock().unwrap().get(random.below(250) as usize).cloned();
-        match (random.below(10), any) {
+        let any = shared.lock().unwrap().get(random.usize(..250)).cloned();
+        match (random.u64(..10), any) {
             (0..2, Some(any)) => {
                 any.cancelled.fetch_add(u64::from(any.timeout.cancel()), SeqCst);
             }
@@ -51,7 +51,7 @@ fn call(timer: &Timer, ledger: &Maker, shared: &Shared, told: &Told, seed: u64) 
             }
             _ => {
                 let (probe, end) = ledger.probe();
-                let delay = if random.below(8) == 0 { HOUR } else { random.duration(2 * MILLI) };
+                let delay = if random.u64(..8) == 0 { HOUR } else { random.duration(2 * MILLI) };
                 match timer.new_timeout_task(delay, probe) {
                     Ok(timeout) => {
                         let (cancelled, moved) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -81,7 +81,7 @@ fn race(what: &str, timer: &Timer, queues: bool, seed: u64) {
             .map(|caller| (ledger.maker(), seed * CALLERS + caller))
             .map(|(maker, seed)| scope.spawn(move || call(timer, &maker, shared, told, seed)))
             .collect();
-        spin(Random(seed).duration(2 * MILLI));
+        spin(Rng::with_seed(seed).duration(2 * MILLI));
         for left in timer.stop().unwrap() {
             assert!(handed_back.insert(left.timeout().clone()), "{what}: handed back twice");
             if handed_back.len() % 2 == 0 {

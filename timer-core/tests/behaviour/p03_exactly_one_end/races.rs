@@ -33,7 +33,7 @@ fn of_eight_cancellers_and_expiry_one_wins() {
                 }
             });
         }
-        let mut random = Random(50);
+        let mut random = Rng::with_seed(50);
         let schedule = (0..ROUNDS).map(|_| {
             let (probe, end) = ledger.probe();
             let timeout = accepted(timer.new_timeout_task(random.duration(60 * MICRO), probe));
@@ -151,11 +151,11 @@ fn every_call_in_every_state_says_what_is_so() {
 fn nothing_runs_that_was_cancelled_while_it_cascaded() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let ledger = Ledger::new();
-    let mut random = Random(57);
+    let mut random = Rng::with_seed(57);
     let timeouts: Vec<_> = (0..3_000)
         .map(|_| {
             let (probe, end) = ledger.probe();
-            let delay = 64 * MICRO * (1 + random.below(64) as u32 * random.below(12) as u32);
+            let delay = 64 * MICRO * (1 + random.u32(..64) * random.u32(..12));
             (accepted(timer.new_timeout_task(delay, probe)), end)
         })
         .collect();
@@ -230,13 +230,13 @@ fn a_reset_that_races_expiry_is_told_who_won() {
 
 /// Schedules without a pause until it is refused.
 fn schedule_until_stopped(timer: &Timer, ledger: &Maker, rejected: &AtomicU64, seed: u64) -> Vec<Arc<End>> {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut ends = Vec::new();
     loop {
         let (probe, end) = ledger.probe();
         match timer.new_timeout_task(random.duration(500 * MICRO), probe) {
             Ok(timeout) => {
-                if random.below(16) == 0 {
+                if random.u64(..16) == 0 {
                     timeout.cancel();
                 }
                 ends.push(end);
@@ -263,7 +263,7 @@ fn what_is_accepted_during_stop_is_not_lost() {
                 .map(|caller| (ledger.maker(), round * 3 + caller))
                 .map(|(maker, seed)| scope.spawn(move || schedule_until_stopped(timer, &maker, rejected, seed)))
                 .collect();
-            spin(Random(round).duration(2 * MILLI));
+            spin(Rng::with_seed(round).duration(2 * MILLI));
             let left = timer.stop().unwrap();
             assert!(left.iter().all(|left| left.timeout().is_cancelled()));
             let handed_back = left.len();

@@ -36,8 +36,8 @@ struct Pending {
 }
 
 impl Records {
-    fn schedule(&mut self, timer: &Timer, random: &mut Random, pending: &mut Vec<Pending>) {
-        let delay = if random.below(3) == 0 { random.duration(3 * MILLI) } else { HOUR };
+    fn schedule(&mut self, timer: &Timer, random: &mut Rng, pending: &mut Vec<Pending>) {
+        let delay = if random.u64(..3) == 0 { random.duration(3 * MILLI) } else { HOUR };
         let ran = Arc::new(OnceLock::new());
         let own = ran.clone();
         let called = Instant::now();
@@ -112,14 +112,14 @@ impl Records {
 
 /// One thread: schedules more than its share of the permits, cancels as it likes, and at the end all of its own.
 fn traffic(timer: &Timer, seed: u64, together: &Barrier) -> Records {
-    let (mut records, mut random, mut pending) = (Records::default(), Random(seed), Vec::new());
+    let (mut records, mut random, mut pending) = (Records::default(), Rng::with_seed(seed), Vec::new());
     for n in 0..EACH {
         if n % 250 == 0 {
             // None is done before the others have begun.
             together.wait();
         }
-        if pending.len() > 4 * N / THREADS || !pending.is_empty() && random.below(3) == 0 {
-            let at = random.below(pending.len() as u64) as usize;
+        if pending.len() > 4 * N / THREADS || !pending.is_empty() && random.u64(..3) == 0 {
+            let at = random.usize(..pending.len());
             records.cancel(pending.swap_remove(at));
         } else {
             records.schedule(timer, &mut random, &mut pending);

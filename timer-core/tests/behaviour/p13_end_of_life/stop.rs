@@ -14,13 +14,13 @@ use timer_core::{RejectReason, StopError, Timeout, Timer, TimerTask};
 fn stop_ends_the_worker_wherever_it_is() {
     let (done, ended) = channel();
     std::thread::spawn(move || {
-        let mut random = Random(39);
+        let mut random = Rng::with_seed(39);
         for round in 0..400 {
             let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
             if round % 2 == 0 {
                 timer.start().unwrap();
             }
-            for _ in 0..random.below(4) {
+            for _ in 0..random.u64(..4) {
                 accepted(timer.new_timeout(random.duration(60 * MICRO), |_| {}));
             }
             spin(random.duration(120 * MICRO));
@@ -102,10 +102,10 @@ fn an_owner_is_told_of_the_stop_of_another() {
 fn stop_takes_no_longer_for_far_timeouts() {
     for wheel in WHEELS {
         let (timer, driver) = manual(wheel);
-        let (dropped, mut random) = (Arc::new(()), Random(97));
+        let (dropped, mut random) = (Arc::new(()), Rng::with_seed(97));
         for id in 0..20_000 {
             let capture = dropped.clone();
-            let delay = if id % 2 == 0 { Duration::MAX } else { Duration::from_nanos(random.next()) };
+            let delay = if id % 2 == 0 { Duration::MAX } else { Duration::from_nanos(random.u64(..)) };
             accepted(timer.new_timeout(delay, move |_| drop(capture)));
         }
         let left = driver.stop();

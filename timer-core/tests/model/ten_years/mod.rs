@@ -7,7 +7,7 @@
 mod model;
 mod world;
 
-use crate::support::random::Random;
+use crate::support::random::{Draw, Rng};
 use crate::support::settings;
 use model::Kind;
 use std::time::Instant;
@@ -53,7 +53,7 @@ fn a_million_timeouts_are_exact_to_the_nanosecond() {
 }
 
 fn ten_years(wheel: WheelKind, seed: u64) -> Run {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let edges = edges().filter(|edge| *edge < 10 * YEAR);
     let mut run = Run::new(wheel, edges.clone().flat_map(beside));
     for at in edges.flat_map(beside) {
@@ -74,21 +74,21 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
         let left = TIMEOUTS.saturating_sub(run.world.model().len());
         schedule(&run, &mut random, if run.now() < LAST_CALL { batch.min(left) } else { left });
         for _ in 0..batch {
-            let some = random.below(run.world.model().len());
+            let some = random.usize(..run.world.model().len());
             let later = run.world.model().from(run.now() + log_uniform(&mut random, MICRO, YEAR));
             run.world.cancel(if random.one_in(8) { some } else { later.unwrap_or(some) });
         }
         for _ in 0..LOOKS {
             // A peer was heard of, and is waited for so long again.
             for _ in 0..16 {
-                let idle = &mut idle[random.below(IDLE)];
+                let idle = &mut idle[random.usize(..IDLE)];
                 let delay = log_uniform(&mut random, 30 * SECOND, 30 * DAY);
                 if !run.world.reset(*idle, run.now(), delay) {
                     *idle = run.schedule(delay, Kind::Once);
                 }
             }
             let hops = if run.now() < DAY { batch } else { 32 };
-            for _ in 0..random.below(hops) {
+            for _ in 0..random.usize(..hops) {
                 run.hop();
             }
             run.jump(log_uniform(&mut random, MICRO, HOUR));
@@ -103,7 +103,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
     run
 }
 
-fn schedule(run: &Run, random: &mut Random, amount: usize) {
+fn schedule(run: &Run, random: &mut Rng, amount: usize) {
     for _ in 0..amount {
         let kind = if random.one_in(16) { Kind::Link(log_uniform(random, MICRO, 100 * DAY)) } else { Kind::Once };
         run.schedule(log_uniform(random, MICRO, 10 * YEAR), kind);
@@ -111,11 +111,11 @@ fn schedule(run: &Run, random: &mut Random, amount: usize) {
 }
 
 /// From `least` up to about `most`, every magnitude as likely as the others.
-fn log_uniform(random: &mut Random, least: u64, most: u64) -> u64 {
+fn log_uniform(random: &mut Rng, least: u64, most: u64) -> u64 {
     let magnitudes = (most as f64 / least as f64).log2();
-    let exponent = magnitudes * random.below(1 << 32) as f64 / (1u64 << 32) as f64;
+    let exponent = magnitudes * random.f64();
     // The low digits are drawn apart, so that no nanosecond is left out.
-    ((least as f64 * exponent.exp2()) as u64 + random.below(1_000) as u64).min(most)
+    ((least as f64 * exponent.exp2()) as u64 + random.u64(..1_000)).min(most)
 }
 
 /// Uptimes at which some counter or calendar comes to an end: of 30, 31, 32, 53, 63 bits in several units (2^30 ms are 12.4
