@@ -204,7 +204,8 @@ fn a_stop_that_does_not_wait_leaves_nothing_pending() {
     let (begun, inside) = channel();
     let (release, released) = channel::<()>();
     let ledger = Ledger::new();
-    let deadline = Instant::now() + 20 * MILLI;
+    // Far enough for all of it to be scheduled before, also under a watcher of memory.
+    let deadline = Instant::now() + 300 * MILLI;
     // Of one bucket; wherever the one that blocks comes, another is behind it.
     let ends: Vec<_> = (0..100)
         .map(|_| {
