@@ -29,38 +29,38 @@ fn sleep_and_schedule() {
 }
 
 #[test]
-fn loom_alarm_no_wake_up_is_missed() {
+fn no_wake_up_is_missed() {
     check_at(3, sleep_and_schedule);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_alarm_negative_a_caller_that_does_not_wake() {
+fn negative_a_caller_that_does_not_wake() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, sleep_and_schedule);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_alarm_negative_arming_without_acquire() {
+fn negative_arming_without_acquire() {
     fails("alarm.rs", "self.until.swap(NO_TICK", How::Relaxed, sleep_and_schedule);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_alarm_negative_arming_by_load_and_store() {
+fn negative_arming_by_load_and_store() {
     fails("alarm.rs", "self.until.swap(NO_TICK", How::Split, sleep_and_schedule);
 }
 
 /// A caller that looks at the word before it wakes: a load is no part of the word's history, so it may read an old `AWAKE`.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_alarm_negative_a_caller_that_only_loads() {
+fn negative_a_caller_that_only_loads() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Read, sleep_and_schedule);
 }
 
 /// One that sleeps is told by one of many callers, not by each.
 #[test]
-fn loom_alarm_two_callers_send_one_wake_up() {
+fn two_callers_send_one_wake_up() {
     check(|| {
         let engine = engine();
         let alarm = &engine.context.alarm;
@@ -102,12 +102,12 @@ fn turn_between_two_sleeps() {
 }
 
 #[test]
-fn loom_alarm_a_turn_between_two_sleeps_hides_nothing() {
+fn a_turn_between_two_sleeps_hides_nothing() {
     check_at(3, turn_between_two_sleeps);
 }
 
 #[test]
 #[should_panic(expected = "asleep")]
-fn loom_alarm_negative_a_plain_store_between_two_sleeps() {
+fn negative_a_plain_store_between_two_sleeps() {
     fails_at(3, "alarm.rs", "self.until.swap(AWAKE", How::Split, turn_between_two_sleeps);
 }

@@ -7,7 +7,7 @@ use loom::thread;
 
 fn two_schedulers_and_an_expiry() {
     let engine = bounded(1);
-    let (first, first_fate) = new(&engine, 5);
+    let (first, first_outcome) = new(&engine, 5);
     drop(first);
     set_time(&engine, 5);
     let other = {
@@ -25,19 +25,19 @@ fn two_schedulers_and_an_expiry() {
     for refused in [mine, theirs].into_iter().filter_map(Result::err) {
         assert_eq!(refused, RejectReason::TooManyPending { max: 1 });
     }
-    assert_eq!(first_fate.ran(), expired);
+    assert_eq!(first_outcome.ran(), expired);
     assert_eq!(engine.pending() as usize, accepted + 1 - expired);
     assert_sound(&engine);
 }
 
 #[test]
-fn loom_bound_of_one_under_two_schedulers_and_an_expiry() {
+fn one_permit_two_schedulers_and_an_expiry() {
     check(two_schedulers_and_an_expiry);
 }
 
 #[test]
 #[should_panic(expected = "the bound is exceeded")]
-fn loom_bound_negative_looking_and_then_taking() {
+fn negative_acquire_by_load_and_store() {
     fails("counters/counter.rs", "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)", How::Split, || {
         two_schedulers();
     });
@@ -56,7 +56,7 @@ fn two_schedulers() {
 }
 
 #[test]
-fn loom_bound_of_one_under_two_schedulers() {
+fn one_permit_and_two_schedulers() {
     check(two_schedulers);
 }
 
@@ -80,13 +80,13 @@ fn two_cancels_and_an_expiry() {
 }
 
 #[test]
-fn loom_bound_two_cancels_and_an_expiry_give_one_permit_back() {
+fn two_cancels_and_an_expiry_release_one_permit() {
     check_heavy(two_cancels_and_an_expiry);
 }
 
 #[test]
 #[should_panic]
-fn loom_bound_negative_giving_back_by_load_and_store() {
+fn negative_release_by_load_and_store() {
     fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, || {
         let engine = bounded(2);
         let timeouts = [new(&engine, 5).0, new(&engine, 6).0];

@@ -26,32 +26,32 @@ fn schedule_and_cancel_and_count() {
 }
 
 #[test]
-fn loom_counts_schedule_and_cancel_while_another_counts() {
+fn schedule_and_cancel_while_another_counts() {
     check(schedule_and_cancel_and_count);
 }
 
 #[test]
 #[should_panic(expected = "without its start")]
-fn loom_counts_negative_adding_without_release() {
+fn negative_adding_without_release() {
     fails("counters/counter.rs", "self.0.store(before.wrapping_add(n)", How::Relaxed, schedule_and_cancel_and_count);
 }
 
 #[test]
 #[should_panic(expected = "without its start")]
-fn loom_counts_negative_reading_without_acquire() {
+fn negative_reading_without_acquire() {
     let line = "fn get .. self.0.load(Ordering::Acquire)";
     fails("counters/counter.rs", line, How::Relaxed, schedule_and_cancel_and_count);
 }
 
 #[test]
 #[should_panic(expected = "without its start")]
-fn loom_counts_negative_adding_elsewhere_without_release() {
+fn negative_adding_elsewhere_without_release() {
     fails("counters/counter.rs", "self.0.fetch_add(n", How::Relaxed, an_end_elsewhere);
 }
 
 #[test]
 #[should_panic(expected = "without its start")]
-fn loom_counts_negative_reading_elsewhere_without_acquire() {
+fn negative_reading_elsewhere_without_acquire() {
     let line = "fn add_contended .. self.0.load(Ordering::Acquire)";
     fails("counters/counter.rs", line, How::Relaxed, an_end_elsewhere);
 }
@@ -59,7 +59,7 @@ fn loom_counts_negative_reading_elsewhere_without_acquire() {
 /// The same as above, in the order that is wrong.
 #[test]
 #[should_panic(expected = "without its start")]
-fn loom_counts_negative_starts_are_read_before_ends() {
+fn negative_starts_are_read_before_ends() {
     check(|| {
         let engine = engine();
         let (_kept, _) = new(&engine, 9);
@@ -98,6 +98,6 @@ fn an_end_elsewhere() {
 }
 
 #[test]
-fn loom_counts_an_end_elsewhere_while_another_counts() {
+fn an_end_elsewhere_while_another_counts() {
     check(an_end_elsewhere);
 }

@@ -1,6 +1,6 @@
 //! A task that was handed over to an executor and has not started: start against cancel, reset and `stop`.
 
-use super::{Fate, Subject, assert_sound, at, check, check_heavy, engine_of, fails, turn, turn_at, turn_out};
+use super::{Outcome, Subject, assert_sound, at, check, check_heavy, engine_of, fails, turn, turn_at, turn_out};
 use crate::config::{Config, DrivenBy};
 use crate::entry::Timeout;
 use crate::sync::How;
@@ -33,23 +33,23 @@ impl Keeper {
 }
 
 /// A timeout whose task was handed over.
-pub(super) fn queued(schedule: fn(&Arc<crate::timer::Engine>) -> (Timeout, &'static Fate)) -> Queued {
+pub(super) fn queued(schedule: fn(&Arc<crate::timer::Engine>) -> (Timeout, &'static Outcome)) -> Queued {
     let (engine, keeper) = Keeper::timer();
-    let (timeout, fate) = schedule(&engine);
+    let (timeout, outcome) = schedule(&engine);
     assert_eq!(turn_at(&mut engine.dispatcher(), 5), 1);
     let task = keeper.take().expect("handed over");
-    Queued { engine, keeper, timeout, fate, task }
+    Queued { engine, keeper, timeout, outcome, task }
 }
 
 pub(super) struct Queued {
     pub(super) engine: Subject,
     pub(super) keeper: Keeper,
     pub(super) timeout: Timeout,
-    pub(super) fate: &'static Fate,
+    pub(super) outcome: &'static Outcome,
     pub(super) task: Task,
 }
 
-fn once(engine: &Arc<crate::timer::Engine>) -> (Timeout, &'static Fate) {
+fn once(engine: &Arc<crate::timer::Engine>) -> (Timeout, &'static Outcome) {
     super::new(engine, 5)
 }
 
@@ -60,40 +60,40 @@ fn assert_none_in_flight(engine: &Subject) {
 }
 
 fn start_and_cancel() {
-    let Queued { engine, timeout, fate, task, .. } = queued(once);
+    let Queued { engine, timeout, outcome, task, .. } = queued(once);
     let canceller = thread::spawn(move || timeout.cancel());
     task.run();
     let cancelled = usize::from(canceller.join().unwrap());
-    assert_eq!(fate.ran() + cancelled, 1, "both have won");
-    assert_eq!(fate.dropped(), 1);
+    assert_eq!(outcome.ran() + cancelled, 1, "both have won");
+    assert_eq!(outcome.dropped(), 1);
     let stats = engine.stats();
     assert_eq!((stats.expired as usize, stats.cancelled as usize, stats.pending), (1 - cancelled, cancelled, 0));
     assert_none_in_flight(&engine);
 }
 
 #[test]
-fn loom_executor_start_and_cancel() {
+fn a_start_or_a_cancel_wins() {
     check(start_and_cancel);
 }
 
 #[test]
 #[should_panic]
-fn loom_executor_negative_starting_by_load_and_store() {
+fn negative_starting_by_load_and_store() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, start_and_cancel);
 }
 
 /// The turn hands it over while it is cancelled, and the executor's thread starts it.
 #[test]
-fn loom_executor_hand_over_and_cancel() {
+fn hand_over_and_cancel() {
     check(|| {
         let (engine, keeper) = Keeper::timer();
-        let (timeout, fate) = once(&engine);
+        let (timeout, outcome) = once(&engine);
         super::set_time(&engine, 5);
         let canceller = thread::spawn(move || timeout.cancel());
         let _ = turn(&mut engine.dispatcher());
         keeper.take().into_iter().for_each(Task::run);
         let cancelled = usize::from(canceller.join().unwrap());
-        assert_eq!((fate.ran() + cancelled, fate.dropped()), (1, 1));
+        assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1));
         let stats = engine.stats();
         assert_eq!((stats.expired as usize, stats.cancelled as usize, stats.pending), (1 - cancelled, cancelled, 0));
         assert_none_in_flight(&engine);
@@ -102,29 +102,29 @@ fn loom_executor_hand_over_and_cancel() {
 
 /// Moved to later while it is queued: it goes back into the wheel, and runs then.
 #[test]
-fn loom_executor_start_and_reset() {
+fn start_and_reset() {
     check(|| {
-        let Queued { engine, keeper, timeout, fate, task } = queued(once);
+        let Queued { engine, keeper, timeout, outcome, task } = queued(once);
         let mover = {
             let timeout = timeout.clone();
             thread::spawn(move || timeout.reset(Duration::from_nanos(4)))
         };
         task.run();
         let moved = mover.join().unwrap();
-        assert_eq!(fate.ran(), usize::from(!moved));
+        assert_eq!(outcome.ran(), usize::from(!moved));
         if moved {
             assert_eq!(turn_at(&mut engine.dispatcher(), 9), 1);
             keeper.take().into_iter().for_each(Task::run);
         }
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending()), (1, 1, 0));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (1, 1, 0));
         assert_none_in_flight(&engine);
     });
 }
 
 #[test]
-fn loom_executor_start_and_cancel_and_reset() {
+fn start_and_cancel_and_reset() {
     check_heavy(|| {
-        let Queued { engine, keeper, timeout, fate, task } = queued(once);
+        let Queued { engine, keeper, timeout, outcome, task } = queued(once);
         let mover = {
             let timeout = timeout.clone();
             thread::spawn(move || timeout.reset(Duration::from_nanos(4)))
@@ -135,50 +135,50 @@ fn loom_executor_start_and_cancel_and_reset() {
         let cancelled = usize::from(canceller.join().unwrap());
         let _ = turn_out(&mut engine.dispatcher());
         keeper.take().into_iter().for_each(Task::run);
-        assert_eq!((fate.ran() + cancelled, fate.dropped(), engine.pending()), (1, 1, 0));
+        assert_eq!((outcome.ran() + cancelled, outcome.dropped(), engine.pending()), (1, 1, 0));
         assert_none_in_flight(&engine);
     });
 }
 
 /// What was moved goes back into its wheel just when the timer is stopped: handed back, or cancelled by the thread that finds it shut.
 #[test]
-fn loom_executor_start_and_reset_and_stop() {
+fn start_and_reset_and_stop() {
     check(|| {
-        let Queued { engine, timeout, fate, task, .. } = queued(once);
+        let Queued { engine, timeout, outcome, task, .. } = queued(once);
         assert!(timeout.reset(Duration::from_nanos(4)));
         let runner = thread::spawn(move || task.run());
         let handed_back = engine.stop().len();
         runner.join().unwrap();
         assert!(handed_back <= 1 && timeout.is_cancelled(), "lost");
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending(), engine.stats().cancelled), (0, 1, 0, 1));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending(), engine.stats().cancelled), (0, 1, 0, 1));
         assert_none_in_flight(&engine);
     });
 }
 
 /// A run of a periodic task on an executor's thread ends just when it is cancelled.
 #[test]
-fn loom_executor_a_periodic_run_and_cancel() {
+fn a_periodic_run_and_cancel() {
     check(|| {
-        let Queued { engine, timeout, fate, task, .. } = queued(super::heartbeat);
+        let Queued { engine, timeout, outcome, task, .. } = queued(super::heartbeat);
         let canceller = thread::spawn(move || timeout.cancel());
         task.run();
         assert!(canceller.join().unwrap());
         assert_eq!(turn_out(&mut engine.dispatcher()), 0);
-        assert_eq!((fate.dropped(), engine.pending(), engine.stats().cancelled), (1, 0, 1));
+        assert_eq!((outcome.dropped(), engine.pending(), engine.stats().cancelled), (1, 0, 1));
         assert_none_in_flight(&engine);
     });
 }
 
 /// The same against `stop`: linked again, or cancelled by the run itself.
 #[test]
-fn loom_executor_a_periodic_run_and_stop() {
+fn a_periodic_run_and_stop() {
     check(|| {
-        let Queued { engine, timeout, fate, task, .. } = queued(super::heartbeat);
+        let Queued { engine, timeout, outcome, task, .. } = queued(super::heartbeat);
         let runner = thread::spawn(move || task.run());
         drop(engine.stop());
         runner.join().unwrap();
         assert!(timeout.is_cancelled(), "lost");
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending(), engine.stats().cancelled), (1, 1, 0, 1));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending(), engine.stats().cancelled), (1, 1, 0, 1));
         assert_none_in_flight(&engine);
         assert!(at(&engine.context, 5) <= engine.context.now());
     });

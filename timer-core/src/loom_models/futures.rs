@@ -82,13 +82,13 @@ fn another_waker_and_expiry() {
 }
 
 #[test]
-fn loom_futures_another_waker_and_expiry() {
+fn the_last_waker_is_woken_by_an_expiry() {
     check(another_waker_and_expiry);
 }
 
 #[test]
 #[should_panic]
-fn loom_futures_negative_a_blind_hold_loses_the_waker() {
+fn negative_a_blind_lock_loses_the_waker() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_expiry);
 }
 
@@ -101,19 +101,19 @@ fn drop_and_expiry() {
     drop(sleep);
     let expired = turned.join().unwrap() as u64;
     assert_eq!(turn_out(&mut engine.dispatcher()), 0);
-    assert_eq!(Arc::strong_count(&bell), 1 + LEAKED, "the waker is left behind");
+    assert_eq!(Arc::strong_count(&bell), 1 + LEAKED, "the waker is leaked");
     assert_eq!(bell.rung(), expired == 1);
     assert_accounts(&engine, expired, 1 - expired);
 }
 
 #[test]
-fn loom_futures_drop_and_expiry() {
+fn a_drop_or_an_expiry_ends_it() {
     check(drop_and_expiry);
 }
 
 #[test]
 #[should_panic]
-fn loom_futures_negative_a_blind_drop_ends_it_twice() {
+fn negative_a_blind_drop_ends_it_twice() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, drop_and_expiry);
 }
 
@@ -133,13 +133,13 @@ fn reset_and_expiry() {
 }
 
 #[test]
-fn loom_futures_reset_and_expiry() {
+fn a_reset_beside_an_expiry_is_not_lost() {
     check(reset_and_expiry);
 }
 
 #[test]
 #[should_panic]
-fn loom_futures_negative_a_blind_reset_is_lost() {
+fn negative_a_blind_reset_is_lost() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, reset_and_expiry);
 }
 
@@ -163,13 +163,13 @@ fn another_waker_and_stop() {
 }
 
 #[test]
-fn loom_futures_another_waker_and_stop() {
+fn the_last_waker_is_told_of_a_stop() {
     check(another_waker_and_stop);
 }
 
 #[test]
 #[should_panic]
-fn loom_futures_negative_a_blind_stop_is_not_told() {
+fn negative_a_blind_stop_is_not_told() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_stop);
 }
 
@@ -196,11 +196,11 @@ fn registered_and_stopped(has_run: bool) {
 }
 
 #[test]
-fn loom_futures_first_poll_and_stop() {
+fn first_poll_and_stop() {
     check(|| registered_and_stopped(false));
 }
 
 #[test]
-fn loom_futures_poll_after_a_run_and_stop() {
+fn poll_after_a_run_and_stop() {
     check(|| registered_and_stopped(true));
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// What a thread does with a timeout of the first timer, while the second takes over its shard.
 fn two_leases(late: fn(&Timeout)) {
     let former = bounded(2);
-    let (timeout, fate) = new(&former, 5);
+    let (timeout, outcome) = new(&former, 5);
     let id = timeout.shard();
     let caller = {
         let timeout = timeout.clone();
@@ -21,13 +21,17 @@ fn two_leases(late: fn(&Timeout)) {
     drop(former.stop());
     drop(former);
     let next = bounded(2);
-    let (other, its_fate) = new(&next, 5);
+    let (other, its_outcome) = new(&next, 5);
     assert!(other.shard().index == id.index && other.shard().generation != id.generation, "the same shard");
     caller.join().unwrap();
-    assert!(timeout.is_cancelled() && fate.dropped() == 1);
-    assert_eq!((next.pending(), next.stats().scheduled, next.stats().cancelled), (1, 1, 0), "counted by a stranger");
+    assert!(timeout.is_cancelled() && outcome.dropped() == 1);
+    assert_eq!(
+        (next.pending(), next.stats().scheduled, next.stats().cancelled),
+        (1, 1, 0),
+        "counted for the next timer"
+    );
     assert_eq!(turn_at(&mut next.dispatcher(), 10), 1);
-    assert_eq!((its_fate.ran(), fate.ran(), next.next()), (1, 0, NO_TICK), "linked by a stranger");
+    assert_eq!((its_outcome.ran(), outcome.ran(), next.next()), (1, 0, NO_TICK), "linked in the next timer");
     drop(other);
     drop(next);
 }
@@ -41,17 +45,17 @@ fn reset_to_earlier(timeout: &Timeout) {
 }
 
 #[test]
-fn loom_generation_a_late_cancel() {
+fn a_late_cancel() {
     check_at(3, || two_leases(cancel));
 }
 
 #[test]
-fn loom_generation_a_late_reset() {
+fn a_late_reset() {
     check_at(3, || two_leases(reset_to_earlier));
 }
 
 #[test]
-fn loom_generation_a_late_expire_now() {
+fn a_late_expire_now() {
     check(|| {
         two_leases(|timeout| {
             let _ = timeout.expire_now();
@@ -61,20 +65,20 @@ fn loom_generation_a_late_expire_now() {
 
 /// The last lease ends while a canceller is on its way.
 #[test]
-fn loom_generation_a_cancel_while_the_timer_is_dropped() {
+fn a_cancel_while_the_timer_is_dropped() {
     check_at(3, || {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         let caller = thread::spawn(move || timeout.cancel());
         drop(engine);
         let _ = caller.join().unwrap();
-        assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
     });
 }
 
 #[test]
-#[should_panic(expected = "counted by a stranger")]
-fn loom_generation_negative_a_cancel_that_does_not_compare_it() {
+#[should_panic(expected = "counted for the next timer")]
+fn negative_a_cancel_does_not_compare_it() {
     check(|| {
         two_leases(|timeout| {
             if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
@@ -88,7 +92,7 @@ fn loom_generation_negative_a_cancel_that_does_not_compare_it() {
 /// A run of a periodic task on another thread ends when its timer is gone and another has the shard.
 fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) {
     let former = engine();
-    let (timeout, fate) = heartbeat(&former);
+    let (timeout, outcome) = heartbeat(&former);
     let context = former.context.clone();
     let runner = {
         let timeout = timeout.clone();
@@ -108,20 +112,20 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) 
     drop(former);
     let next = engine();
     runner.join().unwrap();
-    assert_eq!(next.next(), NO_TICK, "linked by a stranger");
-    assert!(timeout.is_cancelled() && fate.dropped() == 1);
+    assert_eq!(next.next(), NO_TICK, "linked in the next timer");
+    assert!(timeout.is_cancelled() && outcome.dropped() == 1);
 }
 
 #[test]
-fn loom_generation_a_run_that_outlives_its_timer() {
+fn a_run_outlives_its_timer() {
     check_at(3, || {
         a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard()).submit(timeout.clone(), tick))
     });
 }
 
 #[test]
-#[should_panic(expected = "linked by a stranger")]
-fn loom_generation_negative_a_link_that_does_not_compare_it() {
+#[should_panic(expected = "linked in the next timer")]
+fn negative_a_link_does_not_compare_it() {
     check(|| {
         a_run_that_outlives_its_timer(|timeout, tick| {
             shard_of(timeout.shard()).submit_of_any_generation(timeout.clone(), tick);

@@ -28,19 +28,19 @@ fn two_callers() {
 }
 
 #[test]
-fn loom_inbox_what_the_holder_overlooks_is_the_workers() {
+fn what_the_holder_overlooks_is_the_workers() {
     check(two_callers);
 }
 
 #[test]
 #[should_panic(expected = "stranded")]
-fn loom_inbox_negative_a_request_that_does_not_say_when() {
+fn negative_a_request_does_not_say_when() {
     fails("shard/inbox.rs", "self.due.store(due", How::Skip, two_callers);
 }
 
 /// One links, one leaves a request, one waits at the gate.
 #[test]
-fn loom_inbox_three_callers_and_room_for_one() {
+fn three_callers_and_room_for_one() {
     check_heavy(|| {
         let engine = engine();
         let others = [5, 6].map(|nanos| {
@@ -80,14 +80,14 @@ fn a_turn_and_two_callers() {
 }
 
 #[test]
-fn loom_inbox_due_is_not_lost_by_a_drain() {
+fn due_is_not_lost_by_a_drain() {
     check_heavy(a_turn_and_two_callers);
 }
 
 /// The same, written again with a `due` that is raised after the queue was unlocked.
 #[test]
 #[should_panic(expected = "`due` was lost")]
-fn loom_inbox_negative_due_is_raised_with_the_queue_unlocked() {
+fn negative_due_raised_with_the_queue_unlocked() {
     check(|| {
         let (queue, due) = (Arc::new(Mutex::new(1)), Arc::new(AtomicU64::new(5)));
         let caller = {
@@ -109,7 +109,7 @@ fn loom_inbox_negative_due_is_raised_with_the_queue_unlocked() {
 /// The holder that the worker meets has nothing of its own to tell: it wakes the worker all the same.
 fn a_holder_with_nothing_to_tell() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     drop(timeout);
     set_time(&engine, 5);
     let other = {
@@ -117,7 +117,7 @@ fn a_holder_with_nothing_to_tell() {
         thread::spawn(move || drop(new(&engine, 50)))
     };
     let (context, mut dispatcher) = (engine.context.clone(), engine.dispatcher());
-    while fate.ran() == 0 {
+    while outcome.ran() == 0 {
         context.alarm.arm();
         let next = engine.next_for_sleeper();
         if next <= 5 {
@@ -132,13 +132,13 @@ fn a_holder_with_nothing_to_tell() {
 }
 
 #[test]
-fn loom_inbox_who_asked_is_woken_by_one_with_nothing_to_tell() {
+fn a_holder_without_news_wakes_the_worker() {
     check_at(3, a_holder_with_nothing_to_tell);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_inbox_negative_who_asked_is_not_woken() {
+fn negative_the_worker_that_asked_is_not_woken() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, a_holder_with_nothing_to_tell);
 }
 
@@ -158,19 +158,19 @@ fn a_reserved_shard() {
 }
 
 #[test]
-fn loom_inbox_who_has_reserved_a_shard_is_rung() {
+fn the_worker_that_reserved_a_shard_is_rung() {
     check_at(3, a_reserved_shard);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_inbox_negative_who_has_reserved_a_shard_is_not_rung() {
+fn negative_the_worker_that_reserved_is_not_rung() {
     fails("alarm.rs", "fn ring .. self.parker.unpark()", How::Skip, a_reserved_shard);
 }
 
 /// A request that comes while the holder reads another one.
 #[test]
-fn loom_inbox_a_second_request_while_the_first_is_read() {
+fn a_second_request_while_the_first_is_read() {
     check_at(3, || {
         let engine = engine();
         let other = {
@@ -212,7 +212,7 @@ fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
     drop(scheduled.unwrap_or_else(|_| panic!("refused")));
 }
 
-/// The worker itself, and callers: were a request, a wish or a wake-up lost, this would be a deadlock.
+/// The worker itself, and callers: were a request, a wake request or a wake-up lost, this would be a deadlock.
 fn the_worker_and(callers: u32) {
     let engine = engine();
     let bell = Arc::new(Bell::default());
@@ -236,17 +236,17 @@ fn the_worker_and(callers: u32) {
 }
 
 #[test]
-fn loom_inbox_the_worker_and_a_caller() {
+fn the_worker_and_a_caller() {
     check(|| the_worker_and(1));
 }
 
 #[test]
-fn loom_inbox_the_worker_and_two_callers() {
+fn the_worker_and_two_callers() {
     check_heavy(|| the_worker_and(2));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_inbox_negative_the_worker_is_not_told() {
+fn negative_the_worker_is_not_told() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, || the_worker_and(1));
 }

@@ -13,7 +13,7 @@ fn with_worker() -> Subject {
 
 /// Both calls find the worker started, it is one, and `stop` ends it.
 #[test]
-fn loom_life_two_threads_start_one_worker() {
+fn two_threads_start_one_worker() {
     check_heavy(|| {
         let engine = with_worker();
         let other = {
@@ -41,13 +41,13 @@ fn stopped_twice() {
 }
 
 #[test]
-fn loom_life_a_timer_with_a_worker_is_stopped_twice() {
+fn a_timer_with_a_worker_is_stopped_twice() {
     check_heavy(stopped_twice);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_life_negative_the_worker_is_not_told_to_stop() {
+fn negative_the_worker_is_not_told_to_stop() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, stopped_twice);
 }
 
@@ -60,22 +60,22 @@ fn stopped_and_waited_for() {
 }
 
 #[test]
-fn loom_life_stop_and_wait_for_the_worker() {
+fn stop_and_wait_for_the_worker() {
     check(stopped_and_waited_for);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_life_negative_the_workers_end_is_not_told() {
+fn negative_the_workers_end_is_not_told() {
     fails("timer/life.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
 }
 
 /// The last handle goes while a turn runs: what was scheduled runs or is cancelled, once.
 #[test]
-fn loom_life_the_last_handle_goes_during_a_turn() {
+fn the_last_handle_goes_during_a_turn() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         drop(timeout);
         set_time(&engine, 5);
         let worker = {
@@ -85,7 +85,7 @@ fn loom_life_the_last_handle_goes_during_a_turn() {
         engine.abandon();
         drop(engine);
         let ran = worker.join().unwrap();
-        assert_eq!((fate.ran(), fate.dropped()), (ran, 1));
+        assert_eq!((outcome.ran(), outcome.dropped()), (ran, 1));
     });
 }
 
@@ -109,13 +109,13 @@ fn last_handle_and_upgrade() {
 }
 
 #[test]
-fn loom_life_the_last_handle_and_an_upgrade() {
+fn the_last_handle_and_an_upgrade() {
     check(last_handle_and_upgrade);
 }
 
 #[test]
 #[should_panic]
-fn loom_life_negative_an_upgrade_by_load_and_store() {
+fn negative_an_upgrade_by_load_and_store() {
     fails(
         "timer/life.rs",
         "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
@@ -126,6 +126,6 @@ fn loom_life_negative_an_upgrade_by_load_and_store() {
 
 #[test]
 #[should_panic]
-fn loom_life_negative_a_handle_less_by_load_and_store() {
+fn negative_a_handle_less_by_load_and_store() {
     fails("timer/life.rs", "self.life.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
 }

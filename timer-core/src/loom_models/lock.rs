@@ -1,4 +1,4 @@
-//! The lock: one guard at a time, and no wish is lost: a caller at the gate, a worker that asks or that has reserved.
+//! The lock: one guard at a time, and none is forgotten: a caller at the gate, a worker that asks or that has reserved.
 //!
 //! All parks are without a limit, so a bell that is not rung is a deadlock.
 
@@ -6,7 +6,7 @@ use super::{check, check_at, check_heavy, fails, fails_at};
 use crate::sync::{Arc, How, Lock, Owed, Parker};
 use loom::thread;
 
-/// A lock, and the bed of its worker.
+/// A lock, and where its worker sleeps.
 struct Shared {
     lock: Lock<u32>,
     worker: Parker,
@@ -17,7 +17,7 @@ impl Shared {
         Arc::new(Self { lock: Lock::new(0), worker: Parker::default() })
     }
 
-    /// What a shard does when it has left.
+    /// What a shard does after it has unlocked.
     fn answer(&self, owed: Owed) {
         if owed.wake() {
             self.lock.take_wake();
@@ -88,7 +88,7 @@ fn three(first: fn(&Shared), second: fn(&Shared), third: fn(&Shared)) {
 }
 
 #[test]
-fn loom_lock_one_of_two_has_it() {
+fn one_of_two_has_it() {
     check_at(4, || {
         let shared = Shared::new();
         let other = {
@@ -103,65 +103,65 @@ fn loom_lock_one_of_two_has_it() {
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_lock_negative_leaving_without_release() {
+fn negative_unlock_without_release() {
     fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Relaxed, || two(Shared::call, Shared::call));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_lock_negative_locking_without_acquire() {
+fn negative_locking_without_acquire() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, || two(Shared::call, Shared::call));
 }
 
 #[test]
 #[should_panic]
-fn loom_lock_negative_locking_by_load_and_store() {
+fn negative_locking_by_load_and_store() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Split, || two(Shared::call, Shared::call));
 }
 
 #[test]
-fn loom_lock_two_at_the_gate() {
+fn two_at_the_gate() {
     check_at(4, || two(Shared::call, Shared::call));
 }
 
 #[test]
-fn loom_lock_three_at_the_gate() {
+fn three_at_the_gate() {
     check(|| three(Shared::call, Shared::call, Shared::call));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_lock_negative_the_gate_is_not_rung() {
+fn negative_the_gate_is_not_rung() {
     fails("sync/lock.rs", "lock.bell.unpark()", How::Skip, || two(Shared::call, Shared::call));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_lock_negative_leaving_by_load_and_store_loses_a_wish() {
+fn negative_unlock_by_load_and_store_loses_the_gate() {
     fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(Shared::call, Shared::call));
 }
 
 /// The worker asks and goes about other things: the holder tells it, or it gets the lock.
 #[test]
-fn loom_lock_who_asks_is_told() {
+fn the_worker_that_asks_is_woken() {
     check_at(4, || two(Shared::call, Shared::ask));
 }
 
 #[test]
-fn loom_lock_who_asks_is_told_by_one_at_the_gate() {
+fn the_worker_that_asks_is_woken_from_the_gate() {
     check(|| three(Shared::call, Shared::call, Shared::ask));
 }
 
 #[test]
 #[should_panic(expected = "it is free")]
-fn loom_lock_negative_a_wake_that_is_taken_by_load_and_store() {
+fn negative_a_wake_taken_by_load_and_store() {
     let model = || three(Shared::call, Shared::call, Shared::ask);
     fails_at(3, "sync/lock.rs", "self.word.fetch_and(!WAKE", How::Split, model);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_lock_negative_the_holder_does_not_tell_who_asks() {
+fn negative_the_holder_does_not_wake_the_worker() {
     fn call_and_forget(shared: &Shared) {
         let mut guard = shared.lock.lock();
         *guard += 1;
@@ -172,18 +172,18 @@ fn loom_lock_negative_the_holder_does_not_tell_who_asks() {
 
 /// The worker that has reserved the lock is rung, and rings the gate when it leaves.
 #[test]
-fn loom_lock_who_reserves_is_rung() {
+fn the_worker_that_reserves_is_rung() {
     check_at(4, || two(Shared::call, Shared::reserve));
 }
 
 #[test]
-fn loom_lock_who_reserves_overtakes_the_gate_and_rings_it() {
+fn reserving_overtakes_the_gate_and_rings_it() {
     check(|| three(Shared::call, Shared::call, Shared::reserve));
 }
 
 /// First in vain by step 3, then by step 4, as the worker does it, beside a caller at the gate.
 #[test]
-fn loom_lock_who_asks_in_vain_reserves() {
+fn the_worker_that_asks_in_vain_reserves() {
     fn ask_then_reserve(shared: &Shared) {
         match shared.lock.try_lock_or_ask() {
             Some(mut guard) => {
@@ -198,12 +198,12 @@ fn loom_lock_who_asks_in_vain_reserves() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_lock_negative_who_reserves_does_not_ring_the_gate() {
+fn negative_reserving_does_not_ring_the_gate() {
     fails("sync/lock.rs", "lock.bell.unpark()", How::Skip, || three(Shared::call, Shared::call, Shared::reserve));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_lock_negative_leaving_by_load_and_store_forgets_who_reserves() {
+fn negative_unlock_by_load_and_store_loses_reserved() {
     fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(Shared::call, Shared::reserve));
 }

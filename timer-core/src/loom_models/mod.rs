@@ -14,6 +14,7 @@
 mod abandoned;
 mod alarm;
 mod bound;
+mod cancel_vs_expire;
 mod counts;
 mod executor;
 mod futures;
@@ -23,7 +24,6 @@ mod life;
 mod lock;
 mod periodic;
 mod references;
-mod rivals;
 mod stop;
 mod waited;
 
@@ -154,29 +154,29 @@ fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
 
 /// What has become of a task. It is leaked: where two threads are let win a task, it is dropped twice.
 #[derive(Default)]
-struct Fate {
+struct Outcome {
     ran: AtomicUsize,
     dropped: AtomicUsize,
 }
 
-struct Witness(&'static Fate);
+struct DropCounter(&'static Outcome);
 
-impl Witness {
+impl DropCounter {
     fn run(&self) {
         self.0.ran.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Witness {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Fate {
-    fn witness() -> (Witness, &'static Fate) {
-        let fate: &Fate = Box::leak(Box::default());
-        (Witness(fate), fate)
+impl Outcome {
+    fn counter() -> (DropCounter, &'static Outcome) {
+        let outcome: &Outcome = Box::leak(Box::default());
+        (DropCounter(outcome), outcome)
     }
 
     fn ran(&self) -> usize {
@@ -189,31 +189,31 @@ impl Fate {
 }
 
 /// A new timeout, due so many nanoseconds after the timer's time began.
-fn try_new(engine: &Arc<Engine>, nanos: u64) -> (Result<Timeout, RejectReason>, &'static Fate) {
-    let (witness, fate) = Fate::witness();
+fn try_new(engine: &Arc<Engine>, nanos: u64) -> (Result<Timeout, RejectReason>, &'static Outcome) {
+    let (counter, outcome) = Outcome::counter();
     let deadline = Deadline::up(at(&engine.context, nanos));
-    let scheduled = engine.schedule(Closure(move |_: &Timeout| witness.run()), |_| deadline);
+    let scheduled = engine.schedule(Closure(move |_: &Timeout| counter.run()), |_| deadline);
     (
         scheduled.map_err(|(job, reason)| {
             drop(job);
             reason
         }),
-        fate,
+        outcome,
     )
 }
 
-fn new(engine: &Arc<Engine>, nanos: u64) -> (Timeout, &'static Fate) {
-    let (timeout, fate) = try_new(engine, nanos);
-    (timeout.unwrap_or_else(|reason| panic!("refused: {reason}")), fate)
+fn new(engine: &Arc<Engine>, nanos: u64) -> (Timeout, &'static Outcome) {
+    let (timeout, outcome) = try_new(engine, nanos);
+    (timeout.unwrap_or_else(|reason| panic!("refused: {reason}")), outcome)
 }
 
 /// A new task that runs every 10 ns, first at 5.
-fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Fate) {
-    let (witness, fate) = Fate::witness();
-    let task = move |_: &Timeout| witness.run();
+fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Outcome) {
+    let (counter, outcome) = Outcome::counter();
+    let task = move |_: &Timeout| counter.run();
     let deadline = Deadline::up(at(&engine.context, 5));
     let scheduled = engine.schedule(Periodic { task, period: Period::Rate(10) }, |_| deadline);
-    (scheduled.unwrap_or_else(|_| panic!("refused")), fate)
+    (scheduled.unwrap_or_else(|_| panic!("refused")), outcome)
 }
 
 /// What every model of a whole timer ends with: the checker's own panics within a run would be counted as the task's.

@@ -8,35 +8,35 @@ use std::time::Duration;
 /// Before, during or after the run: the cancel wins, the task never runs again and is dropped once.
 fn cancel_and_run() {
     let engine = engine();
-    let (timeout, fate) = heartbeat(&engine);
+    let (timeout, outcome) = heartbeat(&engine);
     set_time(&engine, 5);
     let canceller = thread::spawn(move || timeout.cancel());
     let mut dispatcher = engine.dispatcher();
     let _ = turn(&mut dispatcher);
     assert!(canceller.join().unwrap(), "a periodic timeout is there to be cancelled at any moment");
-    let ran = fate.ran();
+    let ran = outcome.ran();
     assert!(ran <= 1);
     assert_eq!(turn_out(&mut dispatcher), 0);
-    assert_eq!((fate.ran(), fate.dropped()), (ran, 1), "the cancel is lost");
+    assert_eq!((outcome.ran(), outcome.dropped()), (ran, 1), "the cancel is lost");
     assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
     assert_sound(&engine);
 }
 
 #[test]
-fn loom_periodic_cancel_and_run() {
+fn a_cancel_beside_a_run_is_not_lost() {
     check(cancel_and_run);
 }
 
 #[test]
 #[should_panic]
-fn loom_periodic_negative_a_blind_store_loses_the_cancel() {
+fn negative_a_blind_store_loses_the_cancel() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_run);
 }
 
 /// The run ends just when the timer is stopped: handed back or cancelled, never both, and not lost.
 fn linked_again_and_stop() {
     let engine = engine();
-    let (timeout, fate) = heartbeat(&engine);
+    let (timeout, outcome) = heartbeat(&engine);
     set_time(&engine, 5);
     let worker = {
         let mut dispatcher = engine.dispatcher();
@@ -52,20 +52,20 @@ fn linked_again_and_stop() {
     let unclaimed = !timeout.is_cancelled();
     drop(engine);
     assert!(timeout.is_cancelled(), "lost");
-    assert_eq!((fate.dropped(), cancelled), (1, u64::from(!unclaimed)));
+    assert_eq!((outcome.dropped(), cancelled), (1, u64::from(!unclaimed)));
 }
 
 #[test]
-fn loom_periodic_linked_again_and_stop() {
+fn a_run_that_goes_on_and_stop() {
     check(linked_again_and_stop);
 }
 
 /// Linked again, with the shard's lock taken: by request, which `stop` takes or refuses.
 #[test]
-fn loom_periodic_linked_again_and_stop_and_a_caller() {
+fn a_run_that_goes_on_and_stop_and_a_caller() {
     super::check_heavy(|| {
         let engine = engine();
-        let (timeout, fate) = heartbeat(&engine);
+        let (timeout, outcome) = heartbeat(&engine);
         set_time(&engine, 5);
         let worker = {
             let mut dispatcher = engine.dispatcher();
@@ -80,16 +80,16 @@ fn loom_periodic_linked_again_and_stop_and_a_caller() {
         let _ = caller.join().unwrap();
         assert_sound(&engine);
         drop(engine);
-        assert!(timeout.is_cancelled() && fate.dropped() == 1, "lost");
+        assert!(timeout.is_cancelled() && outcome.dropped() == 1, "lost");
     });
 }
 
 /// A reset during the run decides the next one; after it, it moves that.
 #[test]
-fn loom_periodic_reset_and_run() {
+fn reset_and_run() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = heartbeat(&engine);
+        let (timeout, outcome) = heartbeat(&engine);
         set_time(&engine, 5);
         let caller = {
             let timeout = timeout.clone();
@@ -98,12 +98,12 @@ fn loom_periodic_reset_and_run() {
         let mut dispatcher = engine.dispatcher();
         let _ = turn(&mut dispatcher);
         assert!(caller.join().unwrap());
-        let before = fate.ran();
+        let before = outcome.ran();
         assert!(before <= 1 && engine.next() <= 7, "missed");
         let _ = turn_at(&mut dispatcher, 7);
-        assert_eq!((fate.ran(), engine.pending()), (before + 1, 1));
+        assert_eq!((outcome.ran(), engine.pending()), (before + 1, 1));
         assert!(timeout.cancel());
-        assert_eq!(fate.dropped(), 1);
+        assert_eq!(outcome.dropped(), 1);
         assert_sound(&engine);
     });
 }

@@ -3,7 +3,7 @@
 //!
 //! The checker sees each use of an entry's memory and its end: a use after the end, a second end and none at all fail.
 
-use super::{Fate, Witness, check, check_at, check_heavy, fails};
+use super::{DropCounter, Outcome, check, check_at, check_heavy, fails};
 use crate::entry::state::{Cancel, Due};
 use crate::entry::{Closure, ShardId, Timeout};
 use crate::sync::{Arc, How, Mutex};
@@ -13,11 +13,11 @@ use loom::thread;
 /// A wheel with room for one entry, behind its lock.
 type Wheel = Mutex<Option<Timeout>>;
 
-fn entry() -> (Timeout, Arc<Wheel>, &'static Fate) {
-    let (witness, fate) = Fate::witness();
+fn entry() -> (Timeout, Arc<Wheel>, &'static Outcome) {
+    let (counter, outcome) = Outcome::counter();
     let shard = ShardId { index: 0, generation: 0 };
-    let (user, linked) = Timeout::new(shard, Deadline::up(5), Closure(move |_: &Timeout| Witness::run(&witness)));
-    (user, Arc::new(Mutex::new(Some(linked))), fate)
+    let (user, linked) = Timeout::new(shard, Deadline::up(5), Closure(move |_: &Timeout| DropCounter::run(&counter)));
+    (user, Arc::new(Mutex::new(Some(linked))), outcome)
 }
 
 fn cancel(timeout: &Timeout, wheel: &Wheel) {
@@ -40,7 +40,7 @@ fn expire(wheel: &Wheel) {
 
 /// One handle cancels and is dropped, another is dropped.
 fn cancel_and_drop() {
-    let (timeout, wheel, fate) = entry();
+    let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
     let canceller = thread::spawn(move || {
         cancel(&timeout, &wheel);
@@ -48,12 +48,12 @@ fn cancel_and_drop() {
     });
     drop(other);
     canceller.join().unwrap();
-    assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+    assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
 }
 
 /// One handle cancels and is dropped, another is dropped, and the worker takes the entry out and runs it if it can.
 fn cancel_and_drop_and_expire() {
-    let (timeout, wheel, fate) = entry();
+    let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
     let canceller = {
         let wheel = wheel.clone();
@@ -69,24 +69,24 @@ fn cancel_and_drop_and_expire() {
     drop(other);
     canceller.join().unwrap();
     worker.join().unwrap();
-    assert_eq!(fate.dropped(), 1);
+    assert_eq!(outcome.dropped(), 1);
     assert!(wheel.lock().is_none());
 }
 
 #[test]
-fn loom_references_one_cancels_and_two_are_dropped() {
+fn one_cancels_and_two_are_dropped() {
     check_at(4, cancel_and_drop);
 }
 
 #[test]
-fn loom_references_two_handles_and_the_worker() {
+fn two_handles_and_the_worker() {
     check_at(3, cancel_and_drop_and_expire);
 }
 
 #[test]
-fn loom_references_two_cancel_and_the_worker() {
+fn two_cancel_and_the_worker() {
     check(|| {
-        let (timeout, wheel, fate) = entry();
+        let (timeout, wheel, outcome) = entry();
         let cancellers = [timeout.clone(), timeout].map(|timeout| {
             let wheel = wheel.clone();
             thread::spawn(move || {
@@ -96,13 +96,13 @@ fn loom_references_two_cancel_and_the_worker() {
         });
         expire(&wheel);
         cancellers.into_iter().for_each(|canceller| canceller.join().unwrap());
-        assert_eq!(fate.dropped(), 1);
+        assert_eq!(outcome.dropped(), 1);
     });
 }
 
 /// A handle is cloned while others are dropped.
 #[test]
-fn loom_references_a_clone_while_others_are_dropped() {
+fn a_clone_while_others_are_dropped() {
     check_heavy(|| {
         let (timeout, wheel, _) = entry();
         let other = timeout.clone();
@@ -126,32 +126,32 @@ fn loom_references_a_clone_while_others_are_dropped() {
 
 #[test]
 #[should_panic(expected = "leaked")]
-fn loom_references_negative_the_mark_is_not_set() {
+fn negative_the_mark_is_not_set() {
     fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, cancel_and_drop);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_references_negative_dropping_without_release() {
+fn negative_dropping_without_release() {
     fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Relaxed, cancel_and_drop);
 }
 
 #[test]
 #[should_panic]
-fn loom_references_negative_dropping_by_load_and_store() {
+fn negative_dropping_by_load_and_store() {
     fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Split, cancel_and_drop);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_references_negative_the_last_does_not_acquire() {
+fn negative_the_last_does_not_acquire() {
     fails("entry/mod.rs", "self.left(self.header().refs.load", How::Relaxed, cancel_and_drop);
 }
 
 /// The mark is set though the worker has taken the entry out: its reference is real.
 #[test]
 #[should_panic]
-fn loom_references_negative_handing_over_what_the_worker_has() {
+fn negative_handing_over_what_the_worker_has() {
     check(|| {
         let (timeout, wheel, _) = entry();
         let canceller = thread::spawn(move || {

@@ -9,7 +9,7 @@ use loom::thread;
 use std::time::Duration;
 
 #[test]
-fn loom_stop_and_new_timeout() {
+fn a_new_timeout_beside_stop() {
     check(|| {
         let engine = engine();
         let caller = {
@@ -17,7 +17,7 @@ fn loom_stop_and_new_timeout() {
             thread::spawn(move || try_new(&engine, 5))
         };
         let handed_back = engine.stop().len();
-        let (scheduled, fate) = caller.join().unwrap();
+        let (scheduled, outcome) = caller.join().unwrap();
         let stats = engine.stats();
         match scheduled {
             Ok(timeout) => {
@@ -30,14 +30,14 @@ fn loom_stop_and_new_timeout() {
                 assert_eq!((stats.scheduled, stats.cancelled, stats.rejected), (0, 0, 1));
             }
         }
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending()), (0, 1, 0));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (0, 1, 0));
         assert_sound(&engine);
     });
 }
 
 /// Three meet at the lock: `stop`, a caller whose request it must not miss, and one that reads the request in its stead.
 #[test]
-fn loom_stop_and_two_new_timeouts() {
+fn two_new_timeouts_beside_stop() {
     check_heavy(|| {
         let engine = engine();
         let callers = [5, 6].map(|nanos| {
@@ -48,7 +48,7 @@ fn loom_stop_and_two_new_timeouts() {
         let called = callers.map(|caller| caller.join().unwrap());
         let accepted = called.iter().filter(|(scheduled, _)| scheduled.is_ok()).count();
         assert_eq!(handed_back, accepted, "accepted, so it comes back");
-        assert!(called.iter().all(|(_, fate)| (fate.ran(), fate.dropped()) == (0, 1)));
+        assert!(called.iter().all(|(_, outcome)| (outcome.ran(), outcome.dropped()) == (0, 1)));
         assert_eq!((engine.stats().scheduled, engine.pending()), (accepted as u64, 0));
         assert_sound(&engine);
     });
@@ -56,27 +56,27 @@ fn loom_stop_and_two_new_timeouts() {
 
 fn stop_and_cancel() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     let caller = thread::spawn(move || timeout.cancel());
     let handed_back = engine.stop().len();
     let cancelled = caller.join().unwrap();
     assert_eq!(handed_back + usize::from(cancelled), 1);
-    assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+    assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
     assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1));
     assert_sound(&engine);
 }
 
 #[test]
-fn loom_stop_and_cancel() {
+fn a_cancel_or_stop_wins() {
     check(stop_and_cancel);
 }
 
 /// The canceller's request lies in the inbox, or is refused there, since another caller has the lock.
 #[test]
-fn loom_stop_and_cancel_and_a_caller_at_work() {
+fn a_cancel_and_a_caller_beside_stop() {
     check_heavy(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         let canceller = thread::spawn(move || timeout.cancel());
         let caller = {
             let engine = engine.clone();
@@ -86,17 +86,17 @@ fn loom_stop_and_cancel_and_a_caller_at_work() {
         let cancelled = usize::from(canceller.join().unwrap());
         let accepted = usize::from(caller.join().unwrap().0.is_ok());
         assert_eq!(handed_back + cancelled, 1 + accepted);
-        assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
         assert_eq!((engine.pending(), engine.stats().cancelled), (0, 1 + accepted as u64));
         assert_sound(&engine);
     });
 }
 
 #[test]
-fn loom_stop_and_reset_to_earlier() {
+fn a_reset_to_earlier_beside_stop() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 9);
+        let (timeout, outcome) = new(&engine, 9);
         let caller = {
             let timeout = timeout.clone();
             thread::spawn(move || timeout.reset(Duration::from_nanos(5)))
@@ -105,14 +105,14 @@ fn loom_stop_and_reset_to_earlier() {
         let _ = caller.join().unwrap();
         assert_eq!(handed_back, 1);
         assert!(timeout.is_cancelled());
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending(), engine.next()), (0, 1, 0, NO_TICK));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending(), engine.next()), (0, 1, 0, NO_TICK));
         assert_sound(&engine);
     });
 }
 
 fn stop_and_expire() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     drop(timeout);
     set_time(&engine, 5);
     let worker = {
@@ -126,21 +126,21 @@ fn stop_and_expire() {
     assert_sound(&engine);
     drop(engine);
     assert!(ran + handed_back <= 1);
-    assert_eq!((fate.ran(), fate.dropped()), (ran, 1), "lost");
+    assert_eq!((outcome.ran(), outcome.dropped()), (ran, 1), "lost");
     assert_eq!(stats.expired as usize, ran);
 }
 
 #[test]
-fn loom_stop_and_expire() {
+fn an_expiry_beside_stop() {
     check(stop_and_expire);
 }
 
 /// The turn has taken out what was moved to a later deadline, and finds the shard shut when it gives it back.
 #[test]
-fn loom_stop_and_a_turn_that_gives_back() {
+fn a_turn_that_gives_back_beside_stop() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         assert!(timeout.reset(Duration::from_nanos(9)));
         set_time(&engine, 5);
         let worker = {
@@ -152,16 +152,16 @@ fn loom_stop_and_a_turn_that_gives_back() {
         assert_sound(&engine);
         drop(engine);
         assert!(handed_back <= 1 && timeout.is_cancelled());
-        assert_eq!((fate.ran(), fate.dropped()), (0, 1), "handed back or dropped");
+        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1), "handed back or dropped");
     });
 }
 
 /// Two stop: each timeout is handed back to one of them.
 #[test]
-fn loom_stop_twice() {
+fn two_threads_stop() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         let other = {
             let engine = engine.clone();
             thread::spawn(move || engine.stop().len())
@@ -169,20 +169,20 @@ fn loom_stop_twice() {
         let mine = engine.stop().len();
         assert_eq!(mine + other.join().unwrap(), 1);
         assert!(timeout.is_cancelled());
-        assert_eq!((fate.dropped(), engine.stats().cancelled), (1, 1));
+        assert_eq!((outcome.dropped(), engine.stats().cancelled), (1, 1));
     });
 }
 
 #[test]
 #[should_panic]
-fn loom_stop_negative_ending_by_load_and_store() {
+fn negative_ending_by_load_and_store() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, stop_and_cancel);
 }
 
 /// Counting at the stop and at the cancel, whichever has won.
 #[test]
 #[should_panic(expected = "counted twice")]
-fn loom_stop_negative_counting_without_having_won() {
+fn negative_counting_without_having_won() {
     check(|| {
         let engine = engine();
         let (timeout, _) = new(&engine, 5);

@@ -1,4 +1,4 @@
-//! Threads that wait: for the end of a run (`cancel_and_wait`), and for all that is in flight (`stop_and_wait`). Nothing saves them by a
+//! Threads that wait: for the end of a run (`cancel_and_wait`), and for all that is in flight (`stop_and_wait`). No wait ends by a
 //! timeout, so an end that is not told is a deadlock.
 
 use super::executor::{Queued, queued};
@@ -10,12 +10,12 @@ use loom::thread;
 /// When `cancel_and_wait` returns, the run has returned and what the task owned is gone.
 fn cancel_and_wait() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     set_time(&engine, 5);
     let waiter = {
         thread::spawn(move || {
             let won = timeout.cancel_and_wait().is_ok_and(|won| won);
-            assert_eq!((fate.ran(), fate.dropped()), (usize::from(!won), 1), "it has not ended");
+            assert_eq!((outcome.ran(), outcome.dropped()), (usize::from(!won), 1), "it has not ended");
             won
         })
     };
@@ -24,33 +24,33 @@ fn cancel_and_wait() {
 }
 
 #[test]
-fn loom_waited_cancel_and_wait_and_the_end_of_a_run() {
+fn cancel_and_wait_and_the_end_of_a_run() {
     check(cancel_and_wait);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_waited_negative_the_end_is_not_told() {
+fn negative_the_end_is_not_told() {
     fails("timer/run.rs", "event_of(timeout.address()).notify_all()", How::Skip, cancel_and_wait);
 }
 
 #[test]
 #[should_panic]
-fn loom_waited_negative_the_wish_by_load_and_store() {
+fn negative_asking_by_load_and_store() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_wait);
 }
 
 /// A run of many: the last one drops the task.
 #[test]
-fn loom_waited_cancel_and_wait_and_a_periodic_run() {
+fn cancel_and_wait_and_a_periodic_run() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = heartbeat(&engine);
+        let (timeout, outcome) = heartbeat(&engine);
         set_time(&engine, 5);
         let waiter = {
             thread::spawn(move || {
                 assert!(timeout.cancel_and_wait().is_ok_and(|won| won));
-                assert_eq!(fate.dropped(), 1, "it has not ended");
+                assert_eq!(outcome.dropped(), 1, "it has not ended");
             })
         };
         let _ = turn(&mut engine.dispatcher());
@@ -60,21 +60,25 @@ fn loom_waited_cancel_and_wait_and_a_periodic_run() {
 
 /// Two wait, and one run ends on an executor's thread.
 #[test]
-fn loom_waited_two_wait_for_one_run() {
+fn two_wait_for_one_run() {
     check(|| {
-        let Queued { timeout, fate, task, .. } = queued(|engine| new(engine, 5));
+        let Queued { timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
         let waiter = || {
             let timeout = timeout.clone();
             thread::spawn(move || {
                 let won = timeout.cancel_and_wait().is_ok_and(|won| won);
-                assert_eq!(fate.ran(), usize::from(won || fate.ran() == 1) - usize::from(won), "it has not ended");
+                assert_eq!(
+                    outcome.ran(),
+                    usize::from(won || outcome.ran() == 1) - usize::from(won),
+                    "it has not ended"
+                );
                 won
             })
         };
         let waiters = [waiter(), waiter()];
         task.run();
         let won: usize = waiters.into_iter().map(|waiter| usize::from(waiter.join().unwrap())).sum();
-        assert_eq!((fate.ran() + won, fate.dropped()), (1, 1));
+        assert_eq!((outcome.ran() + won, outcome.dropped()), (1, 1));
     });
 }
 
@@ -98,38 +102,38 @@ fn wait_for_none() {
 }
 
 #[test]
-fn loom_waited_for_none_in_flight() {
+fn none_in_flight_is_waited_for() {
     check_at(3, wait_for_none);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_waited_negative_none_left_is_not_told() {
+fn negative_none_left_is_not_told() {
     fails("counters/in_flight.rs", "self.none.notify_all()", How::Skip, wait_for_none);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_waited_negative_an_end_without_release() {
+fn negative_an_end_without_release() {
     fails("counters/in_flight.rs", "self.word.fetch_sub(one", How::Relaxed, wait_for_none);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn loom_waited_negative_waiting_by_load_and_store() {
+fn negative_waiting_by_load_and_store() {
     fails("counters/in_flight.rs", "self.word.fetch_or(WAITED", How::Split, wait_for_none);
 }
 
 /// One is cancelled in the queue, by the thread beside the one that waits.
 #[test]
-fn loom_waited_for_none_and_a_cancel_in_the_queue() {
+fn none_in_flight_and_a_cancel_in_the_queue() {
     check(|| {
-        let Queued { engine, timeout, fate, task, .. } = queued(|engine| new(engine, 5));
+        let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
         let canceller = thread::spawn(move || timeout.cancel());
         let runner = thread::spawn(move || task.run());
         engine.context.counters.in_flight.wait_for_none(None);
         runner.join().unwrap();
         let cancelled = usize::from(canceller.join().unwrap());
-        assert_eq!((fate.ran() + cancelled, fate.dropped()), (1, 1));
+        assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1));
     });
 }

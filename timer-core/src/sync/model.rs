@@ -272,7 +272,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Waits for the token only: in a model nobody is saved by a timeout.
+/// Waits for the token only: in a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
     token: loom::sync::Mutex<bool>,
@@ -309,7 +309,7 @@ pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result
     Ok(loom::thread::spawn(body))
 }
 
-/// Something that any number of threads wait for; in a model nobody is saved by a timeout.
+/// Something that any number of threads wait for; in a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
     mutex: loom::sync::Mutex<()>,

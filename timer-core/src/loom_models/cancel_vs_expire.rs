@@ -9,42 +9,42 @@ use std::time::Duration;
 
 fn cancel_and_expire() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     set_time(&engine, 5);
     let canceller = thread::spawn(move || timeout.cancel());
     let ran = turn(&mut engine.dispatcher());
     let cancelled = canceller.join().unwrap();
     assert_eq!(ran + usize::from(cancelled), 1, "both have won");
-    assert_eq!((fate.ran(), fate.dropped()), (ran, 1));
+    assert_eq!((outcome.ran(), outcome.dropped()), (ran, 1));
     let stats = engine.stats();
     assert_eq!((stats.cancelled, stats.expired, stats.pending), (u64::from(cancelled), ran as u64, 0));
     assert_sound(&engine);
 }
 
 #[test]
-fn loom_rivals_cancel_and_expire_never_both_win() {
+fn cancel_and_expire_never_both_win() {
     check(cancel_and_expire);
 }
 
 #[test]
 #[should_panic]
-fn loom_rivals_negative_a_load_and_a_store_let_both_win() {
+fn negative_a_load_and_a_store_let_both_win() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_expire);
 }
 
 /// The task is written by the thread that schedules and taken by the one that wins.
 #[test]
-fn loom_rivals_of_two_cancels_one_wins() {
+fn of_two_cancels_one_wins() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         let other = {
             let timeout = timeout.clone();
             thread::spawn(move || timeout.cancel())
         };
         let (mine, theirs) = (timeout.cancel(), other.join().unwrap());
         assert!(mine != theirs);
-        assert_eq!((fate.ran(), fate.dropped(), engine.stats().cancelled), (0, 1, 1));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.stats().cancelled), (0, 1, 1));
         drop(timeout);
         assert_eq!(turn_out(&mut engine.dispatcher()), 0, "nothing is left in the wheel");
         assert_sound(&engine);
@@ -52,25 +52,25 @@ fn loom_rivals_of_two_cancels_one_wins() {
 }
 
 #[test]
-fn loom_rivals_cancel_and_reset_to_later() {
+fn cancel_and_reset_to_later() {
     check(|| cancel_and_reset(9));
 }
 
 #[test]
-fn loom_rivals_cancel_and_reset_to_earlier() {
+fn cancel_and_reset_to_earlier() {
     check(|| cancel_and_reset(2));
 }
 
 fn cancel_and_reset(nanos: u64) {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     let other = {
         let timeout = timeout.clone();
         thread::spawn(move || timeout.reset(Duration::from_nanos(nanos)))
     };
-    assert!(timeout.cancel(), "a reset does not keep anyone from cancelling");
+    assert!(timeout.cancel(), "a reset never prevents a cancel");
     let _ = other.join().unwrap();
-    assert_eq!((fate.ran(), fate.dropped(), engine.pending()), (0, 1, 0));
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (0, 1, 0));
     drop(timeout);
     assert_eq!(turn_out(&mut engine.dispatcher()), 0, "it does not run");
     assert_sound(&engine);
@@ -79,7 +79,7 @@ fn cancel_and_reset(nanos: u64) {
 /// Either the reset comes first, and the timeout is linked again; or the expiry does, and the reset says so.
 fn reset_and_expire() {
     let engine = engine();
-    let (timeout, fate) = new(&engine, 5);
+    let (timeout, outcome) = new(&engine, 5);
     set_time(&engine, 5);
     let other = {
         let timeout = timeout.clone();
@@ -93,21 +93,21 @@ fn reset_and_expire() {
         assert_eq!(turn_at(&mut dispatcher, 8), 0, "not at the old deadline");
         assert_eq!(turn_at(&mut dispatcher, 9), 1, "but at the new one");
     }
-    assert_eq!((fate.ran(), fate.dropped(), engine.next()), (1, 1, NO_TICK));
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.next()), (1, 1, NO_TICK));
     assert_sound(&engine);
 }
 
 #[test]
-fn loom_rivals_reset_and_expire() {
+fn reset_and_expire_never_both_win() {
     check(reset_and_expire);
 }
 
-/// An earlier deadline is linked before the worker could miss it, whoever else is at work on the shard.
+/// An earlier deadline is linked before the worker could miss it, though another caller is at work on the shard.
 #[test]
-fn loom_rivals_reset_to_earlier_while_others_are_at_work() {
+fn reset_to_earlier_while_others_are_at_work() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 90);
+        let (timeout, outcome) = new(&engine, 90);
         let other = {
             let engine = engine.clone();
             thread::spawn(move || drop(new(&engine, 50)))
@@ -115,17 +115,17 @@ fn loom_rivals_reset_to_earlier_while_others_are_at_work() {
         assert!(timeout.reset(Duration::from_nanos(5)));
         other.join().unwrap();
         assert!(engine.next() <= 5, "missed");
-        assert_eq!((turn_at(&mut engine.dispatcher(), 5), fate.ran()), (1, 1));
+        assert_eq!((turn_at(&mut engine.dispatcher(), 5), outcome.ran()), (1, 1));
         assert_sound(&engine);
     });
 }
 
 /// The turn has the entry in hand, to carry it to a finer level, when it is cancelled.
 #[test]
-fn loom_rivals_cancel_while_the_entry_is_cascaded() {
+fn cancel_while_the_entry_is_cascaded() {
     check(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 70);
+        let (timeout, outcome) = new(&engine, 70);
         let (near, _) = new(&engine, 64);
         drop(near);
         set_time(&engine, 64);
@@ -133,19 +133,19 @@ fn loom_rivals_cancel_while_the_entry_is_cascaded() {
         let mut dispatcher = engine.dispatcher();
         let _ = turn(&mut dispatcher);
         assert!(other.join().unwrap());
-        assert_eq!((fate.ran(), fate.dropped()), (0, 1));
+        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
         let _ = turn_out(&mut dispatcher);
-        assert_eq!((fate.ran(), engine.pending()), (0, 0));
+        assert_eq!((outcome.ran(), engine.pending()), (0, 0));
         assert_sound(&engine);
     });
 }
 
 /// All at once.
 #[test]
-fn loom_rivals_cancel_and_reset_and_expire() {
+fn cancel_and_reset_and_expire() {
     check_heavy(|| {
         let engine = engine();
-        let (timeout, fate) = new(&engine, 5);
+        let (timeout, outcome) = new(&engine, 5);
         set_time(&engine, 5);
         let canceller = {
             let timeout = timeout.clone();
@@ -158,7 +158,7 @@ fn loom_rivals_cancel_and_reset_and_expire() {
         let _ = mover.join().unwrap();
         ran += turn_out(&mut dispatcher);
         assert_eq!(ran + usize::from(cancelled), 1);
-        assert_eq!((fate.ran(), fate.dropped(), engine.pending()), (ran, 1, 0));
+        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (ran, 1, 0));
         assert_sound(&engine);
     });
 }
