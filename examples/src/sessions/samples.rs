@@ -1,7 +1,7 @@
-//! How many timeouts were pending, noted now and then.
+//! How many timeouts were pending, recorded now and then.
 //!
 //! Promises: no more than some hundreds of samples however long the log is, in the order of time, and the last one is the
-//! end. Asks for a value only when it is to be noted.
+//! end. Asks for a value only when it is to be recorded.
 
 /// The most samples, and two for the ends.
 const MOST: u64 = 480;
@@ -20,14 +20,14 @@ impl Samples {
         Self { step: span.div_ceil(MOST).max(1), points: Vec::new() }
     }
 
-    /// Notes a value at `second`, unless the last one is recent.
+    /// Records a value at `second`, unless the last one is recent.
     pub fn at(&mut self, second: u64, value: impl FnOnce() -> u64) {
         if self.points.last().is_none_or(|(last, _)| second >= last.saturating_add(self.step)) {
             self.points.push((second, value()));
         }
     }
 
-    /// The last value, which is noted in any case.
+    /// The last value, which is recorded in any case.
     pub fn end(&mut self, second: u64, value: u64) {
         self.points.retain(|(earlier, _)| *earlier < second);
         self.points.push((second, value));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_asked_for_only_when_it_is_noted() {
+    fn a_value_is_asked_for_only_when_it_is_recorded() {
         let mut samples = Samples::new(960);
         for second in [0, 1, 2, 2, 3, 9] {
             samples.at(second, || second);

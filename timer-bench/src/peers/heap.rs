@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What handle and heap share. An entry counts only while it bears the number that stands here; 0 is nobody's.
+/// What handle and heap share. An entry counts only while it bears the number that stands here; no entry bears 0.
 pub(super) struct Slot {
     number: AtomicU64,
     task: Box<dyn Fn() + Send + Sync>,

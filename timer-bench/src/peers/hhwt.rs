@@ -21,7 +21,7 @@ pub(super) struct Hhwt {
 
 impl Hhwt {
     fn of(timer: Arc<TimerWithThread<u64, OneShot, Periodic>>) -> Self {
-        // ORDERING: Relaxed, a number that is nobody else's and nothing more.
+        // ORDERING: Relaxed, a number that no other handle has and nothing more.
         let number = HANDLES.fetch_add(1, Ordering::Relaxed) << 40;
         let sender = timer.timer_ref();
         Self { timer, sender, number }

@@ -47,8 +47,8 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
     text
 }
 
-/// The lines of one unit: a heading, then the peers that have a figure in one of the cases. One line is enough where nobody
-/// has more than next to nothing.
+/// The lines of one unit: a heading, then the peers that have a figure in one of the cases. One line is enough where
+/// no peer has more than next to nothing.
 fn block(results: &Results, name: &str, unit: &str, cases: &[&str], peers: &[&str]) -> Vec<Vec<String>> {
     let (common, own) = common(cases);
     let title = format!("{unit} {common}").trim_end().to_owned();

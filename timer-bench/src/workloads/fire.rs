@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const SPAN: Duration = Duration::from_millis(200);
 
-/// Counts the tasks; the last one notes when it ran.
+/// Counts the tasks; the last one records when it ran.
 struct Count {
     ran: AtomicU64,
     of: u64,

@@ -47,7 +47,7 @@ impl Out {
             unit: unit.to_owned(),
         };
         let mut out = stdout().lock();
-        // Nobody reads any more: nothing is left to do but to come to the end.
+        // An error says that the reader is gone: nothing is left to do but to come to the end.
         let _: std::io::Result<()> = writeln!(out, "{row}").and_then(|()| out.flush());
     }
 }

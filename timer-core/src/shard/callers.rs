@@ -48,7 +48,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Links new entries, [`MAX_PER_LOCK`](super::MAX_PER_LOCK) at the most, in one hold of the lock. `false` if the lock is taken, or the shard shut: then
+    /// Links new entries, [`MAX_PER_LOCK`](super::MAX_PER_LOCK) at the most, under one lock. `false` if the lock is taken, or the shard shut: then
     /// nothing was done.
     pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, context: &Context) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
@@ -104,7 +104,7 @@ impl Shard {
         self.leave(core);
     }
 
-    /// The same for several, in one hold of the lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`](super::MAX_PER_LOCK).
+    /// The same for several, under one lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`](super::MAX_PER_LOCK).
     pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
         // Reads that depend on nothing wait for the memory together.

@@ -1,4 +1,4 @@
-//! Requests of callers that found the lock of a shard taken. The worker owes their reading; holders of the lock help as they leave.
+//! Requests of callers that found the lock of a shard taken. The worker owes their reading; lock holders help before they unlock.
 //!
 //! A caller (step numbers of [`crate::sync::Lock`] go before these):
 //!
@@ -9,8 +9,8 @@
 //! 3. Lowers `due` to the tick by which the request wants to be read: its own, or two milliseconds from now if that is sooner.
 //!    If that lowered it, the caller wakes the worker before that tick ([`crate::alarm`]).
 //!
-//! A holder, before it leaves: if `waiting` is not 0, tries to lock the queue, takes at most [`HELP`] requests, and does them. A queue
-//! whose lock is taken it leaves to the worker.
+//! A holder, before it unlocks: if `waiting` is not 0, tries to lock the queue, takes at most [`HELP`] requests, and does them. A queue
+//! whose lock is taken is the worker's.
 //!
 //! The worker, at a shard whose `due` has come: locks the shard, then the queue, takes at most [`HELP`], does them.
 //!
@@ -50,7 +50,7 @@ const QUOTA: u64 = 8;
 /// How many requests wait at the most.
 pub(crate) const ROOM: usize = if cfg!(all(test, timer_loom)) { 1 } else { 1024 };
 
-/// How many requests are read in one hold of the lock.
+/// How many requests are read under one lock.
 pub(crate) const HELP: usize = 64;
 
 /// How long a request may wait, in nanoseconds.

@@ -38,7 +38,7 @@ use crate::sync::{Arc, AtomicBool, AtomicU16, AtomicU64, Guard, Lock, Ordering, 
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 use inbox::{Inbox, Request};
 
-/// How many entries are handled in one hold of the lock.
+/// How many entries are handled under one lock.
 pub(crate) const MAX_PER_LOCK: usize = 64;
 
 /// One of the parts among which callers are spread. Its own cache lines: no caller on another CPU touches them.
@@ -259,7 +259,7 @@ impl Shard {
         }
     }
 
-    /// Pays what a holder owes the worker when it has left.
+    /// Pays what a holder owes the worker when it has unlocked.
     #[cold]
     #[inline(never)]
     fn answer(&self, owed: Owed) {

@@ -47,9 +47,9 @@ impl Shard {
         due.min(self.next.load(Ordering::Relaxed))
     }
 
-    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while it has asked for the lock and was not told, because the
-    /// holder that tells it wakes it. (If it was told before it armed the alarm, that is seen here: the holder's wake, a
-    /// read-modify-write of the alarm's word, came after it took the wish off.)
+    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while its wake request stands, because the holder that takes it
+    /// off wakes it. (If that was before the worker armed the alarm, it is seen here: the holder's wake, a read-modify-write of
+    /// the alarm's word, came after.)
     #[inline]
     pub(crate) fn next_to_visit(&self) -> u64 {
         if self.lock.is_wake_owed() { NO_TICK } else { self.next() }

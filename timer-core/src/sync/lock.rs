@@ -1,4 +1,4 @@
-//! A lock whose word also carries the wishes of those who did not get it.
+//! A lock whose word also says who waits for it: a caller at the gate, or the worker by a wake request.
 //!
 //! ```text
 //!   3          2       1       0
@@ -25,11 +25,11 @@
 //!
 //! 5. [`Guard::unlock`]: `fetch_sub(LOCKED)`. The word before says what it owes, as [`Owed`]: `RESERVED`, or `WAKE`: it wakes the
 //!    worker ([`Lock::take_wake`] first); `GATE` without `RESERVED`: it rings the bell. With `RESERVED` the worker rings as it
-//!    leaves.
+//!    unlocks.
 //!
-//! *The race*: a wish is made just as the holder leaves. *Proof that none is lost*: wishes and leaving are read-modify-writes of one
-//! word. If the wish comes first, the holder's subtraction returns it. If the subtraction comes first, the swap that would
-//! have made the wish fails, and the thread looks again and finds the lock free.
+//! *The race*: a waiter sets its bit just as the holder unlocks. *Proof that none is lost*: both are read-modify-writes of one word.
+//! If the bit comes first, the holder's subtraction returns it. If the subtraction comes first, the swap that would have set
+//! the bit fails, and the thread looks again and finds the lock free.
 //!
 //! *Mutual exclusion*: only a swap that turns `LOCKED` on makes a [`Guard`], of a word in which it was off; only the guard's end
 //! turns it off. So there is at most one guard, and it alone reaches the value.
@@ -155,7 +155,7 @@ impl<T> Lock<T> {
         Guard { lock: self }
     }
 
-    /// The worker's step 3. `None`: the holder will tell it.
+    /// The worker's step 3. `None`: the holder will wake it.
     pub(crate) fn try_lock_or_ask(&self) -> Option<Guard<'_, T>> {
         let mut spins = 0;
         loop {
@@ -193,13 +193,13 @@ impl<T> Lock<T> {
         }
     }
 
-    /// For a holder that has left and owes the worker a wake: takes the wish off.
+    /// For a holder that has unlocked and owes the worker a wake: takes the wake request off.
     pub(crate) fn take_wake(&self) {
         // ORDERING: AcqRel, a read-modify-write like all changes of the word, so that it has one history.
         self.word.fetch_and(!WAKE, Ordering::AcqRel);
     }
 
-    /// Whether the worker has asked and was not told yet.
+    /// Whether the worker's wake request still stands.
     pub(crate) fn is_wake_owed(&self) -> bool {
         // ORDERING: Acquire pairs with `take_wake`: if its result is seen here, so is what its thread did before.
         self.word.load(Ordering::Acquire) & WAKE != 0
@@ -207,8 +207,8 @@ impl<T> Lock<T> {
 
     #[inline]
     fn swap(&self, old: u32, new: u32) -> bool {
-        // ORDERING: AcqRel: locking sees all that the last holder wrote; a wish is in the word's one history, and its thread sees
-        // what the holder did that left before it. Relaxed on failure: the caller looks again.
+        // ORDERING: AcqRel: locking sees all that the last holder wrote; a waiter's bit is in the word's one history, and its thread
+        // sees what the holder before it did. Relaxed on failure: the caller looks again.
         self.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
@@ -230,7 +230,8 @@ impl<T> Guard<'_, T> {
 
 #[inline]
 fn leave<T>(lock: &Lock<T>) -> Owed {
-    // ORDERING: AcqRel: Release gives all that was written under the lock to the next holder; Acquire, since it reads wishes.
+    // ORDERING: AcqRel: Release gives all that was written under the lock to the next holder; Acquire, since it reads the waiters'
+    // bits.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
     if owed & (GATE | RESERVED) == GATE {
         ring(lock);

@@ -142,7 +142,7 @@ impl Engine {
         self.schedule(job, |now| deadline_after(now, delay))
     }
 
-    /// Accepts as many of `jobs` as it can, [`MAX_PER_LOCK`] at the most: one reading of the clock, one hold of a lock.
+    /// Accepts as many of `jobs` as it can, [`MAX_PER_LOCK`] at the most: one reading of the clock, one lock.
     pub(crate) fn schedule_chunk<J: Job>(
         self: &Arc<Self>,
         jobs: &mut Vec<(Duration, J)>,

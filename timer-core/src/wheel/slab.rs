@@ -58,7 +58,7 @@ impl Key {
 
 /// What a keyed wheel stores: the value, and the slot that tracks it.
 pub(super) struct Item<T> {
-    /// The slot's index and one: never zero, so that a gap in a bucket needs no mark of its own.
+    /// The slot's index and one: never zero, so that a vacant place in a bucket needs no mark of its own.
     above: NonZeroU32,
     pub(super) value: T,
 }
@@ -90,7 +90,7 @@ impl Slab {
         Slab { slots: Vec::new(), vacant: END, floors: Vec::new() }
     }
 
-    /// A slot for a value that comes in. The wheel's report tells where.
+    /// A slot for a value that comes in. The wheel's report says where.
     #[inline]
     pub(super) fn reserve(&mut self) -> Key {
         let index = match self.vacant {

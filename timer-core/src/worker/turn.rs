@@ -6,14 +6,14 @@
 //! 1. Visit the shards whose `next` has come, and only those. Under each lock, read some requests, and swap out what is overdue, or
 //!    the first bucket ([`Shard::take`]). A lock that is taken is asked for; after [`PATIENCE`] turns in vain it is reserved.
 //! 2. With no lock held, decide each entry. Due: run it here, or collect it for the executor. Moved by `reset`, or not due: give it
-//!    back to its shard, [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) per hold of the lock. Ended: forget it.
+//!    back to its shard, [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) under one lock. Ended: forget it.
 //! 3. Until nothing else is due in the shards visited: the next bucket, and 2 again.
 //! 4. What the executor refuses, loses or panics over runs here.
 //!
 //! A turn ends: what becomes overdue while it goes on, by its own tasks or otherwise, is left to the next.
 //!
 //! *The clock* is read once per batch of at most [`BATCH`] tasks that run here, and once at its end. A task is due by the reading before it,
-//! so it is never early; its lag is told by the reading after it, so it is never told too low, and too high by what the batch took.
+//! so it is never early; its lag is recorded by the reading after it, so it is never too low, and too high by what the batch took.
 
 use super::slow::SlowTasks;
 use crate::context::Context;
@@ -255,7 +255,7 @@ impl Batch {
         }
     }
 
-    /// Ends a batch that began at `began`: hands it over, if there is an executor, and tells the lags. Returns the present.
+    /// Ends a batch that began at `began`: hands it over, if there is an executor, and records the lags. Returns the present.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
         let (tasks, woken) = (self.deadlines.len(), self.woken.len());
         if tasks + woken == 0 {
