@@ -32,7 +32,7 @@ fn refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn the_default_log_has_2989_sessions_on_virtual_time_with_either_wheel() {
+fn the_log_has_2989_sessions_on_virtual_time() {
     for wheel in ["hashed", "hierarchical"] {
         let output = sessions(&["--virtual", "--wheel", wheel]);
         assert_eq!(output.status.code(), Some(0));
@@ -42,7 +42,7 @@ fn the_default_log_has_2989_sessions_on_virtual_time_with_either_wheel() {
 }
 
 #[test]
-fn the_default_log_has_2989_sessions_on_the_real_clock() {
+fn the_log_has_2989_sessions_on_the_real_clock() {
     let output = sessions(&["--speed", "100000", "--executor=rayon"]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(last_line(&output), "sessions: 2989");
@@ -76,7 +76,7 @@ fn help_is_printed_on_standard_output() {
 }
 
 #[test]
-fn mistakes_in_the_command_line_are_told_with_what_is_allowed() {
+fn a_wrong_option_is_told_what_is_allowed() {
     for (args, part) in [
         (&["--fast"][..], "unknown option '--fast'; allowed: --idle, --wheel"),
         (&["--idle", "soon"], "--idle: 'soon' given; allowed: a whole number in 1..=31536000"),
@@ -95,7 +95,7 @@ fn mistakes_in_the_command_line_are_told_with_what_is_allowed() {
 }
 
 #[test]
-fn a_bad_log_is_told_by_file_line_and_reason_before_anything_is_replayed() {
+fn a_bad_log_is_told_by_file_line_and_reason() {
     let head = "time,host,status,bytes\n";
     for (name, content, part) in [
         ("empty.csv", String::new(), "line 1: the file is empty"),
@@ -155,14 +155,14 @@ fn a_report_is_one_page_with_everything_in_it() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_before_anything_is_replayed() {
+fn an_unwritable_report_is_told_before_the_replay() {
     let error = refusal(&["--report", "no/such/page.html"]);
     assert!(error.contains("--report: no/such/page.html: "), "{error}");
     assert!(error.contains("allowed: a file that can be written"), "{error}");
 }
 
 #[test]
-fn the_quickstart_ends_by_itself_and_leaves_nothing_pending() {
+fn the_quickstart_ends_with_nothing_pending() {
     let output = Command::new(env!("CARGO_BIN_EXE_quickstart")).output().unwrap();
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("0 pending"), "{}", text(&output.stdout));

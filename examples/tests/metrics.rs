@@ -95,7 +95,7 @@ fn check_names(scrape: &Exposition) {
 }
 
 #[test]
-fn during_the_run_all_metrics_are_there_and_counters_only_grow() {
+fn metrics_are_all_there_and_counters_only_grow() {
     // Half a minute: long enough to be seen at work.
     let sessions = Sessions::start(&["--idle", "60"]);
     let first = sessions.scrape();
@@ -133,7 +133,7 @@ fn at_the_end_every_timeout_has_ended_once() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_before_anything_is_replayed() {
+fn a_taken_address_is_told_before_the_replay() {
     let sessions = Sessions::start(&["--virtual", "--linger", "600"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
     let Output { status, stdout, stderr } = command.args(["--metrics", &sessions.addr]).output().unwrap();

@@ -29,21 +29,21 @@ fn at_speed(speed: u32, wheel: Wheel, executor: Executor) -> Options {
 const EXECUTORS: [Executor; 3] = [Executor::Immediate, Executor::Rayon, Executor::ThreadPool];
 
 #[test]
-fn the_hashed_wheel_gives_2989_sessions_with_every_executor() {
+fn hashed_gives_2989_with_every_executor() {
     for executor in EXECUTORS {
         check(&at_speed(100_000, Wheel::Hashed, executor));
     }
 }
 
 #[test]
-fn the_hierarchical_wheel_gives_2989_sessions_with_every_executor() {
+fn hierarchical_gives_2989_with_every_executor() {
     for executor in EXECUTORS {
         check(&at_speed(100_000, Wheel::Hierarchical, executor));
     }
 }
 
 #[test]
-fn sessions_are_exact_at_the_greatest_speed_and_the_shortest_idle_time() {
+fn exact_at_the_greatest_speed_and_least_idle_time() {
     // A second of the log is a microsecond: the replay is always behind, and timeouts overtake it.
     check(&Options { idle: 1, ..at_speed(1_000_000, Wheel::Hierarchical, Executor::Immediate) });
     for executor in EXECUTORS {
@@ -52,7 +52,7 @@ fn sessions_are_exact_at_the_greatest_speed_and_the_shortest_idle_time() {
 }
 
 #[test]
-fn sessions_are_exact_when_a_tick_is_thousands_of_seconds_of_the_log() {
+fn exact_when_a_tick_is_thousands_of_log_seconds() {
     let tick = Duration::from_millis(50);
     for idle in [60, 1800] {
         check(&Options { idle, tick, ..at_speed(100_000, Wheel::Hierarchical, Executor::Rayon) });

@@ -43,7 +43,7 @@ fn the_default_idle_timeout_gives_2989_sessions() {
 }
 
 #[test]
-fn sessions_are_those_of_the_independent_count_for_every_idle_time() {
+fn sessions_are_those_of_the_independent_count() {
     for wheel in WHEELS {
         for idle in [1, 60, 900, 1800, 7200, 31_536_000] {
             let outcome = check(oracle::CSV, &on_virtual_time(idle, wheel, Duration::from_millis(1)));
@@ -53,7 +53,7 @@ fn sessions_are_those_of_the_independent_count_for_every_idle_time() {
 }
 
 #[test]
-fn sessions_do_not_depend_on_the_tick_even_if_it_is_coarser_than_the_log() {
+fn sessions_do_not_depend_on_the_tick() {
     for wheel in WHEELS {
         for micros in [1, 7_000, 5_000_000, 60_000_000] {
             let tick = Duration::from_micros(micros);
@@ -75,7 +75,7 @@ fn sessions_do_not_depend_on_the_executor() {
 }
 
 #[test]
-fn sessions_do_not_depend_on_the_order_in_which_an_executor_runs_its_tasks() {
+fn sessions_do_not_depend_on_the_order_of_tasks() {
     let log = Log::parse(oracle::CSV.as_bytes()).unwrap();
     let (sender, queue) = mpsc::channel::<Task>();
     let backwards = thread::spawn(move || {
@@ -93,7 +93,7 @@ fn sessions_do_not_depend_on_the_order_in_which_an_executor_runs_its_tasks() {
 }
 
 #[test]
-fn a_request_at_the_very_second_of_the_deadline_begins_a_new_session() {
+fn a_request_at_the_deadline_begins_a_new_session() {
     let csv = "time,host,status,bytes\n0,a,200,1\n59,a,200,1\n119,a,200,1\n";
     for wheel in WHEELS {
         for tick in [1, 1_000, 7_000, 60_000_000] {

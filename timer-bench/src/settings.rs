@@ -70,7 +70,7 @@ mod tests {
     use super::Settings;
 
     #[test]
-    fn a_given_value_wins_over_quick_and_quick_over_the_default() {
+    fn given_wins_over_quick_and_quick_over_default() {
         let settings = Settings::parse(["--quick", "threads=1,2"]).unwrap();
         assert_eq!(settings.list("threads", &[1, 2, 4], &[1]), [1, 2]);
         assert_eq!(settings.number("n", 1_000, 10), 10);

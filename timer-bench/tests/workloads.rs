@@ -87,7 +87,7 @@ fn ours_can_do_all_of_them() {
 }
 
 #[test]
-fn a_storm_of_ours_tells_how_it_stopped_and_loses_nothing() {
+fn a_storm_of_ours_loses_nothing() {
     for (peer, settings) in [("timer", "pause-us=1000"), ("timer-hashed", "pause-us=1000"), ("timer", "nice=1")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
         // A holder of nice 19 keeps what is due waiting for half a second.
@@ -121,7 +121,7 @@ fn instructions_are_counted_or_skipped() {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused_with_the_list_of_what_there_is() {
+fn a_wrong_option_is_refused_with_what_there_is() {
     let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(["timer", "W99"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_follow_an_equals_sign_and_the_rest_two_dashes() {
+    fn values_after_equals_the_rest_after_two_dashes() {
         for line in ["ci --step=fmt --keep-going", "ci --keep-going --step fmt"] {
             assert!(matches!(words(line), Ok(XtaskCmd::Ci(ci)) if ci.keep_going && ci.step.as_deref() == Some("fmt")));
         }

@@ -107,7 +107,7 @@ fn write(sh: &Shell, name: &str, text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_leaked_on_purpose_is_where_it_is_said_to_be() {
+    fn leaks_on_purpose_are_where_they_are_said_to_be() {
         let source = include_str!("../../timer-executor/src/panics.rs");
         assert!(super::LEAKED.contains("::panics::drop_payload") && source.contains("fn drop_payload("));
     }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_of_the_largest_in_eighths() {
+    fn a_bar_is_its_share_of_the_largest_in_eighths() {
         assert_eq!(bar(0, 80, 10), "");
         assert_eq!(bar(80, 80, 10), "██████████");
         assert_eq!(bar(40, 80, 10), "█████");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_zero_is_seen_and_nothing_is_wider_than_the_width() {
+    fn more_than_zero_is_seen_and_no_bar_is_too_wide() {
         assert_eq!(bar(1, u64::MAX, 10), "▏");
         assert_eq!(bar(u64::MAX, u64::MAX, 10), "██████████");
         assert_eq!(bar(9, 3, 2), "██", "more than the largest");

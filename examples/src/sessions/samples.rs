@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_log_gives_no_more_samples_than_a_chart_can_show() {
+    fn a_long_log_gives_no_more_than_a_chart_shows() {
         let mut samples = Samples::new(1_000_000);
         (0..=1_000_000).for_each(|second| samples.at(second, || second));
         samples.end(1_000_000, 0);

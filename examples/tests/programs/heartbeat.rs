@@ -3,7 +3,7 @@ use super::{command_line, number, success};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_heartbeat");
 
 #[test]
-fn silent_connections_are_closed_after_three_heartbeats() {
+fn silent_ones_are_closed_after_three_heartbeats() {
     let output = success(PROGRAM, &["--connections", "30", "--interval", "250"]);
     assert!(output.starts_with("30 connections on one timer, a heartbeat after 250ms of silence"), "{output}");
     assert_eq!((number(&output, "fell silent"), number(&output, "closed, after")), (10, 10));

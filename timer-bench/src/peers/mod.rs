@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn storms_have_the_floor_beside_them_and_nothing_else_has() {
+    fn only_storms_have_the_floor_beside_them() {
         assert!(does(OURS, "W1") && does(OURS, "W15") && does("btree", "W15") && !does("heap", "W15"));
         assert!(does(FLOOR, "W15") && !does(FLOOR, "W1") && !does(FLOOR, "W0"));
     }

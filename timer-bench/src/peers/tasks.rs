@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_is_ready_keeps_the_sleep_from_being_polled() {
+    fn a_ready_future_leaves_the_sleep_unpolled() {
         let never = poll_fn(|_| -> Poll<()> { panic!("polled") });
         assert_eq!(now(is_first(pin!(ready(())), pin!(never))), Poll::Ready(true));
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_comes_in_the_usual_order_and_ours_is_always_there() {
+    fn the_order_is_the_usual_and_ours_always_there() {
         let options = parse("W12,w2 --peers heap,btree --quick --save a --baseline b").unwrap();
         assert_eq!(options.workloads, ["W2", "W12"]);
         assert_eq!(options.peers, ["timer", "btree", "heap", "floor"]);

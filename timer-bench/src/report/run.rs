@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_stop_is_ended_and_keeps_what_it_printed() {
+    fn an_ended_process_keeps_what_it_printed() {
         let (printed, failure) = shell("echo before; exec sleep 600", Duration::from_millis(300));
         assert_eq!(printed, "before\n");
         assert!(failure.is_some_and(|failure| failure.contains("did not stop within 300ms")));

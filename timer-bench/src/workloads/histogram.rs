@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_values_to_three_percent() {
+    fn quantiles_are_right_to_three_percent() {
         let (histogram, other) = (Histogram::default(), Histogram::default());
         let mut random = SplitMix64::new(SEED);
         let mut values: Vec<u64> = (0..20_000).map(|_| random.next_u64() >> (30 + random.below(30))).collect();

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_in_its_bucket_and_is_known_to_one_percent() {
+    fn each_value_is_known_to_one_percent() {
         for bit in 0..TOP_BIT {
             for nanos in [1u64 << bit, (1 << bit) + 1, (1 << bit) + (1 << bit) / 3, (2 << bit) - 1] {
                 let bucket = bucket_of(nanos);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lag_beyond_the_range_is_counted_and_its_maximum_kept() {
+    fn a_lag_beyond_the_range_is_counted() {
         let lag = LagHistogram::default();
         lag.record(u64::MAX);
         lag.record(u64::MAX);

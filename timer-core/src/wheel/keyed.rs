@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_given_back_when_the_last_value_leaves_either_way() {
+    fn the_table_is_freed_with_the_last_value() {
         fn room<T>(raw: &impl RawWheel<Item<T>, Tracker = Slab>) -> usize {
             raw.tracker().room()
         }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_whose_generations_are_used_up_is_passed_over() {
+    fn a_chunk_without_generations_is_passed_over() {
         let mut slab = Slab::new();
         for _ in 0..=CHUNK {
             put_new(&mut slab);

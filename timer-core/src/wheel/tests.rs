@@ -248,7 +248,7 @@ fn churn<W: Check>(mut wheel: W, standing: u32, passing: bool) -> (usize, usize)
 }
 
 #[test]
-fn values_that_are_removed_at_once_leave_no_memory_behind() {
+fn values_removed_at_once_leave_no_memory() {
     for passing in [false, true] {
         for standing in [0, 1000] {
             // Up to 100 values at a time pass through; the empty buckets keep four places each.

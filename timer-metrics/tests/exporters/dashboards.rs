@@ -52,7 +52,7 @@ fn named(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_metric_of_the_dashboard_and_the_alerts_is_in_a_scrape() {
+fn every_metric_that_is_named_is_in_a_scrape() {
     let scraped = scraped();
     for path in ["grafana/dashboard.json", "prometheus/alerts.yml", "prometheus/alerts_test.yml"] {
         let text = file(path);
@@ -158,14 +158,14 @@ fn promtool_can_read_every_query_of_the_dashboard() {
 }
 
 #[test]
-fn promtool_is_content_with_the_alerts_and_their_tests() {
+fn promtool_accepts_the_alerts_and_their_tests() {
     promtool(&["check", "rules", &format!("{FOLDER}/prometheus/alerts.yml")], "");
     promtool(&["test", "rules", &format!("{FOLDER}/prometheus/alerts_test.yml")], "");
 }
 
 /// Without the tool, too: each alert has what is needed at night.
 #[test]
-fn every_alert_has_a_severity_a_summary_and_a_description() {
+fn every_alert_has_severity_summary_and_description() {
     let text = file("prometheus/alerts.yml");
     let alerts: Vec<&str> = text.split("- alert: ").skip(1).collect();
     let names: Vec<&str> = alerts.iter().map(|alert| alert.lines().next().unwrap()).collect();

@@ -76,7 +76,7 @@ fn tasks_at_an_executor_are_published() {
 }
 
 #[test]
-fn a_great_many_lags_are_thinned_and_none_of_a_size_is_lost() {
+fn many_lags_are_thinned_and_no_size_is_lost() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
     driver.advance(Duration::from_secs(60));
     for _ in 0..40_000 {
@@ -127,7 +127,7 @@ fn an_unbounded_timer_does_not_inherit_a_bound() {
 }
 
 #[test]
-fn a_timer_under_the_label_of_one_that_is_gone_goes_on_counting() {
+fn a_timer_with_a_former_label_goes_on_counting() {
     let metrics = TimerMetrics::new();
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
     let (first, _driver) = known(Timer::builder());
@@ -146,7 +146,7 @@ fn a_timer_under_the_label_of_one_that_is_gone_goes_on_counting() {
 }
 
 #[test]
-fn the_publisher_in_a_timeout_of_its_timer_does_not_keep_it_alive() {
+fn a_publisher_in_a_timeout_keeps_no_timer_alive() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
     let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
     let recorder = keeper.clone();

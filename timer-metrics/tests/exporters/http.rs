@@ -94,7 +94,7 @@ fn other_paths_are_404_and_other_methods_405() {
 }
 
 #[test]
-fn garbage_gets_an_error_or_nothing_and_the_next_client_is_served() {
+fn after_garbage_the_next_client_is_served() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let addr = server.local_addr();
     let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00".as_slice();
@@ -197,7 +197,7 @@ fn a_crowd_of_silent_clients_delays_no_other() {
 }
 
 #[test]
-fn dropping_it_ends_slow_clients_joins_its_threads_and_frees_the_port() {
+fn dropping_it_joins_its_threads_and_frees_the_port() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Long));
     let registry = std::sync::Arc::new(registry);
@@ -220,7 +220,7 @@ fn dropping_it_ends_slow_clients_joins_its_threads_and_frees_the_port() {
 }
 
 #[test]
-fn it_listens_on_the_loopback_address_unless_told_otherwise() {
+fn it_listens_on_loopback_unless_told_otherwise() {
     let metrics = TimerMetrics::new();
     assert_eq!(metrics.serve(0).unwrap().local_addr().ip(), Ipv4Addr::LOCALHOST);
     // Also dropped again: the server must find its own way to wake itself.
@@ -254,7 +254,7 @@ impl Collector for Broken {
 }
 
 #[test]
-fn a_collector_that_panics_makes_a_500_and_not_half_a_scrape() {
+fn a_panicking_collector_makes_a_500_and_no_half() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Broken));
     let server = MetricsServer::serve(0, registry).unwrap();

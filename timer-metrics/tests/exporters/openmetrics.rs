@@ -162,7 +162,7 @@ fn timers_of_the_same_name_are_told_apart() {
 }
 
 #[test]
-fn a_dropped_timer_is_left_out_and_a_late_one_comes_in() {
+fn a_dropped_timer_is_out_and_a_late_one_in() {
     let metrics = TimerMetrics::new();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
@@ -195,7 +195,7 @@ fn a_stopped_timer_stays_with_nothing_pending() {
 }
 
 #[test]
-fn the_users_registry_keeps_its_own_metrics_prefix_and_labels() {
+fn the_users_registry_keeps_its_own_metrics() {
     let labels = [("cluster".into(), "a\"b".into())];
     let mut registry = Registry::with_prefix_and_labels("app", labels.into_iter());
     let requests: Counter = Counter::default();

@@ -92,7 +92,7 @@ fn the_bound_is_the_timers_own_unless_it_was_told() {
 
 /// The last handle may be dropped by a scrape: then what the timer drops may ask the set again.
 #[test]
-fn a_task_that_is_dropped_while_the_set_is_asked_may_ask_it_too() {
+fn a_task_dropped_by_a_scrape_may_ask_for_one() {
     struct Asks(TimerMetrics);
     impl Drop for Asks {
         fn drop(&mut self) {

@@ -12,14 +12,14 @@ fn refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn nothing_given_is_the_default_log_at_1600_times_its_speed() {
+fn defaults_are_the_log_at_1600_times_its_speed() {
     assert_eq!(options(&[]), Options::default());
     assert_eq!(options(&[]).clock, Clock::Real { speed: 1600 });
     assert_eq!(options(&[]).idle, 1800);
 }
 
 #[test]
-fn every_option_is_understood_in_both_spellings_and_any_order() {
+fn options_in_both_spellings_and_any_order() {
     let wanted = Options {
         file: Some("a.csv".into()),
         idle: 60,
@@ -43,7 +43,7 @@ fn every_option_is_understood_in_both_spellings_and_any_order() {
 }
 
 #[test]
-fn the_ends_of_each_range_are_allowed_and_what_is_beyond_is_not() {
+fn each_range_ends_where_it_is_said_to() {
     for (name, low, high) in
         [("--idle", 1, 31_536_000), ("--tick", 1, 60_000_000), ("--speed", 1, 1_000_000), ("--linger", 1, 86_400)]
     {
@@ -58,7 +58,7 @@ fn the_ends_of_each_range_are_allowed_and_what_is_beyond_is_not() {
 }
 
 #[test]
-fn a_value_that_is_no_number_is_refused_with_what_is_allowed() {
+fn a_refused_value_is_told_what_is_allowed() {
     for bad in ["", "x", "-1", "+1", "1.5", "1e3", " 1", "1_000"] {
         let text = format!("--idle: '{bad}' given; allowed: a whole number in 1..=31536000");
         assert_eq!(refusal(&["--idle", bad]), text);

@@ -14,7 +14,7 @@ fn is_closed(ledger: &Ledger, host: usize) -> bool {
 }
 
 #[test]
-fn a_timeout_closes_its_session_at_the_very_second_of_its_deadline() {
+fn a_timeout_closes_at_the_second_of_its_deadline() {
     let ledger = Ledger::new(1, IDLE);
     let arming = opened(&ledger, 0);
     assert_eq!(ledger.enter(10), []);
@@ -24,7 +24,7 @@ fn a_timeout_closes_its_session_at_the_very_second_of_its_deadline() {
 }
 
 #[test]
-fn a_request_at_the_deadline_finds_the_session_overdue_until_its_timeout_ran() {
+fn a_request_at_the_deadline_finds_it_overdue() {
     let ledger = Ledger::new(1, IDLE);
     let arming = opened(&ledger, 0);
     ledger.enter(10);
@@ -35,7 +35,7 @@ fn a_request_at_the_deadline_finds_the_session_overdue_until_its_timeout_ran() {
 }
 
 #[test]
-fn a_timeout_that_overtakes_the_replay_closes_nothing_and_is_armed_again_at_its_second() {
+fn overtaking_closes_nothing_and_is_armed_again() {
     let ledger = Ledger::new(1, IDLE);
     let early = opened(&ledger, 0);
     ledger.enter(9);
@@ -51,7 +51,7 @@ fn a_timeout_that_overtakes_the_replay_closes_nothing_and_is_armed_again_at_its_
 }
 
 #[test]
-fn a_request_after_an_overtaking_timeout_keeps_its_session() {
+fn a_request_after_overtaking_keeps_its_session() {
     let ledger = Ledger::new(1, IDLE);
     let early = opened(&ledger, 0);
     ledger.enter(9);
@@ -65,7 +65,7 @@ fn a_request_after_an_overtaking_timeout_keeps_its_session() {
 }
 
 #[test]
-fn a_timeout_that_overtakes_in_the_middle_of_an_extension_is_not_lost() {
+fn overtaking_amid_an_extension_is_not_lost() {
     // The request has moved the deadline, the timeout runs, and only then is its reset refused.
     let ledger = Ledger::new(1, IDLE);
     let arming = opened(&ledger, 0);
@@ -79,7 +79,7 @@ fn a_timeout_that_overtakes_in_the_middle_of_an_extension_is_not_lost() {
 }
 
 #[test]
-fn an_arming_of_an_earlier_session_never_closes_a_later_one() {
+fn an_old_arming_never_closes_a_later_session() {
     let ledger = Ledger::new(1, IDLE);
     let first = opened(&ledger, 0);
     ledger.enter(10);
@@ -91,7 +91,7 @@ fn an_arming_of_an_earlier_session_never_closes_a_later_one() {
 }
 
 #[test]
-fn waiting_ends_when_the_last_session_is_closed_by_another_thread() {
+fn waiting_ends_when_another_thread_closes_the_last() {
     let ledger = Ledger::new(2, IDLE);
     let armings = [opened(&ledger, 0), opened(&ledger, 1)];
     ledger.enter(IDLE);

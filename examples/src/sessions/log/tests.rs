@@ -9,7 +9,7 @@ fn refusal(rows: &str) -> String {
 }
 
 #[test]
-fn seconds_count_from_the_first_request_and_hosts_are_numbered_as_they_come() {
+fn seconds_from_the_first_hosts_as_they_come() {
     let log = parse("100,b,200,5\n100,a,304,0\n107,b,404,2").expect("a good log");
     let rows: Vec<_> = log.requests.iter().map(|r| (r.second, r.host)).collect();
     assert_eq!(rows, [(0, 0), (0, 1), (7, 0)]);
@@ -76,14 +76,14 @@ fn a_time_that_goes_backwards_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_utf8_are_refused_by_line_and_place() {
+fn no_utf8_is_refused_by_line_and_place() {
     let text = b"time,host,status,bytes\n1,a,200,5\n2,\xff,200,5\n";
     let error = Log::parse(text).expect_err("not UTF-8").to_string();
     assert_eq!(error, "line 3: byte 3 is not UTF-8; allowed: UTF-8 text");
 }
 
 #[test]
-fn an_error_repeats_neither_control_characters_nor_all_of_a_long_line() {
+fn an_error_quotes_no_controls_and_no_long_line() {
     let error = Log::parse(&b"\x1b".repeat(100_000)).expect_err("no header").to_string();
     assert!(!error.contains('\u{1b}') && error.len() < 500);
     assert!(!refusal("\u{1b}[2J,a,200,5\n").contains('\u{1b}'));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_session_is_in_one_row_and_rows_that_all_are_empty_are_left_out() {
+    fn each_session_in_one_row_and_no_empty_rows() {
         let session = |length: u64| Session { first: 5, host: 0, last: 5 + length, requests: 1 };
         let found = rows(&[0, 0, 10, 11, 60].map(session));
         let counts: Vec<u64> = found.iter().map(|row| row.1).collect();

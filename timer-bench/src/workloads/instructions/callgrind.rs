@@ -79,7 +79,7 @@ mod tests {
     use super::Profile;
 
     #[test]
-    fn an_instruction_counts_where_it_stands_and_a_call_not_again() {
+    fn an_instruction_counts_once_where_it_stands() {
         let text = "events: Ir\nsummary: 60\n\nob=/a\nfl=x.rs\nfn=one\n0x10 3 5\n0x14 3 5\ncob=/b\ncfn=two\n\
                     calls=5 0x20\n0x14 3 50\n0x18 4 5\n\nob=/b\nfn=two\n0x20 1 25\n0x24 1 20\nfi=y.rs\n0x20 2 5\n";
         let profile = Profile::parse(text);

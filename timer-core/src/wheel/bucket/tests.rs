@@ -46,7 +46,7 @@ fn remove(bucket: &mut Bucket<u32>, position: u32, tracker: &mut Tracked) -> Opt
 }
 
 #[test]
-fn a_removal_moves_no_other_and_the_latest_is_filled_first() {
+fn a_removal_moves_none_the_latest_is_filled_first() {
     let (mut bucket, mut tracker) = filled([10, 20, 30, 40]);
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert_eq!(remove(&mut bucket, 2, &mut tracker), Some(2));
@@ -70,7 +70,7 @@ fn only_the_value_that_is_wanted_is_removed() {
 }
 
 #[test]
-fn a_bucket_that_is_sparse_closes_up_and_says_who_has_moved() {
+fn a_sparse_bucket_closes_up_and_tracks_the_moved() {
     let (mut bucket, mut tracker) = filled(0..64);
     for position in (0..64).filter(|position| position % 5 != 0) {
         remove(&mut bucket, tracker.location(position).position(), &mut tracker);
@@ -82,7 +82,7 @@ fn a_bucket_that_is_sparse_closes_up_and_says_who_has_moved() {
 }
 
 #[test]
-fn the_earliest_deadline_is_exact_in_a_short_bucket_and_a_bound_in_a_long_one() {
+fn the_earliest_is_exact_in_a_short_bucket() {
     let (mut bucket, mut tracker) = filled(100..100 + REREAD as u64 + 3);
     remove(&mut bucket, 0, &mut tracker);
     assert_eq!(bucket.earliest(), 100, "not read again");
@@ -105,7 +105,7 @@ fn the_last_tick_is_a_deadline_like_any_other() {
 
 // B17: nothing in a bucket is sorted, so the walk must not stop early.
 #[test]
-fn one_walk_takes_out_all_that_is_due_and_nothing_else() {
+fn one_walk_takes_all_that_is_due_and_no_more() {
     for due in 0u32..1 << 7 {
         let deadline = |value: u32| {
             if due >> value & 1 == 1 { 50 } else { 60 + u64::from(value) }

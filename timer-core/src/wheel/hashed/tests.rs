@@ -40,7 +40,7 @@ fn advance(wheel: &mut RawHashed<u32, Tracked>, now: u64) -> Vec<u32> {
 }
 
 #[test]
-fn the_number_of_slots_is_brought_into_range_and_rounded_up() {
+fn the_slots_are_in_range_and_rounded_up() {
     for (asked, given) in
         [(0, 1), (1, 1), (2, 2), (3, 4), (500, 512), (512, 512), ((1 << 30) - 1, 1 << 30), (usize::MAX, 1 << 30)]
     {
@@ -79,7 +79,7 @@ fn a_value_is_not_moved_while_it_waits() {
 }
 
 #[test]
-fn a_wheel_of_2_to_the_30_slots_holds_pages_for_its_values_only() {
+fn the_largest_wheel_has_pages_for_its_values_only() {
     let mut wheel = ring(1 << 30);
     for value in 0..100 {
         wheel.insert(1 + u64::from(value) * 10_000_019, value);
@@ -134,7 +134,7 @@ fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
 }
 
 #[test]
-fn values_that_are_hopped_to_come_in_order_and_those_of_one_tick_as_they_came() {
+fn values_that_are_hopped_to_come_in_order() {
     let mut wheel = ring(2048);
     let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (1 + u64::from(v) * 7_919 % 1_700, v)).collect();
     for (deadline, value) in &expected {

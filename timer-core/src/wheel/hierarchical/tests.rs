@@ -55,7 +55,7 @@ fn boundaries() -> impl Iterator<Item = u64> {
 
 // B23: neither an outer level nor the edge of a tick rounds a deadline down.
 #[test]
-fn a_deadline_lies_within_the_slot_it_is_put_into_and_now_does_not() {
+fn a_deadline_lies_within_its_slot_and_now_does_not() {
     for now in boundaries().flat_map(|tick| [tick - 2, tick - 1, tick, tick + 1]) {
         for delay in boundaries().flat_map(|tick| [tick - 2, tick - 1, tick, tick + 1]) {
             let deadline = now.saturating_add(delay);
@@ -142,7 +142,7 @@ fn a_jump_cascades_only_what_shares_its_last_slot() {
 }
 
 #[test]
-fn values_that_are_hopped_to_come_in_order_and_those_of_one_tick_as_they_came() {
+fn values_that_are_hopped_to_come_in_order() {
     let mut wheel = at(123);
     let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (124 + u64::from(v) * 7_919 % 1_700, v)).collect();
     for (deadline, value) in &expected {

@@ -32,7 +32,7 @@ fn rest(mut stream: &TcpStream) -> String {
 }
 
 #[test]
-fn a_client_that_says_nothing_is_sent_away_and_one_that_stops_is_told_why() {
+fn silent_clients_are_sent_away_slow_ones_told_why() {
     let soon = Limits { request: Duration::from_millis(20), ..PATIENT };
     let server = listen(Registry::default(), soon);
     let silent = connect(server.addr());
@@ -84,7 +84,7 @@ impl Collector for Blocked {
 }
 
 #[test]
-fn collectors_that_do_not_answer_take_no_more_threads_than_there_may_be_clients() {
+fn stuck_collectors_take_a_bounded_number_of_threads() {
     let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
@@ -106,7 +106,7 @@ fn collectors_that_do_not_answer_take_no_more_threads_than_there_may_be_clients(
 }
 
 #[test]
-fn a_client_too_many_is_sent_away_while_collectors_hold_all_others() {
+fn one_too_many_is_sent_away_while_all_collect() {
     let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
