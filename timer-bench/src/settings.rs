@@ -17,10 +17,20 @@ pub const NAMES: &[(&str, &str)] = &[
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
 
+/// Which of a workload's two sets of sizes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Size {
+    /// For figures that mean something.
+    #[default]
+    Full,
+    /// Small, and rough.
+    Quick,
+}
+
 /// What was asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    quick: bool,
+    size: Size,
     given: BTreeMap<String, Vec<usize>>,
 }
 
@@ -34,7 +44,7 @@ impl Settings {
         let mut settings = Self::default();
         for word in words {
             if word == "--quick" {
-                settings.quick = true;
+                settings.size = Size::Quick;
                 continue;
             }
             let (name, values) = word.split_once('=').ok_or_else(|| format!("`{word}` is no NAME=NUMBER"))?;
@@ -51,10 +61,10 @@ impl Settings {
 
     /// The list `name`.
     pub fn list(&self, name: &str, full: &[usize], quick: &[usize]) -> Vec<usize> {
-        match self.given.get(name) {
-            Some(values) => values.clone(),
-            None if self.quick => quick.to_vec(),
-            None => full.to_vec(),
+        match (self.given.get(name), self.size) {
+            (Some(values), _) => values.clone(),
+            (None, Size::Quick) => quick.to_vec(),
+            (None, Size::Full) => full.to_vec(),
         }
     }
 

@@ -1,46 +1,31 @@
 //! async-io's `Timer`, polled once. Dropping it cancels. There is one reactor for the whole process, with a thread of its own.
 
+use super::sleeping::Sleeping;
 use super::tasks::Tasks;
-use super::wakers::{arm, waker};
-use super::{Job, Peer};
 use async_io::Timer;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 #[derive(Clone)]
 pub(super) struct AsyncIo;
 
-impl Peer for AsyncIo {
+impl Sleeping for AsyncIo {
     const NAME: &'static str = "async-io";
-    type Handle = Timer;
-    type Work<J: Job> = Waker;
+    const NO_STOP: &'static str = "its thread never ends";
+    type Sleep = Timer;
 
-    fn build(_: Duration) -> Self {
+    fn build() -> Self {
         Self
     }
 
-    fn work<J: Job>(job: J) -> Waker {
-        waker(job)
-    }
-
     #[inline]
-    fn schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Timer {
-        let mut timer = Timer::after(delay);
-        arm(Pin::new(&mut timer), work);
-        timer
+    fn sleep(delay: Duration) -> Timer {
+        Timer::after(delay)
     }
 
-    fn cancel(&mut self, timer: Timer) {
-        drop(timer);
-    }
-
-    fn reset(&mut self, timer: &mut Timer, delay: Duration) {
+    fn reset(timer: &mut Timer, delay: Duration) {
         timer.set_after(delay);
-    }
-
-    fn pending(&self) -> Option<usize> {
-        None
     }
 }
 
@@ -56,7 +41,7 @@ impl Future for Asleep {
 }
 
 impl Tasks for AsyncIo {
-    const NAME: &'static str = <Self as Peer>::NAME;
+    const NAME: &'static str = <Self as Sleeping>::NAME;
     type Sleep = Asleep;
 
     fn build() -> Self {

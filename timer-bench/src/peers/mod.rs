@@ -25,13 +25,13 @@ mod ours_tasks;
 #[cfg(feature = "peers")]
 mod pingora;
 mod shared;
+#[cfg(feature = "peers")]
+mod sleeping;
 pub(crate) mod storming;
 #[cfg(feature = "peers")]
 pub(crate) mod tasks;
 #[cfg(feature = "peers")]
 mod tokio;
-#[cfg(feature = "peers")]
-mod wakers;
 
 use crate::settings::Settings;
 use crate::workloads::{self, Family, Program, Stop};

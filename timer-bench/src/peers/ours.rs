@@ -1,6 +1,6 @@
 //! The timer of this workspace, on either wheel. Tasks run on its worker.
 
-use super::storming::{Expiring, Storming};
+use super::storming::{Expiring, Storming, Then};
 use super::{Job, Peer};
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -132,7 +132,7 @@ impl<W: Wheel> Storming for Ours<W> {
 }
 
 impl<W: Wheel> Expiring for Ours<W> {
-    fn expire<J: Job>(count: usize, work: &Self::Work<J>, fire: bool) -> bool {
+    fn expire<J: Job>(count: usize, work: &Self::Work<J>, then: Then) -> bool {
         const STEP: Duration = Duration::from_millis(1);
         let (timer, mut driver) = match Timer::builder().wheel(W::kind(STEP)).build_manual() {
             Ok(built) => built,
@@ -146,7 +146,7 @@ impl<W: Wheel> Expiring for Ours<W> {
                 panic!("{rejected}");
             }
         }
-        if fire {
+        if then == Then::Run {
             let ran = driver.advance(STEP * (2 + count / 100) as u32);
             assert_eq!(ran, count, "all are due");
         }

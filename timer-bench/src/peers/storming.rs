@@ -30,10 +30,17 @@ pub(crate) trait Storming: Peer {
     fn run_back(back: Self::Back);
 }
 
+/// What is done with timers that were scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    Run,
+    Drop,
+}
+
 /// A timer whose runs can be made on the calling thread, where they can be counted.
 pub(crate) trait Expiring: Peer {
-    /// Schedules so many, and with `fire` runs them here; `false` if it cannot.
-    fn expire<J: Job>(_count: usize, _work: &Self::Work<J>, _fire: bool) -> bool {
+    /// Schedules so many, and does that with them, here; `false` if it cannot.
+    fn expire<J: Job>(_count: usize, _work: &Self::Work<J>, _then: Then) -> bool {
         false
     }
 }

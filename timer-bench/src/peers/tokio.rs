@@ -1,12 +1,9 @@
 //! tokio's `sleep`: boxed and pinned, polled once. Dropping it cancels. The runtime has one thread, which turns its wheel.
 
-use super::storming::Storming;
+use super::sleeping::Sleeping;
 use super::tasks::Tasks;
-use super::wakers::{arm, waker};
-use super::{Job, Peer};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -24,12 +21,12 @@ pub(super) fn runtime() -> Arc<Runtime> {
     }
 }
 
-impl Peer for Tokio {
+impl Sleeping for Tokio {
     const NAME: &'static str = "tokio";
-    type Handle = Pin<Box<Sleep>>;
-    type Work<J: Job> = Waker;
+    const NO_STOP: &'static str = "a call after the end panics";
+    type Sleep = Pin<Box<Sleep>>;
 
-    fn build(_: Duration) -> Self {
+    fn build() -> Self {
         Self { runtime: runtime() }
     }
 
@@ -38,50 +35,15 @@ impl Peer for Tokio {
         body()
     }
 
-    fn work<J: Job>(job: J) -> Waker {
-        waker(job)
+    #[inline]
+    fn sleep(delay: Duration) -> Self::Sleep {
+        Box::pin(sleep(delay))
     }
 
     #[inline]
-    fn schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Self::Handle {
-        let mut sleep = Box::pin(sleep(delay));
-        arm(sleep.as_mut(), work);
-        sleep
-    }
-
-    fn cancel(&mut self, sleep: Self::Handle) {
-        drop(sleep);
-    }
-
-    #[inline]
-    fn reset(&mut self, sleep: &mut Self::Handle, delay: Duration) {
+    fn reset(sleep: &mut Self::Sleep, delay: Duration) {
         sleep.as_mut().reset(Instant::now() + delay);
     }
-
-    fn pending(&self) -> Option<usize> {
-        None
-    }
-}
-
-impl Storming for Tokio {
-    const NO_STOP: Option<&'static str> = Some("a call after the end panics");
-    const DROP_CANCELS: bool = true;
-    type Back = ();
-
-    #[inline]
-    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Option<Self::Handle> {
-        Some(self.schedule::<J>(delay, work))
-    }
-
-    #[inline]
-    fn has_cancelled(&mut self, sleep: Self::Handle) -> Option<bool> {
-        self.cancel(sleep);
-        None
-    }
-
-    fn stop_beside_callers(&self) {}
-
-    fn run_back((): ()) {}
 }
 
 /// As tasks use it; the runtime on which they run is the one whose clock this is.
@@ -89,7 +51,7 @@ impl Storming for Tokio {
 pub(super) struct OfTasks;
 
 impl Tasks for OfTasks {
-    const NAME: &'static str = Tokio::NAME;
+    const NAME: &'static str = <Tokio as Sleeping>::NAME;
     type Sleep = Sleep;
 
     fn build() -> Self {

@@ -1,28 +1,33 @@
 //! This run against an earlier one: what of ours got slower or faster beyond the noise.
 //!
 //! Beyond the noise means: every round of the one is worse than every round of the other, the medians differ by more than
-//! 5 %, and by more than the grain of the unit. How much the other timers differ tells what the machine itself did.
+//! 5 %, and by more than the grain of the unit. How much the other timers differ says what the machine itself did.
 
 use super::results::{Results, Series};
 use super::statistics::Summary;
 use super::unit::{grain, ratio};
 use crate::peers::OURS;
 use crate::row::figure;
+use crate::settings::Size;
 
 /// Less than this is no difference, whatever the rounds say.
 const LEAST: f64 = 0.05;
 
-/// Whether figures of a run like this can be held against `baseline`.
+/// Whether figures of a run of this size can be compared with `baseline`.
 ///
 /// # Errors
 ///
 /// If one is quick and the other is not.
-pub fn comparable(baseline: &Results, quick: bool) -> Result<(), String> {
-    let kind = |quick| if quick { "quick" } else { "full" };
-    if baseline.quick == quick {
-        return Ok(());
+pub fn comparable(baseline: &Results, size: Size) -> Result<(), String> {
+    match (baseline.size(), size) {
+        (Size::Full, Size::Quick) => {
+            Err("the baseline was a full run, this is a quick one: nothing to compare".to_owned())
+        }
+        (Size::Quick, Size::Full) => {
+            Err("the baseline was a quick run, this is a full one: nothing to compare".to_owned())
+        }
+        _ => Ok(()),
     }
-    Err(format!("the baseline was a {} run, this is a {} one: nothing to compare", kind(baseline.quick), kind(quick)))
 }
 
 /// How one figure changed.
@@ -96,6 +101,7 @@ mod tests {
     use super::{Change, change, comparable, report};
     use crate::report::results::tests::results;
     use crate::report::statistics::Summary;
+    use crate::settings::Size;
 
     fn compared(old: &[f64], new: &[f64], unit: &str) -> Change {
         change(Summary::of(old).unwrap(), Summary::of(new).unwrap(), unit)
@@ -129,7 +135,7 @@ mod tests {
     #[test]
     fn quick_and_full_runs_are_not_compared() {
         let full = results("");
-        assert!(comparable(&full, false).is_ok());
-        assert!(comparable(&full, true).unwrap_err().contains("full"));
+        assert!(comparable(&full, Size::Full).is_ok());
+        assert!(comparable(&full, Size::Quick).unwrap_err().contains("full"));
     }
 }

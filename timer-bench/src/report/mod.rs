@@ -2,7 +2,7 @@
 //! files and plots of what they print.
 //!
 //! The way of the data: [`options`] says what is wanted, [`plan`] which processes that takes, [`run`] starts them and
-//! collects rows into [`results`], [`table`] and [`svg`] show those, [`compare`] holds them against an earlier run.
+//! collects rows into [`results`], [`table`] and [`svg`] show those, [`compare`] compares them with an earlier run.
 
 pub mod compare;
 pub mod machine;
@@ -55,7 +55,7 @@ fn report(options: &Options) -> Result<(), String> {
     let baseline = options.baseline.as_deref().map(|name| (name, Results::load(&folder(name))));
     let baseline = match baseline {
         Some((name, Ok(baseline))) => {
-            compare::comparable(&baseline, options.quick)?;
+            compare::comparable(&baseline, options.size)?;
             Some((name, baseline))
         }
         Some((name, Err(error))) => return Err(format!("no baseline `{name}`: {error}")),
@@ -83,7 +83,7 @@ fn measure(options: &Options, programs: &Programs) -> Results {
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed} ({eta} left)") {
         bar.set_style(style);
     }
-    let mut results = Results::new(machine::Machine::of_this(), options.quick);
+    let mut results = Results::new(machine::Machine::of_this(), options.size);
     let mut shown = table::header(&results.machine);
     for (name, what) in workloads::ALL {
         let mut any = false;
@@ -92,7 +92,7 @@ fn measure(options: &Options, programs: &Programs) -> Results {
             for round in 1..=step.rounds {
                 for peer in step.peers(&options.peers).filter(|peer| round <= step.rounds(peer)) {
                     bar.set_message(format!("{name} {peer} {round}/{}", step.rounds));
-                    results.add(programs.run(step, peer, options.quick));
+                    results.add(programs.run(step, peer, options.size));
                     bar.inc(1);
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::all_peers;
 use crate::peers::{FLOOR, OURS};
+use crate::settings::Size;
 use crate::workloads;
 
 /// The command line, checked.
@@ -11,8 +12,8 @@ pub struct Options {
     pub workloads: Vec<String>,
     /// Names of peers that were built in, ours first.
     pub peers: Vec<String>,
-    /// Small sizes, few rounds: about 4 minutes, and rough.
-    pub quick: bool,
+    /// With [`Size::Quick`] also few rounds: about 4 minutes.
+    pub size: Size,
     /// The name to keep the results under; `latest` if there is none.
     pub save: Option<String>,
     /// The name of earlier results to compare with.
@@ -31,12 +32,12 @@ impl Options {
         let known: Vec<String> = workloads::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
         let (peers, mut workloads) = (all_peers(), Vec::new());
         let mut options =
-            Self { workloads: known.clone(), peers, quick: false, save: None, baseline: None, redraw: None };
+            Self { workloads: known.clone(), peers, size: Size::Full, save: None, baseline: None, redraw: None };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
             match word {
-                "--quick" => options.quick = true,
+                "--quick" => options.size = Size::Quick,
                 "--peers" => options.peers = chosen(value()?, &all_peers(), "timer")?,
                 "--save" => options.save = Some(file_name(value()?)?),
                 "--baseline" => options.baseline = Some(file_name(value()?)?),
@@ -94,7 +95,7 @@ pub fn usage() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, usage};
+    use super::{Options, Size, usage};
 
     fn parse(line: &str) -> Result<Options, String> {
         Options::parse(line.split_whitespace())
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn nothing_given_means_everything() {
         let options = parse("").unwrap();
-        assert_eq!((options.workloads.len(), options.quick), (18, false));
+        assert_eq!((options.workloads.len(), options.size), (18, Size::Full));
         assert_eq!(options.peers, super::all_peers());
     }
 
@@ -112,7 +113,8 @@ mod tests {
         let options = parse("W12,w2 --peers heap,btree --quick --save a --baseline b").unwrap();
         assert_eq!(options.workloads, ["W2", "W12"]);
         assert_eq!(options.peers, ["timer", "btree", "heap", "floor"]);
-        assert_eq!((options.quick, options.save.as_deref(), options.baseline.as_deref()), (true, Some("a"), Some("b")));
+        assert_eq!(options.size, Size::Quick);
+        assert_eq!((options.save.as_deref(), options.baseline.as_deref()), (Some("a"), Some("b")));
         assert_eq!(parse("--redraw a").unwrap().redraw.as_deref(), Some("a"));
     }
 

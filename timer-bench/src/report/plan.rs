@@ -2,6 +2,7 @@
 
 use super::options::Options;
 use crate::peers::{self, FLOOR, OURS};
+use crate::settings::Size;
 use std::time::Duration;
 
 /// One case of a workload, to be run so many times for each peer that takes part in it.
@@ -164,7 +165,10 @@ const QUICK: &[Step] = &[
 
 /// What the options ask for, in order.
 pub fn steps(options: &Options) -> Vec<Step> {
-    let all = if options.quick { QUICK } else { FULL };
+    let all = match options.size {
+        Size::Full => FULL,
+        Size::Quick => QUICK,
+    };
     let is_built = |step: &Step| step.program != Which::Mimalloc || cfg!(feature = "peers");
     let wanted = |step: &&Step| is_built(step) && options.workloads.iter().any(|name| name == step.workload);
     all.iter().filter(wanted).copied().collect()

@@ -5,6 +5,7 @@ use super::statistics::Summary;
 use super::unit::ratio;
 use crate::peers::OURS;
 use crate::row::{Row, figure};
+use crate::settings::Size;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -52,8 +53,13 @@ impl Series {
 
 impl Results {
     /// None yet.
-    pub fn new(machine: Machine, quick: bool) -> Self {
-        Self { machine, quick, series: Vec::new() }
+    pub fn new(machine: Machine, size: Size) -> Self {
+        Self { machine, quick: size == Size::Quick, series: Vec::new() }
+    }
+
+    /// Which sizes it had.
+    pub fn size(&self) -> Size {
+        if self.quick { Size::Quick } else { Size::Full }
     }
 
     /// Adds what one process printed.
@@ -137,10 +143,11 @@ fn quoted(cell: &str) -> String {
 pub(super) mod tests {
     use super::{Machine, Results, quoted};
     use crate::row::Row;
+    use crate::settings::Size;
 
     /// Results of the lines that processes would print.
     pub(in crate::report) fn results(lines: &str) -> Results {
-        let mut results = Results::new(Machine::default(), false);
+        let mut results = Results::new(Machine::default(), Size::Full);
         results.add(lines.lines().filter_map(Row::parse).collect());
         results
     }

@@ -2,6 +2,7 @@
 
 use super::plan::{Step, Which};
 use crate::row::Row;
+use crate::settings::Size;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -44,10 +45,10 @@ impl Programs {
     }
 
     /// Does one step once. A process that fails gives what it printed before, and a row that says how it failed.
-    pub fn run(&self, step: &Step, peer: &str, quick: bool) -> Vec<Row> {
+    pub fn run(&self, step: &Step, peer: &str, size: Size) -> Vec<Row> {
         let mut command = Command::new(self.path(step.program));
         command.args([peer, step.workload]).args(step.settings.split_whitespace());
-        command.args(quick.then_some("--quick")).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args((size == Size::Quick).then_some("--quick")).stdin(Stdio::null()).stdout(Stdio::piped());
         let (printed, failure) = match command.spawn() {
             Ok(child) => output(child, step.limit),
             Err(error) => (String::new(), Some(format!("cannot be started: {error}"))),

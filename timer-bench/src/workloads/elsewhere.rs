@@ -64,14 +64,14 @@ fn once<P: Peer>(pairs: usize, [first, second]: [usize; 2], params: &str, out: &
 }
 
 /// What one of the two threads took.
-struct Took {
+struct Measured {
     begin: Instant,
     end: Instant,
     cpu: Duration,
 }
 
 /// Runs `body` on this thread, on one CPU, when the other is ready too.
-fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -> Took {
+fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -> Measured {
     // Where that is refused the threads run where they like, as they do in most programs.
     pin(&[cpu]);
     let context = peer.clone();
@@ -80,7 +80,7 @@ fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -
         gate.wait();
         let (begin, before) = (Instant::now(), thread_cpu());
         body(&mut caller);
-        Took { begin, end: Instant::now(), cpu: thread_cpu() - before }
+        Measured { begin, end: Instant::now(), cpu: thread_cpu() - before }
     })
 }
 

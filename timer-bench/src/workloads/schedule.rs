@@ -32,14 +32,14 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Ok(())
 }
 
-struct Took {
+struct Measured {
     wall: Duration,
     cpu: Duration,
     drain: Option<Duration>,
 }
 
 /// Schedules them, then cancels them.
-fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Took {
+fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Measured {
     let delays = seconds(10, 3600);
     let prepare = |_: &mut P, index| {
         let (count, before) = share(n, index, threads);
@@ -59,7 +59,7 @@ fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Too
         }
     });
     until_quiet(Duration::from_secs(5));
-    Took { wall: run.wall, cpu: run.cpu, drain }
+    Measured { wall: run.wall, cpu: run.cpu, drain }
 }
 
 /// Some memory above that of the timers, which keeps the allocator from giving theirs back to the system.

@@ -2,7 +2,7 @@
 
 use super::super::Stop;
 use super::super::caller::{Counter, here, room};
-use crate::peers::storming::Expiring;
+use crate::peers::storming::{Expiring, Then};
 use crate::peers::{FLOOR, TICK};
 use crate::random::{SEED, SplitMix64, seconds};
 use crate::settings::Settings;
@@ -30,8 +30,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(in super::super) fn operation<P: Expiring>(name: &str, settings: &Settings) -> Result<(), Stop> {
     let n = settings.number("n", 5_000, 2_000);
     let known = match name {
-        "expiry" => P::expire(n, &P::work(Counter::leak()), true),
-        "unexpired" => P::expire(n, &P::work(Counter::leak()), false),
+        "expiry" => P::expire(n, &P::work(Counter::leak()), Then::Run),
+        "unexpired" => P::expire(n, &P::work(Counter::leak()), Then::Drop),
         "reset" if P::NO_RESET.is_some() => false,
         _ => {
             let peer = P::build(TICK);

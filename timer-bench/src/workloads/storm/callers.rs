@@ -23,6 +23,13 @@ const LONG: u64 = 50_000;
 /// A handle whose drop would cancel is dropped when others have run whose deadline is later by so much.
 const SURELY_RUN: u64 = 50_000_000;
 
+/// Whether the CPU time of a call is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cpu {
+    Read,
+    ReadIfLong,
+}
+
 /// How the storm is.
 pub(super) struct Plan {
     pub(super) threads: usize,
@@ -34,7 +41,7 @@ pub(super) struct Plan {
 /// What all threads share.
 struct Common {
     book: &'static Book,
-    give_up: AtomicBool,
+    abort: AtomicBool,
     next_place: AtomicU32,
     pause: Duration,
 }
@@ -48,8 +55,8 @@ pub(super) struct Callers {
 impl Callers {
     /// Starts the threads; they wait.
     pub(super) fn ready<P: Storming>(peer: &P, book: &'static Book, plan: &Plan) -> Self {
-        let (give_up, next_place) = (AtomicBool::new(false), AtomicU32::new(0));
-        let common = Arc::new(Common { book, give_up, next_place, pause: plan.pause });
+        let (abort, next_place) = (AtomicBool::new(false), AtomicU32::new(0));
+        let common = Arc::new(Common { book, abort, next_place, pause: plan.pause });
         let gate = Arc::new(Barrier::new(plan.threads + 1));
         let reading = time_of_reading();
         let start = |index: usize| {
@@ -79,9 +86,9 @@ impl Callers {
     }
 
     /// Ends those that do not end by themselves.
-    pub(super) fn give_up(&self) {
+    pub(super) fn abort(&self) {
         // ORDERING: Relaxed, a flag and nothing that hangs on it.
-        self.common.give_up.store(true, Ordering::Relaxed);
+        self.common.abort.store(true, Ordering::Relaxed);
     }
 
     /// Whether all have ended before `limit` is over.
@@ -174,7 +181,7 @@ impl<P: Storming> Caller<'_, P> {
         let mut last_cpu = thread_cpu();
         for pair in 0_u64.. {
             // ORDERING: Relaxed, a flag and nothing that hangs on it.
-            if pair % 8 == 0 && self.common.give_up.load(Ordering::Relaxed) {
+            if pair % 8 == 0 && self.common.abort.load(Ordering::Relaxed) {
                 break;
             }
             let (delay, is_kept) = (random.duration(&DELAYS), pair % KEPT == 0);
@@ -184,16 +191,15 @@ impl<P: Storming> Caller<'_, P> {
                 P::work(Mark { book, due, place, is_kept })
             });
             let work = own.as_ref().unwrap_or(&common_work);
-            let is_sampled = pair % SAMPLED == 0;
-            let Some(handle) = self.call(is_sampled, &mut last_cpu, |peer| peer.try_schedule::<Mark>(delay, work))
-            else {
+            let cpu = if pair % SAMPLED == 0 { Cpu::Read } else { Cpu::ReadIfLong };
+            let Some(handle) = self.call(cpu, &mut last_cpu, |peer| peer.try_schedule::<Mark>(delay, work)) else {
                 break;
             };
             count(&self.tape.accepted);
             if is_kept {
                 self.keep(due, handle);
             } else {
-                match self.call(is_sampled, &mut last_cpu, |peer| peer.has_cancelled(handle)) {
+                match self.call(cpu, &mut last_cpu, |peer| peer.has_cancelled(handle)) {
                     Some(true) => {
                         book.ended(place, CANCELLED);
                         count(&self.tape.cancelled);
@@ -218,16 +224,16 @@ impl<P: Storming> Caller<'_, P> {
         let place = self.common.next_place.fetch_add(1, Ordering::Relaxed);
         if self.common.book.is_full(place) {
             // ORDERING: Relaxed, a flag.
-            self.common.give_up.store(true, Ordering::Relaxed);
+            self.common.abort.store(true, Ordering::Relaxed);
         }
         place
     }
 
     /// One call, timed.
     #[inline]
-    fn call<R>(&mut self, is_sampled: bool, last_cpu: &mut Duration, call: impl FnOnce(&mut P) -> R) -> R {
+    fn call<R>(&mut self, cpu: Cpu, last_cpu: &mut Duration, call: impl FnOnce(&mut P) -> R) -> R {
         let (book, tape) = (self.common.book, self.tape);
-        if is_sampled {
+        if cpu == Cpu::Read {
             *last_cpu = thread_cpu();
         }
         let begin = book.now();
@@ -237,11 +243,11 @@ impl<P: Storming> Caller<'_, P> {
         tape.calling_since.store(0, Ordering::Relaxed);
         let took = book.now() - begin;
         tape.calls.add_alone(took);
-        if is_sampled || took > LONG {
-            let cpu = thread_cpu();
-            let of_call = (cpu - *last_cpu).saturating_sub(tape.reading);
+        if cpu == Cpu::Read || took > LONG {
+            let now = thread_cpu();
+            let of_call = (now - *last_cpu).saturating_sub(tape.reading);
             tape.cpu.add_alone(of_call.as_nanos() as u64);
-            *last_cpu = cpu;
+            *last_cpu = now;
         }
         result
     }

@@ -81,7 +81,7 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
     }
     let stopped = stop(&peer, &callers, limit, params, out);
     // Those that a stop cannot end.
-    callers.give_up();
+    callers.abort();
     calls(&callers.calls(), "", params, out);
     calls(&callers.cpu_of_calls(), "cpu-", params, out);
     sleeper.report(params, out);

@@ -20,25 +20,39 @@ use tokio::task::{JoinHandle, yield_now};
 const TASKS: usize = 64;
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// How each round gets its limit.
+#[derive(Clone, Copy)]
+enum Limits {
+    Fresh,
+    Reset,
+}
+
 pub(in super::super) fn run<P: Tasks>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let span = Duration::from_millis(settings.number("ms", 1_000, 200) as u64);
     for workers in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
-        for is_reset in [false, true] {
-            once::<P>(workers, is_reset, span, out)?;
+        for limits in [Limits::Fresh, Limits::Reset] {
+            once::<P>(workers, limits, span, out)?;
         }
     }
     Ok(())
 }
 
-fn once<P: Tasks>(workers: usize, is_reset: bool, span: Duration, out: &Out) -> Result<(), Stop> {
-    let params = format!("workers={workers},{}", if is_reset { "reset" } else { "fresh" });
+fn once<P: Tasks>(workers: usize, limits: Limits, span: Duration, out: &Out) -> Result<(), Stop> {
+    let name = match limits {
+        Limits::Fresh => "fresh",
+        Limits::Reset => "reset",
+    };
+    let params = format!("workers={workers},{name}");
     let runtime = runtime(workers)?;
     let peer = P::build();
     let over = Arc::new(AtomicBool::new(false));
     let (begin, before) = (Instant::now(), process::cpu());
     let spawn = |_| -> JoinHandle<u64> {
         let (peer, over) = (peer.clone(), over.clone());
-        if is_reset { runtime.spawn(all_beside_one(peer, over)) } else { runtime.spawn(each_with_its_own(peer, over)) }
+        match limits {
+            Limits::Fresh => runtime.spawn(each_with_its_own(peer, over)),
+            Limits::Reset => runtime.spawn(all_beside_one(peer, over)),
+        }
     };
     let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
     thread::sleep(span);
