@@ -1,7 +1,5 @@
 //! What a timer does, as Prometheus sees it: a second of load, then one scrape on the terminal.
 //!
-//! `metrics_export [immediate | rayon | threadpool] [--serve ADDR]`
-//!
 //! With `--serve` the same is under `/metrics` for as long as the load lasts: `--serve 9184` is
 //! `http://127.0.0.1:9184/metrics`, seen by this machine only. The executors differ most in
 //! `timer_timeout_lag_seconds`: on the worker itself, a slow task delays all others.
@@ -12,58 +10,77 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use timer_core::{RejectReason, Timer, TimerBuilder};
+use examples::cli::{self, Args, Checks, Stop};
+use timer_core::{RejectReason, Timer};
 use timer_executor::{RayonExecutor, ThreadPoolExecutor};
 use timer_metrics::{ListenAddr, TimerMetrics, Watch};
 
-const USAGE: &str = "usage: metrics_export [immediate | rayon | threadpool] [--serve ADDR]";
+const USAGE: &str = "\
+Makes a second of load on a timer and prints what Prometheus would scrape.
+
+Usage: metrics_export [OPTIONS]
+
+  --executor KIND       where tasks run: immediate | rayon | threadpool [default: immediate]
+  --serve ADDR          serve the metrics meanwhile: a port (on 127.0.0.1), or an IP address and a port
+  -h, --help            print this
+";
+
 const LOAD: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_millis(200);
 
+#[derive(Clone, Copy)]
+enum Executor {
+    Immediate,
+    Rayon,
+    ThreadPool,
+}
+
+struct Options {
+    executor: Executor,
+    serve: Option<ListenAddr>,
+}
+
 fn main() -> ExitCode {
-    let result = match parse(std::env::args().skip(1)) {
-        Ok((builder, addr)) => run(builder, addr).map_err(|error| error.to_string()),
-        Err(error) => Err(format!("{error}\n{USAGE}")),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    cli::main("metrics_export", USAGE, parse, run)
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<(TimerBuilder, Option<ListenAddr>), String> {
-    let (mut builder, mut addr) = (Timer::builder(), None);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "immediate" => {}
-            "rayon" => builder = builder.executor(RayonExecutor::global()),
-            "threadpool" => builder = builder.executor(ThreadPoolExecutor::new(2)),
-            "--serve" => {
-                let given = words.next().ok_or("--serve needs an address")?;
-                addr = Some(given.parse::<ListenAddr>().map_err(|error| error.to_string())?);
+fn parse(args: &mut Args) -> Result<Options, Stop> {
+    use Executor::{Immediate, Rayon, ThreadPool};
+    let mut options = Options { executor: Immediate, serve: None };
+    while let Some(option) = args.option()? {
+        match option {
+            "--executor" => {
+                let all = [("immediate", Immediate), ("rayon", Rayon), ("threadpool", ThreadPool)];
+                options.executor = args.choice(&all)?;
             }
-            other => return Err(format!("`{other}` is neither an executor nor an option")),
+            "--serve" => {
+                options.serve = Some(args.value("a port, or an IP address and a port", |given| given.parse().ok())?);
+            }
+            _ => return Err(args.unknown(option)),
         }
     }
-    Ok((builder, addr))
+    Ok(options)
 }
 
-fn run(builder: TimerBuilder, addr: Option<ListenAddr>) -> Result<(), Box<dyn Error>> {
-    let timer = builder.name("requests").build()?;
+fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
+    let builder = Timer::builder().name("requests");
+    let timer = match options.executor {
+        Executor::Immediate => builder,
+        Executor::Rayon => builder.executor(RayonExecutor::global()),
+        Executor::ThreadPool => builder.executor(ThreadPoolExecutor::new(2)),
+    }
+    .build()?;
     let metrics = TimerMetrics::new();
-    // The bound and the longest delay are for the alerts; a timer does not tell them itself.
+    // A timer does not know the longest delay that it will be given, and an alert needs it.
     let watch = Watch::new().longest_delay(LONGEST_DELAY);
     metrics.watch_with(&timer, watch);
-    let server = addr.map(|addr| metrics.serve(addr)).transpose()?;
+    let server = options.serve.map(|addr| metrics.serve(addr)).transpose()?;
     if let Some(server) = &server {
         eprintln!("for a second: http://{}/metrics", server.local_addr());
     }
     load(&timer)?;
     print!("{}", metrics.to_openmetrics()?);
-    Ok(())
+    Ok(Checks::default())
 }
 
 /// Requests with deadlines, of which nine in ten are answered in time; and now and then a task that takes its time.

@@ -5,7 +5,7 @@
 //! | [`args`] | the command line |
 //! | [`log`] | the log's text, read and checked |
 //! | [`ledger`] | which sessions are open, and the rule that makes their number exact |
-//! | `pace` | what moves the timer's time: the real clock, or the replay |
+//! | `clock` | what moves the timer's time: the real clock, or the replay |
 //! | [`replay`] | the log, played through the timer |
 //! | [`watch`] | who watches that: here the `observer`, with progress, [`samples`] and metrics |
 //! | [`plot`], [`report`] | the summary |
@@ -15,10 +15,10 @@
 //! Nothing is replayed unless all of the log is good.
 
 pub mod args;
+mod clock;
 pub mod ledger;
 pub mod log;
 mod observer;
-mod pace;
 pub mod page;
 pub mod plot;
 pub mod replay;
@@ -41,7 +41,7 @@ use observer::Observer;
 use page::Run;
 use replay::ReplayError;
 
-pub use pace::Behind;
+pub use clock::Behind;
 
 const DATA: &str = "data/nasa-http-1995-08-01.csv";
 
@@ -60,7 +60,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, reason }) => {
-            // Where standard error is gone, too, there is no place left to tell it.
+            // Where standard error is gone, too, there is no place left to say it.
             let _ = writeln!(io::stderr(), "sessions: {reason}");
             ExitCode::from(code)
         }
@@ -131,10 +131,10 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     }
     print(&report::summary(&name, &log, &options, &outcome))?;
     if let Some(page) = &options.report {
-        tell(format_args!("report: {}", page.display()));
+        say(format_args!("report: {}", page.display()));
     }
     if !options.linger.is_zero() {
-        tell(format_args!("metrics: served for {} s more", options.linger.as_secs()));
+        say(format_args!("metrics: served for {} s more", options.linger.as_secs()));
         thread::sleep(options.linger);
     }
     Ok(())
@@ -151,8 +151,8 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Where to look, on standard error.
-fn tell(line: impl fmt::Display) {
-    // Where that is gone there is no place left to tell it.
+fn say(line: impl fmt::Display) {
+    // Where that is gone there is no place left to say it.
     let _ = writeln!(io::stderr(), "{line}");
 }
 

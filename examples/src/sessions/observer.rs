@@ -13,7 +13,7 @@ use timer_metrics::{MetricsServer, TimerMetrics};
 use super::args::{Clock, Options};
 use super::log::Log;
 use super::samples::Samples;
-use super::tell;
+use super::say;
 use super::watch::Watch;
 
 pub(super) struct Observer {
@@ -50,7 +50,7 @@ impl Watch for Observer {
         self.timer = Some(timer.clone());
         if let Some(server) = &self.server {
             self.metrics.watch_with(timer, timer_metrics::Watch::new().longest_delay(self.longest_delay));
-            tell(format_args!("metrics: http://{}/metrics", server.local_addr()));
+            say(format_args!("metrics: http://{}/metrics", server.local_addr()));
         }
     }
 

@@ -14,9 +14,9 @@ use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, TimerSt
 use timer_executor::{ImmediateExecutor, RayonExecutor, ThreadPoolExecutor};
 
 use super::args::{Clock, Executor, Options, Wheel};
+use super::clock::{Behind, RealClock, ReplayClock, VirtualClock};
 use super::ledger::{Answer, Arming, Ledger, Session};
 use super::log::Log;
-use super::pace::{Behind, Pace, RealPace, VirtualPace};
 use super::watch::Watch;
 
 // How long a due timeout may take to run until the replay reports it as lost instead of waiting on.
@@ -129,32 +129,32 @@ pub fn replay(
     match options.clock {
         Clock::Real { speed } => {
             let timer = timer.build().map_err(ReplayError::Build)?;
-            Replay::new(log, options.idle, timer, RealPace::start(speed)).run(watch)
+            Replay::new(log, options.idle, timer, RealClock::start(speed)).run(watch)
         }
         Clock::Virtual => {
             let (timer, driver) = timer.build_manual().map_err(ReplayError::Build)?;
-            let pace = VirtualPace::new(driver, timer.clone(), options.tick);
-            Replay::new(log, options.idle, timer, pace).run(watch)
+            let clock = VirtualClock::new(driver, timer.clone(), options.tick);
+            Replay::new(log, options.idle, timer, clock).run(watch)
         }
     }
 }
 
-struct Replay<'a, P> {
+struct Replay<'a, C> {
     log: &'a Log,
     idle: u64,
     timer: Timer,
-    pace: P,
+    clock: C,
     ledger: Arc<Ledger>,
     // The timeout of each host's last arming.
     timeouts: Vec<Option<Timeout>>,
     counts: Counts,
 }
 
-impl<'a, P: Pace> Replay<'a, P> {
-    fn new(log: &'a Log, idle: u64, timer: Timer, pace: P) -> Self {
+impl<'a, C: ReplayClock> Replay<'a, C> {
+    fn new(log: &'a Log, idle: u64, timer: Timer, clock: C) -> Self {
         let hosts = log.hosts.len();
         let ledger = Arc::new(Ledger::new(hosts, idle));
-        Self { log, idle, timer, pace, ledger, timeouts: vec![None; hosts], counts: Counts::default() }
+        Self { log, idle, timer, clock, ledger, timeouts: vec![None; hosts], counts: Counts::default() }
     }
 
     fn run(mut self, watch: &mut dyn Watch) -> Result<Outcome, ReplayError> {
@@ -166,7 +166,7 @@ impl<'a, P: Pace> Replay<'a, P> {
                 entered = Some(request.second);
                 // In this order: what is due on the way there may close its session.
                 self.enter(request.second)?;
-                self.pace.reach(request.second);
+                self.clock.reach(request.second);
                 watch.reached(request.second);
             }
             self.request(request.host, request.second)?;
@@ -192,7 +192,7 @@ impl<'a, P: Pace> Replay<'a, P> {
         match answer {
             Answer::Opened(arming) => {
                 self.counts.opened += 1;
-                self.arm(arming, self.pace.until(second + self.idle))
+                self.arm(arming, self.clock.until(second + self.idle))
             }
             Answer::Extended => self.extend(host, second + self.idle),
             Answer::Overdue => Err(self.lost(Some(host))),
@@ -200,7 +200,7 @@ impl<'a, P: Pace> Replay<'a, P> {
     }
 
     fn extend(&mut self, host: usize, deadline: u64) -> Result<(), ReplayError> {
-        let delay = self.pace.until(deadline);
+        let delay = self.clock.until(deadline);
         if self.timeouts[host].as_ref().is_some_and(|timeout| timeout.reset(delay)) {
             self.counts.moved += 1;
             return Ok(());
@@ -220,7 +220,7 @@ impl<'a, P: Pace> Replay<'a, P> {
 
     fn wait_closed(&mut self, host: usize) -> Result<(), ReplayError> {
         let handed_over = match &self.timeouts[host] {
-            Some(timeout) => self.pace.hand_over(timeout),
+            Some(timeout) => self.clock.hand_over(timeout),
             None => false,
         };
         if handed_over && self.ledger.wait_closed(host, Instant::now() + PATIENCE) {
@@ -233,9 +233,9 @@ impl<'a, P: Pace> Replay<'a, P> {
         // No request is left to be overtaken: every timeout that runs from here on is right.
         self.enter(u64::MAX)?;
         let end = self.log.span() + self.idle;
-        let limit = Instant::now() + self.pace.until(end) + PATIENCE;
-        self.pace.finish(end, watch);
-        if !self.ledger.wait_all_closed(limit, || watch.reached(self.pace.position().min(end))) {
+        let limit = Instant::now() + self.clock.until(end) + PATIENCE;
+        self.clock.finish(end, watch);
+        if !self.ledger.wait_all_closed(limit, || watch.reached(self.clock.position().min(end))) {
             return Err(self.lost(None));
         }
         match self.timer.pending_timeouts() {
@@ -254,7 +254,7 @@ impl<'a, P: Pace> Replay<'a, P> {
             sessions: self.ledger.take_sessions(),
             counts: Counts { ran: stats.expired, ..self.counts },
             stats,
-            behind: self.pace.behind(),
+            behind: self.clock.behind(),
             took,
         }
     }

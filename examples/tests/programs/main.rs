@@ -5,6 +5,7 @@ mod event_loop;
 mod heartbeat;
 mod key_store;
 mod lock_watchdog;
+mod metrics_export;
 mod migrating_from_netty;
 mod order_close;
 mod redis_stand_in;

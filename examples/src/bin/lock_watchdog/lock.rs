@@ -28,8 +28,8 @@ pub(crate) struct Locker {
     lease: Duration,
 }
 
-/// A lock that is held. It is let go by [`unlock`](Self::unlock), or by the death of the process.
-pub(crate) struct Held {
+/// A lock that is held. It ends by [`unlock`](Self::unlock), or by the death of the process.
+pub(crate) struct Guard {
     key: Key,
     watchdog: Timeout,
     renewals: Arc<AtomicU32>,
@@ -53,7 +53,7 @@ impl Locker {
     }
 
     /// Takes the lock, unless it is held.
-    pub(crate) fn try_lock(&self, name: &str) -> RedisResult<Option<Held>> {
+    pub(crate) fn try_lock(&self, name: &str) -> RedisResult<Option<Guard>> {
         let (connection, lease) = (self.connection.clone(), self.lease);
         let key = Key { connection, name: name.to_owned(), token: token(), lease };
         let mut set = cmd("SET");
@@ -72,7 +72,7 @@ impl Locker {
     }
 
     /// A third of the lease leaves two more tries when a renewal fails.
-    fn watch(&self, key: Key) -> Result<Held, RejectReason> {
+    fn watch(&self, key: Key) -> Result<Guard, RejectReason> {
         let renewals = Arc::new(AtomicU32::new(0));
         let (renewed, held, third) = (renewals.clone(), key.clone(), key.lease / 3);
         let watchdog = move |watchdog: &Timeout| match held.run(RENEW) {
@@ -85,12 +85,12 @@ impl Locker {
             Err(error) => eprintln!("lock_watchdog: {}: {error}; trying again in {third:?}", held.name),
         };
         let watchdog = self.timer.schedule_at_fixed_rate(third, third, watchdog);
-        Ok(Held { key, watchdog: watchdog.map_err(|rejected| rejected.reason)?, renewals })
+        Ok(Guard { key, watchdog: watchdog.map_err(|rejected| rejected.reason)?, renewals })
     }
 }
 
-impl Held {
-    /// Lets go. `false` if the lock was lost before.
+impl Guard {
+    /// Unlocks. `false` if the lock was lost before.
     ///
     /// A renewal that is under way does no harm: it finds the key gone, or with a token that is not its own.
     pub(crate) fn unlock(self) -> RedisResult<bool> {

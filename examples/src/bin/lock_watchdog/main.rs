@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use examples::cli::{self, Args, Checks, Refused, Stop};
-use lock::{Held, Locker};
+use lock::{Guard, Locker};
 use redis::{Client, RedisResult};
 use server::Server;
 use timer_core::Timer;
@@ -100,16 +100,16 @@ fn while_its_holder_works(
     work: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let held = alice.try_lock(LOCK)?.ok_or("the lock is held already, by another use of this server")?;
-    let (kept, renewals, let_go, mine) = thread::scope(|scope| {
+    let (kept, renewals, unlocked, mine) = thread::scope(|scope| {
         let bob = scope.spawn(|| wait_for(bob));
         thread::sleep(work);
         let renewals = held.renewals();
-        let let_go = Instant::now();
+        let unlocked = Instant::now();
         let kept = held.unlock();
-        (kept, renewals, let_go, bob.join())
+        (kept, renewals, unlocked, bob.join())
     });
     let mine = mine.map_err(|_| "Bob's thread panicked")??;
-    let after = mine.at.checked_duration_since(let_go);
+    let after = mine.at.checked_duration_since(unlocked);
     println!("Alice worked for {work:?}; her lease was renewed {renewals} times");
     println!(
         "Bob tried {} times, and got the lock {:.1?} after she began to let go",
@@ -145,7 +145,7 @@ fn when_its_holder_dies(checks: &mut Checks, bob: &Locker, url: &str, lease: Dur
 
 /// A lock that was waited for.
 struct Mine {
-    held: Held,
+    held: Guard,
     at: Instant,
     tries: u32,
 }

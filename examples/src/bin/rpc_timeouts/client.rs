@@ -39,7 +39,7 @@ impl Connection {
         Ok((Self { waiting, requests }, reading))
     }
 
-    /// Sends a request and waits for its reply. Who stops waiting calls [`give_up`](Self::give_up).
+    /// Sends a request and waits for its reply. A caller that stops waiting calls [`forget`](Self::forget).
     pub(crate) async fn call(&self, number: u64) -> Result<(), Broken> {
         let (reply, replied) = oneshot::channel();
         self.waiting.lock().insert(number, reply);
@@ -48,7 +48,7 @@ impl Connection {
     }
 
     /// A reply that still comes is late.
-    pub(crate) fn give_up(&self, number: u64) {
+    pub(crate) fn forget(&self, number: u64) {
         self.waiting.lock().remove(&number);
     }
 }

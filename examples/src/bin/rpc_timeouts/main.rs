@@ -212,13 +212,13 @@ async fn call_after_call(shared: Arc<Shared>, caller: usize) -> Ends {
                 ends.timed_out += 1;
                 ends.early += u64::from(took < deadline);
                 ends.lateness += took.saturating_sub(deadline);
-                connection.give_up(number);
+                connection.forget(number);
             }
             Ok(Err(Broken)) => ends.failed += 1,
             Err(refused) => {
                 eprintln!("rpc_timeouts: {refused}");
                 ends.failed += 1;
-                connection.give_up(number);
+                connection.forget(number);
             }
         }
         // ORDERING: Relaxed, as above.

@@ -1,6 +1,6 @@
 //! What moves the timer's time while a log is replayed: the real clock, or the replay itself.
 //!
-//! Promises: after [`Pace::reach`] the timer's time is at that second of the log or later, never
+//! Promises: after [`ReplayClock::reach`] the timer's time is at that second of the log or later, never
 //! before it. Says how long from now a second of the log is; knows no sessions and no requests.
 
 use std::thread;
@@ -24,7 +24,7 @@ pub struct Behind {
     pub worst: Duration,
 }
 
-pub(crate) trait Pace {
+pub(crate) trait ReplayClock {
     /// Returns when the timer's time has come to `second` of the log.
     fn reach(&mut self, second: u64);
 
@@ -36,7 +36,7 @@ pub(crate) trait Pace {
     fn hand_over(&mut self, due: &Timeout) -> bool;
 
     /// The log is over, and no timeout is later than `second`: sees to it that all are handed over.
-    /// Tells `watch` on the way if that is over when it returns.
+    /// Calls `watch` on the way if that is over when it returns.
     fn finish(&mut self, second: u64, watch: &mut dyn Watch);
 
     /// Where the timer's time is, in seconds of the log.
@@ -47,19 +47,19 @@ pub(crate) trait Pace {
 
 /// The log runs on the real clock, `speed` times as fast as it happened.
 #[derive(Debug)]
-pub(crate) struct RealPace {
+pub(crate) struct RealClock {
     start: Instant,
     speed: u32,
     behind: Behind,
 }
 
-impl RealPace {
+impl RealClock {
     pub(crate) fn start(speed: u32) -> Self {
         Self { start: Instant::now(), speed: speed.max(1), behind: Behind::default() }
     }
 }
 
-impl Pace for RealPace {
+impl ReplayClock for RealClock {
     fn reach(&mut self, second: u64) {
         let left = self.until(second);
         if !left.is_zero() {
@@ -92,13 +92,13 @@ impl Pace for RealPace {
 
 /// The replay moves the timer's time, from second to second of the log.
 #[derive(Debug)]
-pub(crate) struct VirtualPace {
+pub(crate) struct VirtualClock {
     driver: ManualDriver,
     timer: Timer,
     tick: Duration,
 }
 
-impl VirtualPace {
+impl VirtualClock {
     pub(crate) fn new(driver: ManualDriver, timer: Timer, tick: Duration) -> Self {
         Self { driver, timer, tick }
     }
@@ -117,7 +117,7 @@ impl VirtualPace {
     }
 }
 
-impl Pace for VirtualPace {
+impl ReplayClock for VirtualClock {
     fn reach(&mut self, second: u64) {
         // Zero where a coarse tick has carried the timer's time beyond this second: that runs what
         // is due, too.
