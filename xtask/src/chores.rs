@@ -47,10 +47,9 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
 
 /// Once with the private items, for the links in their pages, and once without, for links from a public page to a private
 /// one; the public pages are the ones that stay.
-pub(crate) fn docs(sh: &Shell, open: bool) -> Result {
+pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
-    let last = if open { "doc {all} --no-deps --open" } else { "doc {all} --no-deps" };
-    cargo(sh, &["doc {all} --no-deps --document-private-items", last])
+    cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --no-deps {options}")])
 }
 
 /// The tests that need the programs are called by their name; the one that cannot do without is ignored elsewhere.

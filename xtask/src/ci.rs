@@ -7,42 +7,42 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, cargo, flags_and, need, run, target_dir};
-use crate::steps::{self, Step};
+use crate::run::{Failure, Result, flags_and, need, run, target_dir};
+use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{flags, fuzz, loom, sanitize, tidy};
 
 /// Quick ones first.
 const STEPS: &[Step] = &[
     // The fuzz targets are a workspace of their own.
-    ("fmt", |sh| cargo(sh, &["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
+    ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // A test as well; here it speaks before anything is compiled.
-    ("tidy", |sh| tidy::command(sh)),
-    ("clippy", |sh| cargo(sh, &["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
+    ("tidy", Call(tidy::command)),
+    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
     // A criterion benchmark that is run as a test does each operation once.
-    ("test", |sh| cargo(sh, &["test --no-fail-fast {all} --tests --benches"])),
-    ("doctest", |sh| cargo(sh, &["test --no-fail-fast {all} --doc"])),
-    ("docs", |sh| docs(sh, false)),
+    ("test", Cargo(&["test --no-fail-fast {all} --tests --benches"])),
+    ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
+    ("docs", Call(|sh| docs(sh, ""))),
     // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a folder of its own.
-    ("loom", |sh| loom::explore(sh, "", loom::PREEMPTIONS)),
+    ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
     // Builds the libraries from what a registry would get: a file that is not packed is missed nowhere else. All at once: each
     // is built against the packages of the others.
-    ("package", |sh| cargo(sh, &["package {libraries} --allow-dirty"])),
+    ("package", Cargo(&["package {libraries} --allow-dirty"])),
 ];
 
 /// After the others, with `--long`.
 const LONG: &[Step] = &[
     // Without assertions, and at the full sizes: the million timeouts, the ten years.
-    ("test-release", |sh| cargo(sh, &["test --no-fail-fast {all} --release --tests --exclude xtask"])),
-    ("test-features", |sh| cargo(sh, &WITHOUT_FEATURES)),
-    ("loom-deeper", |sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS)),
-    ("peers", |sh| cargo(sh, &["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
-    ("stress", |sh| stress(sh, &STORM)),
-    ("fuzz", |sh| fuzz::run_all(sh, &EVERY_TARGET)),
+    ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
+    ("test-features", Cargo(&WITHOUT_FEATURES)),
+    ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
+    ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
+    ("stress", Call(|sh| stress(sh, &STORM))),
+    ("fuzz", Call(|sh| fuzz::run_all(sh, &EVERY_TARGET))),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
-    ("metrics-e2e", metrics_e2e),
-    ("instructions", instructions),
+    ("metrics-e2e", Call(metrics_e2e)),
+    ("instructions", Call(instructions)),
 ];
 
 /// The libraries alone: what their tests ask for would switch features on.
@@ -59,17 +59,19 @@ const STORM: flags::Stress = flags::Stress { minutes: Some(2.0), seed: None, rou
 const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(1), jobs: None, address: false };
 
 pub(crate) fn command(flags: &flags::Ci) -> Result {
-    steps::run(&select(flags.step.as_deref(), flags.long)?, flags.keep_going)
+    let failures = if flags.keep_going { usize::MAX } else { 1 };
+    match &flags.step {
+        Some(name) => steps::run(&[find(name)?], failures),
+        None if flags.long => steps::run(&[STEPS, LONG].concat(), failures),
+        None => steps::run(STEPS, failures),
+    }
 }
 
-fn select(only: Option<&str>, long: bool) -> Result<Vec<Step>> {
-    let all = || STEPS.iter().chain(if long || only.is_some() { LONG } else { &[] });
-    let found: Vec<_> = all().filter(|(name, _)| only.is_none_or(|only| only == *name)).copied().collect();
-    if found.is_empty() {
-        let names: Vec<_> = all().map(|(name, _)| *name).collect();
-        return Err(Failure::usage(format!("no such step; there are {}", names.join(", "))));
-    }
-    Ok(found)
+fn find(step: &str) -> Result<Step> {
+    let all = [STEPS, LONG].concat();
+    let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let found = all.into_iter().find(|(name, _)| *name == step);
+    found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
 }
 
 /// Instructions of an operation: those of many less those of few, so that what is done once does not count.
@@ -86,11 +88,11 @@ fn instructions(sh: &Shell) -> Result {
             let (out, n) = ("--callgrind-out-file=/dev/null", format!("n={n}"));
             let valgrind =
                 cmd!(sh, "valgrind --tool=callgrind {out} {program} timer {workload} {n} threads=1 standing=0");
-            let told = valgrind.quiet().ignore_stdout().read_stderr()?;
+            let said = valgrind.quiet().ignore_stdout().read_stderr()?;
             // `==7== Collected : 123`
             let counted =
-                told.split_once("Collected : ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
-            counted.ok_or_else(|| Failure::new(format!("callgrind tells no count:\n{told}")))
+                said.split_once("Collected : ").and_then(|(_, count)| count.lines().next()?.trim().parse().ok());
+            counted.ok_or_else(|| Failure::new(format!("callgrind says no count:\n{said}")))
         };
         let each = count(many)?.saturating_sub(count(few)?) / (many - few);
         println!("{workload:<4} {what:<20} {each:>6} instructions");
@@ -100,15 +102,12 @@ fn instructions(sh: &Shell) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, STEPS, select};
+    use super::{LONG, STEPS, find};
 
     #[test]
-    fn the_long_run_has_every_step_and_one_can_be_chosen() {
-        let count = |only, long| select(only, long).map(|steps| steps.len());
-        assert_eq!(count(None, false).unwrap(), STEPS.len());
-        assert_eq!(count(None, true).unwrap(), STEPS.len() + LONG.len());
-        assert_eq!(count(Some("fuzz"), false).unwrap(), 1);
-        let failure = count(Some("fnt"), false).unwrap_err();
+    fn one_step_of_either_run_can_be_chosen() {
+        assert!(STEPS.iter().chain(LONG).all(|(name, _)| find(name).is_ok_and(|(found, _)| found == *name)));
+        let Err(failure) = find("fnt") else { panic!("no such step") };
         assert!(failure.code == 2 && failure.what.contains("fmt, tidy, ") && failure.what.contains(", instructions"));
     }
 }

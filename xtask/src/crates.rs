@@ -39,7 +39,8 @@ fn list(value: &Value) -> &[Value] {
 pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
     let packages = list(&metadata["packages"]);
     let gone = ARROWS.iter().filter(|(known, _)| !packages.iter().any(|package| package["name"] == **known));
-    let mut faults: Vec<String> = gone.map(|(known, _)| format!("{known} is gone; tell xtask/src/crates.rs")).collect();
+    let mut faults: Vec<String> =
+        gone.map(|(known, _)| format!("{known} is gone; say so in xtask/src/crates.rs")).collect();
     for package in packages {
         let name = text(&package["name"]);
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {

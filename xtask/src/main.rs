@@ -1,5 +1,4 @@
 //! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file dispatches.
-//!
 //! Every command line is printed before it runs; its exit code is ours if it fails. Of our crates this depends on none.
 
 #![forbid(unsafe_code)]
@@ -36,7 +35,7 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Bench(flags) => chores::bench(sh, flags),
         XtaskCmd::Ci(flags) => ci::command(&flags),
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
-        XtaskCmd::Docs(flags) => chores::docs(sh, flags.open),
+        XtaskCmd::Docs(flags) => chores::docs(sh, if flags.open { "--open" } else { "" }),
         // It was asked for by its name, so it is a fault if it is skipped.
         XtaskCmd::Fuzz(flags) => fuzz::run_all(sh, &flags).map_err(|it| Failure { code: it.code.max(1), ..it }),
         XtaskCmd::Loom(flags) => loom::command(sh, &flags),

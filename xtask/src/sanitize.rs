@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 
 use crate::flags;
 use crate::run::{Failure, Result, flags_and, need, run, target_dir};
-use crate::steps::{self, Step};
+use crate::steps::{self, Step, Work::Call};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -35,23 +35,21 @@ const TOO_SLOW: &[&str] = &["futures::", "races::", "wake_ups::", "worker_thread
 /// Where races could be. The standard library is built anew, since without the sanitizer each dropped `Arc` looks like one.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
 
-pub(crate) const ASAN: Step = ("address sanitizer", asan);
-pub(crate) const TSAN: Step = ("thread sanitizer", tsan);
-pub(crate) const MEMCHECK: Step = ("valgrind memcheck", memcheck);
+pub(crate) const ASAN: Step = ("address sanitizer", Call(asan));
+pub(crate) const TSAN: Step = ("thread sanitizer", Call(tsan));
+pub(crate) const MEMCHECK: Step = ("valgrind memcheck", Call(memcheck));
 
 pub(crate) fn command(flags: &flags::Sanitize) -> Result {
     let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK)];
     let all = !parts.iter().any(|(wanted, _)| *wanted);
     let wanted: Vec<Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
-    steps::run(&wanted, true)
+    steps::run(&wanted, usize::MAX)
 }
 
 fn asan(sh: &Shell) -> Result {
     need("rustup run nightly rustc --version", "nightly compiler (rustup toolchain install nightly)")?;
     let mut leaks = format!("suppressions={}", write(sh, "lsan.supp", LEAKED)?);
-    if let Err(skipped) =
-        need("addr2line --version", "addr2line (binutils), and the leak on purpose is known by its name")
-    {
+    if let Err(skipped) = need("addr2line --version", "addr2line (binutils), by which the leak on purpose is known") {
         println!("leaks are not looked for: {}", skipped.what);
         leaks = "detect_leaks=0".to_owned();
     }
@@ -67,9 +65,7 @@ fn tsan(sh: &Shell) -> Result {
     need("rustup run nightly rustc --version", "nightly compiler (rustup toolchain install nightly)")?;
     let sysroot = cmd!(sh, "rustup run nightly rustc --print sysroot").quiet().read()?;
     if !Path::new(&sysroot).join("lib/rustlib/src/rust/library").is_dir() {
-        return Err(Failure::skipped(
-            "source of nightly's library (rustup component add rust-src --toolchain nightly)",
-        ));
+        return Err(Failure::skipped("source of nightly (rustup component add rust-src --toolchain nightly)"));
     }
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=thread"));
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");

@@ -73,7 +73,7 @@ pub(crate) fn command(sh: &Shell) -> Result {
 fn check((subject, except, breaches, advice): &Rule, files: &[File]) -> Vec<String> {
     let gone = |prefix: &&str| !files.iter().any(|file| file.path.starts_with(prefix));
     let gone = except.iter().copied().chain([*subject]).filter(gone);
-    let mut faults: Vec<_> = gone.map(|prefix| format!("`{prefix}` is gone; tell xtask/src/tidy.rs where")).collect();
+    let mut faults: Vec<_> = gone.map(|prefix| format!("`{prefix}` is gone; say so in xtask/src/tidy.rs")).collect();
     for file in files.iter().filter(|file| file.path.starts_with(subject)) {
         if !except.iter().any(|prefix| file.path.starts_with(prefix)) {
             faults.extend(breaches(file).iter().map(|line| format!("{}:{line}: {advice}", file.path)));
@@ -170,9 +170,8 @@ fn sleeps(file: &File) -> Vec<usize> {
     let lines = file.text.lines().filter(|_| file.path.ends_with(".rs"));
     let lines = lines.map(|line| bare(&line.replace("///", "").replace("//!", "")));
     let imports = |line: &str| line.contains("thread::{") && words(line).any(|word| word == "sleep");
-    lines_with((1..).zip(lines), |line| {
-        line.contains("thread::sleep(") || line.contains("thread::sleep;") || imports(line)
-    })
+    let calls = |line: &str| line.contains("thread::sleep(") || line.contains("thread::sleep;");
+    lines_with((1..).zip(lines), |line| calls(line) || imports(line))
 }
 
 #[cfg(test)]
@@ -229,8 +228,7 @@ mod tests {
 
     #[test]
     fn a_handle_names_no_wheel() {
-        let text =
-            "/// Leaves the wheel.\nfn f(w: &HierarchicalWheel<u8>) {}\nuse crate::wheel::Key;\nself.shard.unlink(a)";
+        let text = "/// Leaves the wheel.\nfn f(w: &HashedWheel<u8>) {}\nuse crate::wheel::Key;\nself.shard.unlink(a)";
         assert_eq!(handle(&file("timer-core/src/handle/timeout.rs", text)), [2, 3]);
     }
 

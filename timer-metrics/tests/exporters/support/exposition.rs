@@ -97,7 +97,7 @@ fn add(families: &mut Vec<Family>, line: &str, format: Format) -> Result<(), Str
         return Err("not metadata".to_owned());
     };
     if families.last().is_none_or(|family| family.name != name) {
-        if !is_name(name, true) {
+        if !is_metric_name(name) {
             return Err("not a name".to_owned());
         }
         families.push(Family { name: name.to_owned(), ..Family::default() });
@@ -186,7 +186,7 @@ fn histogram(family: &Family) -> Result<(), String> {
 fn sample(line: &str) -> Result<Sample, String> {
     let end = line.find(['{', ' ']).ok_or("no value")?;
     let (name, rest) = line.split_at(end);
-    if !is_name(name, true) {
+    if !is_metric_name(name) {
         return Err("not a name".to_owned());
     }
     let (labels, rest) = match rest.strip_prefix('{') {
@@ -202,7 +202,7 @@ fn labels(mut rest: &str) -> Result<(Labels, &str), String> {
     let mut labels = Labels::new();
     loop {
         let (key, value) = rest.split_once("=\"").ok_or("not a label")?;
-        if !is_name(key, false) {
+        if !is_label_name(key) {
             return Err("not a label's name".to_owned());
         }
         let mut unescaped = String::new();
@@ -239,9 +239,14 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-fn is_name(text: &str, colons: bool) -> bool {
-    let is = |c: char| c == '_' || c.is_ascii_alphanumeric() || colons && c == ':';
+fn is_label_name(text: &str) -> bool {
+    let is = |c: char| c == '_' || c.is_ascii_alphanumeric();
     !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is)
+}
+
+/// Colons, too, may be anywhere.
+fn is_metric_name(text: &str) -> bool {
+    is_label_name(&text.replace(':', "_"))
 }
 
 #[test]
