@@ -1,6 +1,6 @@
 //! The bound on pending timeouts: never exceeded, and no permit is lost.
 
-use super::{assert_sound, bounded, check, check_heavy, fails, new, set_time, try_new, turn, turn_out};
+use super::{assert_sound, bounded, check, check_heavy, fails, new, set_time, try_new, turn, turn_elsewhere, turn_out};
 use crate::error::RejectReason;
 use crate::sync::How;
 use loom::thread;
@@ -70,10 +70,7 @@ fn two_cancels_and_an_expiry() {
         let timeout = timeout.clone();
         thread::spawn(move || timeout.cancel())
     };
-    let worker = {
-        let mut dispatcher = engine.dispatcher();
-        thread::spawn(move || turn(&mut dispatcher))
-    };
+    let worker = turn_elsewhere(&engine);
     let ended = usize::from(timeout.cancel()) + usize::from(other.join().unwrap()) + worker.join().unwrap();
     assert_eq!((ended, engine.pending()), (1, 1));
     assert_sound(&engine);

@@ -1,6 +1,6 @@
 //! A future against its expiry, and against `stop`: it is woken, by the waker that it has last been polled with, and counted once.
 
-use super::{LATER, Subject, assert_sound, at, check, engine, fails, set_time, turn, turn_out};
+use super::{LATER, Subject, assert_sound, at, check, engine, fails, set_time, turn_elsewhere, turn_out};
 use crate::error::RejectReason;
 use crate::future::Sleep;
 use crate::sync::How;
@@ -52,11 +52,6 @@ fn due(waker: &Waker) -> (Subject, Sleep) {
     assert!(poll(&mut sleep, waker).is_pending());
     set_time(&engine, 5);
     (engine, sleep)
-}
-
-fn turn_elsewhere(engine: &Subject) -> thread::JoinHandle<usize> {
-    let mut dispatcher = engine.dispatcher();
-    thread::spawn(move || turn(&mut dispatcher))
 }
 
 fn assert_accounts(engine: &Subject, expired: u64, cancelled: u64) {

@@ -1,6 +1,6 @@
 //! The beginning and the end: a lazy start from two threads, the worker's sleep and end, the last handle against a turn and an upgrade.
 
-use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails, new, set_time, turn};
+use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails, new, set_time, turn_elsewhere};
 use crate::config::{Config, DrivenBy};
 use crate::handle::{Timer, WeakTimer};
 use crate::sync::{Arc, How};
@@ -78,10 +78,7 @@ fn the_last_handle_goes_during_a_turn() {
         let (timeout, outcome) = new(&engine, 5);
         drop(timeout);
         set_time(&engine, 5);
-        let worker = {
-            let mut dispatcher = engine.dispatcher();
-            thread::spawn(move || turn(&mut dispatcher))
-        };
+        let worker = turn_elsewhere(&engine);
         engine.abandon();
         drop(engine);
         let ran = worker.join().unwrap();

@@ -146,6 +146,12 @@ fn turn(dispatcher: &mut Dispatcher) -> usize {
     dispatcher.turn(now).expired
 }
 
+/// The same by another thread.
+fn turn_elsewhere(engine: &Subject) -> loom::thread::JoinHandle<usize> {
+    let mut dispatcher = engine.dispatcher();
+    loom::thread::spawn(move || turn(&mut dispatcher))
+}
+
 /// Moves the time, and runs what is due.
 fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
     set_time(dispatcher.engine(), nanos);

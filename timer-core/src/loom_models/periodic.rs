@@ -1,6 +1,6 @@
 //! A periodic task: cancelled and reset during its run, and linked again against `stop`.
 
-use super::{assert_sound, check, engine, fails, heartbeat, set_time, turn, turn_at, turn_out};
+use super::{assert_sound, check, engine, fails, heartbeat, set_time, turn, turn_at, turn_elsewhere, turn_out};
 use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
@@ -38,10 +38,7 @@ fn linked_again_and_stop() {
     let engine = engine();
     let (timeout, outcome) = heartbeat(&engine);
     set_time(&engine, 5);
-    let worker = {
-        let mut dispatcher = engine.dispatcher();
-        thread::spawn(move || turn(&mut dispatcher))
-    };
+    let worker = turn_elsewhere(&engine);
     let handed_back = engine.stop();
     let stopped_with = handed_back.len();
     drop(handed_back);
@@ -67,10 +64,7 @@ fn a_run_that_goes_on_and_stop_and_a_caller() {
         let engine = engine();
         let (timeout, outcome) = heartbeat(&engine);
         set_time(&engine, 5);
-        let worker = {
-            let mut dispatcher = engine.dispatcher();
-            thread::spawn(move || turn(&mut dispatcher))
-        };
+        let worker = turn_elsewhere(&engine);
         let caller = {
             let engine = engine.clone();
             thread::spawn(move || super::try_new(&engine, 50).0.is_ok())

@@ -31,6 +31,15 @@ fn cancel(timeout: &Timeout, wheel: &Wheel) {
     owned.unwrap().cancelled();
 }
 
+/// A thread that cancels and drops its handle.
+fn cancel_elsewhere(timeout: Timeout, wheel: &Arc<Wheel>) -> thread::JoinHandle<()> {
+    let wheel = wheel.clone();
+    thread::spawn(move || {
+        cancel(&timeout, &wheel);
+        drop(timeout);
+    })
+}
+
 fn expire(wheel: &Wheel) {
     let Some(timeout) = wheel.lock().take() else { return };
     if let Due::Won(owned) = timeout.expire(5) {
@@ -42,10 +51,7 @@ fn expire(wheel: &Wheel) {
 fn cancel_and_drop() {
     let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
-    let canceller = thread::spawn(move || {
-        cancel(&timeout, &wheel);
-        drop(timeout);
-    });
+    let canceller = cancel_elsewhere(timeout, &wheel);
     drop(other);
     canceller.join().unwrap();
     assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
@@ -55,13 +61,7 @@ fn cancel_and_drop() {
 fn cancel_and_drop_and_expire() {
     let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
-    let canceller = {
-        let wheel = wheel.clone();
-        thread::spawn(move || {
-            cancel(&timeout, &wheel);
-            drop(timeout);
-        })
-    };
+    let canceller = cancel_elsewhere(timeout, &wheel);
     let worker = {
         let wheel = wheel.clone();
         thread::spawn(move || expire(&wheel))
@@ -87,13 +87,7 @@ fn two_handles_and_the_worker() {
 fn two_cancel_and_the_worker() {
     check(|| {
         let (timeout, wheel, outcome) = entry();
-        let cancellers = [timeout.clone(), timeout].map(|timeout| {
-            let wheel = wheel.clone();
-            thread::spawn(move || {
-                cancel(&timeout, &wheel);
-                drop(timeout);
-            })
-        });
+        let cancellers = [timeout.clone(), timeout].map(|timeout| cancel_elsewhere(timeout, &wheel));
         expire(&wheel);
         cancellers.into_iter().for_each(|canceller| canceller.join().unwrap());
         assert_eq!(outcome.dropped(), 1);
@@ -106,13 +100,7 @@ fn a_clone_while_others_are_dropped() {
     check_heavy(|| {
         let (timeout, wheel, _) = entry();
         let other = timeout.clone();
-        let canceller = {
-            let wheel = wheel.clone();
-            thread::spawn(move || {
-                cancel(&timeout, &wheel);
-                drop(timeout);
-            })
-        };
+        let canceller = cancel_elsewhere(timeout, &wheel);
         let cloner = thread::spawn(move || {
             let third = other.clone();
             drop(other);

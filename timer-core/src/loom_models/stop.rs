@@ -1,7 +1,7 @@
 //! `stop` shuts the door first: against new timeouts, requests, cancel, reset and expiry. What was accepted ends exactly once, and pending
 //! returns to zero.
 
-use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn};
+use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn_elsewhere};
 use crate::error::RejectReason;
 use crate::sync::How;
 use crate::time::NO_TICK;
@@ -115,10 +115,7 @@ fn stop_and_expire() {
     let (timeout, outcome) = new(&engine, 5);
     drop(timeout);
     set_time(&engine, 5);
-    let worker = {
-        let mut dispatcher = engine.dispatcher();
-        thread::spawn(move || turn(&mut dispatcher))
-    };
+    let worker = turn_elsewhere(&engine);
     let handed_back = engine.stop().len();
     let ran = worker.join().unwrap();
     // What the worker had taken out and not won was handed back, or is dropped with the engine.
@@ -143,10 +140,7 @@ fn a_turn_that_gives_back_beside_stop() {
         let (timeout, outcome) = new(&engine, 5);
         assert!(timeout.reset(Duration::from_nanos(9)));
         set_time(&engine, 5);
-        let worker = {
-            let mut dispatcher = engine.dispatcher();
-            thread::spawn(move || turn(&mut dispatcher))
-        };
+        let worker = turn_elsewhere(&engine);
         let handed_back = engine.stop().len();
         assert_eq!(worker.join().unwrap(), 0);
         assert_sound(&engine);

@@ -43,7 +43,7 @@ pub(super) trait Check: RawWheel<u32, Tracker = Tracked> {
 }
 
 /// Moves the clock and takes out all that is due.
-pub(super) fn take_all_due(wheel: &mut impl Check, now: u64) -> Vec<u32> {
+fn take_all_due(wheel: &mut impl Check, now: u64) -> Vec<u32> {
     let (mut due, mut taken) = (Vec::new(), Vec::new());
     wheel.take_overdue(&mut taken);
     keep_due(wheel, now, &mut taken, &mut due);
@@ -51,6 +51,13 @@ pub(super) fn take_all_due(wheel: &mut impl Check, now: u64) -> Vec<u32> {
         keep_due(wheel, now, &mut taken, &mut due);
     }
     gone(wheel, due)
+}
+
+/// The same, and looks at the wheel.
+pub(super) fn advance(wheel: &mut impl Check, now: u64) -> Vec<u32> {
+    let due = take_all_due(wheel, now);
+    wheel.check();
+    due
 }
 
 /// Puts back what is not due, and moves the rest to the end of `due`.
@@ -67,7 +74,7 @@ fn keep_due(wheel: &mut impl Check, now: u64, taken: &mut Vec<Place<u32>>, due: 
 }
 
 /// Takes out everything.
-pub(super) fn drain(wheel: &mut impl Check) -> Vec<u32> {
+fn drain(wheel: &mut impl Check) -> Vec<u32> {
     let mut out = Vec::new();
     wheel.drain(&mut out);
     gone(wheel, out)
@@ -134,11 +141,11 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
                     wheel.tracker_mut().forget(value);
                 }
             }
-            Op::Advance(by) => advance(&mut wheel, &mut live, by),
+            Op::Advance(by) => advance_model(&mut wheel, &mut live, by),
             Op::AdvanceToNext => {
                 if let Some(next) = wheel.next_expiry() {
                     let by = next - wheel.now();
-                    advance(&mut wheel, &mut live, by);
+                    advance_model(&mut wheel, &mut live, by);
                 }
             }
             Op::AdvanceHalf(by, steps, kept) => {
@@ -185,7 +192,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
 }
 
 /// Advances; what came out must have been due, what is left must not be.
-fn advance<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64) {
+fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64) {
     let to = wheel.now().saturating_add(by);
     for value in take_all_due(wheel, to) {
         assert!(live.remove(&value).is_some_and(|deadline| deadline <= to), "early, or twice");
@@ -290,4 +297,41 @@ fn what_is_overdue_is_handed_out_as_it_came() {
     }
     in_order(RawHierarchical::new(Tracked::default()));
     in_order(RawHashed::new(512, Tracked::default()));
+}
+
+#[test]
+fn values_that_are_hopped_to_come_in_order() {
+    fn in_order<W: Check>(mut wheel: W) {
+        take_all_due(&mut wheel, 123);
+        let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (124 + u64::from(v) * 7_919 % 1_700, v)).collect();
+        for (deadline, value) in &expected {
+            wheel.insert(*deadline, *value);
+        }
+        expected.sort_unstable();
+        let mut due = Vec::new();
+        while let Some(next) = wheel.next_expiry() {
+            due.extend(advance(&mut wheel, next).into_iter().map(|value| (next, value)));
+        }
+        assert_eq!(due, expected);
+    }
+    in_order(RawHierarchical::new(Tracked::default()));
+    in_order(RawHashed::new(2048, Tracked::default()));
+}
+
+#[test]
+fn a_drain_takes_everything_and_the_clock_stays() {
+    fn all<W: Check>(mut wheel: W) {
+        take_all_due(&mut wheel, 1000);
+        for value in 0..100 {
+            wheel.insert(990 + (1 << (value % 64)), value);
+        }
+        let mut taken = drain(&mut wheel);
+        taken.sort_unstable();
+        assert_eq!(taken, (0..100).collect::<Vec<u32>>());
+        assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));
+        wheel.insert(1001, 5);
+        assert_eq!(advance(&mut wheel, 1001), [5]);
+    }
+    all(RawHierarchical::new(Tracked::default()));
+    all(RawHashed::new(512, Tracked::default()));
 }

@@ -1,4 +1,4 @@
-use super::super::tests::{Check, Tracked, drain, take_all_due};
+use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
 impl Check for RawHashed<u32, Tracked> {
@@ -31,12 +31,6 @@ impl Check for RawHashed<u32, Tracked> {
 
 fn ring(slots: usize) -> RawHashed<u32, Tracked> {
     RawHashed::new(slots, Tracked::default())
-}
-
-fn advance(wheel: &mut RawHashed<u32, Tracked>, now: u64) -> Vec<u32> {
-    let due = take_all_due(wheel, now);
-    wheel.check();
-    due
 }
 
 #[test]
@@ -131,34 +125,4 @@ fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
     assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
     assert!(advance(&mut wheel, 100).is_empty());
     assert_eq!(wheel.next_expiry(), Some(101));
-}
-
-#[test]
-fn values_that_are_hopped_to_come_in_order() {
-    let mut wheel = ring(2048);
-    let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (1 + u64::from(v) * 7_919 % 1_700, v)).collect();
-    for (deadline, value) in &expected {
-        wheel.insert(*deadline, *value);
-    }
-    expected.sort_unstable();
-    let mut due = Vec::new();
-    while let Some(next) = wheel.next_expiry() {
-        due.extend(advance(&mut wheel, next).into_iter().map(|value| (next, value)));
-    }
-    assert_eq!(due, expected);
-}
-
-#[test]
-fn a_drain_takes_everything_and_the_clock_stays() {
-    let mut wheel = ring(512);
-    advance(&mut wheel, 1000);
-    for value in 0..100 {
-        wheel.insert(990 + (1 << (value % 64)), value);
-    }
-    let mut taken = drain(&mut wheel);
-    taken.sort_unstable();
-    assert_eq!(taken, (0..100).collect::<Vec<u32>>());
-    assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));
-    wheel.insert(1001, 5);
-    assert_eq!(advance(&mut wheel, 1001), [5]);
 }

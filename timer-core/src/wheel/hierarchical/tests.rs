@@ -1,4 +1,4 @@
-use super::super::tests::{Check, Tracked, drain, take_all_due};
+use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
@@ -40,12 +40,6 @@ fn at(now: u64) -> RawHierarchical<u32, Tracked> {
     let mut wheel = RawHierarchical::new(Tracked::default());
     assert!(!wheel.take_next(now, &mut Vec::new()));
     wheel
-}
-
-fn advance(wheel: &mut RawHierarchical<u32, Tracked>, now: u64) -> Vec<u32> {
-    let due = take_all_due(wheel, now);
-    wheel.check();
-    due
 }
 
 /// The first tick of a slot on each level, and what is next to it.
@@ -139,33 +133,4 @@ fn a_jump_cascades_only_what_shares_its_last_slot() {
     assert_eq!(advance(&mut wheel, 9_999).len(), 9_999);
     // Tick 10,000 alone is carried down, from the slot in which the jump ends.
     assert_eq!(wheel.tracker.carried(), 1);
-}
-
-#[test]
-fn values_that_are_hopped_to_come_in_order() {
-    let mut wheel = at(123);
-    let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (124 + u64::from(v) * 7_919 % 1_700, v)).collect();
-    for (deadline, value) in &expected {
-        wheel.insert(*deadline, *value);
-    }
-    expected.sort_unstable();
-    let mut due = Vec::new();
-    while let Some(next) = wheel.next_expiry() {
-        due.extend(advance(&mut wheel, next).into_iter().map(|value| (next, value)));
-    }
-    assert_eq!(due, expected);
-}
-
-#[test]
-fn a_drain_takes_everything_and_the_clock_stays() {
-    let mut wheel = at(1000);
-    for value in 0..100 {
-        wheel.insert(990 + (1 << (value % 64)), value);
-    }
-    let mut taken = drain(&mut wheel);
-    taken.sort_unstable();
-    assert_eq!(taken, (0..100).collect::<Vec<u32>>());
-    assert_eq!((wheel.len(), wheel.next_expiry(), wheel.now(), wheel.room()), (0, None, 1000, (0, 0)));
-    wheel.insert(1001, 5);
-    assert_eq!(advance(&mut wheel, 1001), [5]);
 }
