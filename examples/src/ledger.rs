@@ -1,4 +1,4 @@
-//! Who has ended, and how often: each of so many must end exactly once.
+//! What has ended, and how often: each of so many must end exactly once.
 //!
 //! Any thread may write; the sums are exact when all writers are done.
 

@@ -171,16 +171,16 @@ impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
 /// ```
 /// use timer_executor::{ImmediateExecutor, Task, TaskExecutor};
 ///
-/// fn chosen(own_thread: bool) -> Box<dyn TaskExecutor> {
-///     if !own_thread {
-///         return Box::new(ImmediateExecutor);
+/// fn chosen(name: &str) -> Option<Box<dyn TaskExecutor>> {
+///     let own_thread = |task: Task| _ = std::thread::spawn(move || task.run());
+///     match name {
+///         "here" => Some(Box::new(ImmediateExecutor)),
+///         "own-thread" => Some(Box::new(own_thread)),
+///         _ => None,
 ///     }
-///     Box::new(|task: Task| {
-///         std::thread::spawn(move || task.run());
-///     })
 /// }
 ///
-/// chosen(false).execute(Task::new(|| println!("here"))).unwrap();
+/// chosen("here").unwrap().execute(Task::new(|| println!("here"))).unwrap();
 /// ```
 // Not for every `Box<E>`: a box of a closure is one of the closures below.
 impl TaskExecutor for Box<dyn TaskExecutor> {

@@ -64,7 +64,7 @@ pub fn workload(results: &Results, name: &str, what: &str) -> Result<String, Fau
         for params in distinct(of_unit.map(|series| series.params.as_str())) {
             let bar = |peer: &&str| {
                 let series = results.find(peer, name, params, unit);
-                // Who has this figure in other cases only was not asked for it in this one.
+                // A peer that has this figure in other cases only was not asked for it in this one.
                 let asked = series.is_some() || !results.of(name).any(|one| one.peer == *peer && one.unit == unit);
                 asked.then(|| ((*peer).to_owned(), series.and_then(Series::summary)))
             };
