@@ -27,7 +27,7 @@ pub(crate) fn run(steps: &[Step], failures: usize) -> Result {
         eprintln!("\n== {name} ({} of {})", at + 1, steps.len());
         let start = Instant::now();
         let sh = shell()?;
-        // What it is good for, the next change, costs a quarter of the folder.
+        // Incremental files are for the next change, and would be a third of the folder.
         sh.set_var("CARGO_INCREMENTAL", "0");
         let done = match work {
             Work::Cargo(lines) => cargo(&sh, lines),

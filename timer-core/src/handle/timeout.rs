@@ -23,7 +23,7 @@ impl Timeout {
     ///
     /// # Panics
     ///
-    /// Not by itself; a panic in the `Drop` of a capture or in `cancelled` goes to the caller. The accounts are settled by then.
+    /// Not by itself; a panic in the `Drop` of a capture or in `cancelled` goes to the caller. All is counted by then.
     ///
     /// # Examples
     ///
