@@ -15,6 +15,8 @@ pub(crate) mod btree;
 mod delay_queue;
 pub(crate) mod floor;
 #[cfg(feature = "peers")]
+mod floor_tasks;
+#[cfg(feature = "peers")]
 mod futures_timer;
 mod heap;
 #[cfg(feature = "peers")]
@@ -169,6 +171,15 @@ const fn ours() -> Entry {
     entry
 }
 
+const fn floor() -> Entry {
+    let entry = Entry::new(FLOOR, "no timer: a clock reading, an allocation, two locks; for tasks, the runtime alone")
+        .storms::<floor::Floor>()
+        .counts::<floor::Floor>();
+    #[cfg(feature = "peers")]
+    let entry = entry.tasks::<floor_tasks::Tasks>();
+    entry
+}
+
 /// Every peer that was built in, ours first.
 pub const ALL: &[Entry] = &[
     ours(),
@@ -198,9 +209,7 @@ pub const ALL: &[Entry] = &[
         .plain::<btree::BTree>()
         .storms::<btree::BTree>(),
     Entry::new("heap", "std: Mutex<BinaryHeap> and a thread, cancelled entries left inside").plain::<heap::Heap>(),
-    Entry::new(FLOOR, "no timer: a clock reading, an allocation, two locks")
-        .storms::<floor::Floor>()
-        .counts::<floor::Floor>(),
+    floor(),
 ];
 
 /// Whether the peer called `name` takes part in `workload`.
