@@ -1,0 +1,82 @@
+//! What a timer without shards answers: all 65,536 of the process are taken, so this test has a process of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use std::future::{pending, ready};
+use std::panic::catch_unwind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use support::{HOUR, LONG, MILLI, watch_for};
+use timer_core::{BuildError, RejectReason, TimeoutError, Timer, global};
+
+const REFUSED: RejectReason = RejectReason::TooManyTimers;
+
+fn poll<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn without_shards_each_call_and_poll_says_so() {
+    let half = || Timer::builder().shards(1 << 15).build().unwrap();
+    let others = [half(), half()];
+    assert_eq!(Timer::builder().build().err(), Some(BuildError::TooManyTimers));
+    let timer = Timer::new();
+    assert_eq!(timer.new_timeout(HOUR, |_| {}).unwrap_err().reason, REFUSED);
+
+    a_sleep_says_so_at_each_poll_until_it_is_due(&timer);
+    what_is_ready_needs_no_shard(&timer);
+    let stats = timer.stats();
+    assert_eq!(
+        (stats.scheduled, stats.pending, stats.cancelled, stats.rejected),
+        (0, 0, 0, 1),
+        "futures count nothing"
+    );
+    tokios_names_panic_at_the_poll();
+
+    // Shards that are given back serve new timers of as many, and not the one that was made without.
+    drop(others);
+    let later = half();
+    assert!(later.new_timeout(HOUR, |_| {}).unwrap().cancel());
+    assert_eq!(poll(&mut later.sleep(HOUR)), Poll::Pending);
+    assert_eq!(poll(&mut timer.sleep(HOUR)), Poll::Ready(Err(REFUSED)));
+}
+
+fn a_sleep_says_so_at_each_poll_until_it_is_due(timer: &Timer) {
+    let mut sleep = timer.sleep(HOUR);
+    assert!(!sleep.is_elapsed());
+    assert_eq!([poll(&mut sleep), poll(&mut sleep)], [Poll::Ready(Err(REFUSED)); 2]);
+    let deadline = Instant::now() + 20 * MILLI;
+    sleep.reset_at(deadline);
+    assert_eq!(sleep.deadline(), deadline);
+    while poll(&mut sleep) != Poll::Ready(Ok(())) {
+        assert!(deadline.elapsed() < LONG, "it stays refused");
+        watch_for(MILLI);
+    }
+    assert!(Instant::now() >= deadline && sleep.is_elapsed(), "and not before");
+    sleep.reset(HOUR);
+    assert_eq!(poll(&mut sleep), Poll::Ready(Err(REFUSED)), "a new deadline needs a shard again");
+}
+
+fn what_is_ready_needs_no_shard(timer: &Timer) {
+    assert_eq!(poll(timer.sleep(Duration::ZERO)), Poll::Ready(Ok(())));
+    assert_eq!(poll(timer.timeout(HOUR, ready(7))), Poll::Ready(Ok(7)));
+    assert_eq!(poll(timer.timeout(Duration::ZERO, pending::<()>())), Poll::Ready(Err(TimeoutError::Elapsed)));
+    assert_eq!(poll(timer.timeout(HOUR, pending::<()>())), Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
+    let mut ticks = timer.interval(HOUR);
+    assert!(matches!(poll(ticks.tick()), Poll::Ready(Ok(_))), "the first is due");
+    assert_eq!(poll(ticks.tick()), Poll::Ready(Err(REFUSED)));
+}
+
+fn tokios_names_panic_at_the_poll() {
+    let unpolled = global::sleep(HOUR);
+    assert_eq!(poll(global::sleep(Duration::ZERO)), Poll::Ready(()));
+    let panic = catch_unwind(|| poll(global::sleep(HOUR))).unwrap_err();
+    let message = panic.downcast::<String>().unwrap();
+    assert!(message.contains(&REFUSED.to_string()), "{message}");
+    drop(unpolled);
+    let limited = poll(global::timeout(HOUR, pending::<()>()));
+    assert_eq!(limited, Poll::Ready(Err(TimeoutError::Rejected(REFUSED))), "a limit has an error");
+}

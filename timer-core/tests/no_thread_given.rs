@@ -1,0 +1,89 @@
+//! What futures answer while the system gives no thread for the worker. The process has no room for another stack meanwhile, so
+//! this test has one of its own. Linux.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::future::{pending, ready};
+use std::panic::catch_unwind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use support::{HOUR, MILLI, accepted, next};
+use timer_core::{RejectReason, TimeoutError, Timer, global};
+
+const REFUSED: RejectReason = RejectReason::ThreadRefused;
+
+struct Tell(Sender<()>);
+
+impl Wake for Tell {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+fn poll<F: Future>(future: F, waker: &Waker) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(waker))
+}
+
+/// Does it with no room for another thread's stack.
+fn without_room<R>(work: impl FnOnce() -> R) -> R {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let size: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    let before = getrlimit(Resource::As);
+    setrlimit(Resource::As, Rlimit { current: Some((size + 512) << 10), maximum: before.maximum }).unwrap();
+    let result = work();
+    setrlimit(Resource::As, before).unwrap();
+    result
+}
+
+#[test]
+fn a_refused_thread_is_told_by_the_poll_that_needs_it() {
+    let timer = Timer::new();
+    let (told, woken) = channel();
+    let tell = Arc::new(Tell(told));
+    let waker = Waker::from(tell.clone());
+    let idle = Arc::strong_count(&tell);
+
+    let (mut sleep, far, again, due, inner, elapsed, limited, ticks) = without_room(|| {
+        let mut sleep = timer.sleep(HOUR);
+        let far = poll(&mut sleep, &waker);
+        let again = poll(&mut sleep, &waker);
+        let due = poll(timer.sleep(Duration::ZERO), &waker);
+        let inner = poll(timer.timeout(HOUR, ready(7)), &waker);
+        let elapsed = poll(timer.timeout(Duration::ZERO, pending::<()>()), &waker);
+        let limited = poll(timer.timeout(HOUR, pending::<()>()), &waker);
+        let mut ticks = timer.interval(HOUR);
+        let ticks =
+            [poll(ticks.tick(), &waker).map(|tick| tick.err()), poll(ticks.tick(), &waker).map(|tick| tick.err())];
+        (sleep, far, again, due, inner, elapsed, limited, ticks)
+    });
+    let panic = without_room(|| catch_unwind(|| poll(global::sleep(HOUR), Waker::noop()))).unwrap_err();
+
+    assert_eq!([far, again], [Poll::Ready(Err(REFUSED)); 2]);
+    assert_eq!((due, inner), (Poll::Ready(Ok(())), Poll::Ready(Ok(7))), "what is ready needs no worker");
+    assert_eq!(elapsed, Poll::Ready(Err(TimeoutError::Elapsed)));
+    assert_eq!(limited, Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
+    assert_eq!(ticks, [Poll::Ready(None), Poll::Ready(Some(REFUSED))], "the first tick is due");
+    assert!(panic.downcast::<String>().unwrap().contains(&REFUSED.to_string()), "tokio's names panic");
+    assert_eq!(Arc::strong_count(&tell), idle, "no waker is kept");
+    let stats = timer.stats();
+    assert_eq!((stats.scheduled, stats.pending, stats.cancelled), (0, 0, 0));
+
+    // There is room again: the same future tries again, and so does the global timer.
+    let deadline = Instant::now() + 2 * MILLI;
+    sleep.reset_at(deadline);
+    while poll(&mut sleep, &waker) != Poll::Ready(Ok(())) {
+        next(&woken);
+    }
+    assert!(Instant::now() >= deadline);
+    assert_eq!(timer.stats().pending, 0);
+    assert_eq!(poll(global::sleep(HOUR), Waker::noop()), Poll::Pending);
+    accepted(timer.new_timeout(HOUR, |_| {})).cancel();
+}
