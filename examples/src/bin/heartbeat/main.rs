@@ -1,10 +1,10 @@
-//! Connections that send a heartbeat when they have heard nothing for a while, and close when three
-//! in a row stay unanswered: Dubbo's rule, for thousands of connections on one timer.
+//! Connections that send a heartbeat whenever they have heard nothing for an interval, and close when they have heard
+//! nothing for three: Dubbo's rule, for thousands of connections on one timer.
 //!
-//! Each connection has one periodic timeout. Whatever is heard pushes its next run back, which costs
-//! about as much as reading the clock; so on a connection that talks, it never runs. One run sends
-//! a heartbeat, or closes the connection if three are unanswered. Both are calls that do not block, so
-//! they run on the timer's own thread.
+//! Each connection has two timeouts: a periodic one that sends a heartbeat, and one that closes the connection. Whatever is
+//! heard pushes both back, which costs about as much as reading the clock twice; so on a connection that talks, neither
+//! runs. Both make calls that do not block, so they run on the timer's own thread. When the connection closes, a third
+//! heartbeat has fallen due, and the first two were not answered.
 //!
 //! The peers are a thread at the other end of real sockets. A third of them talk, a third only answer,
 //! and a third answer twice and then fall silent with the connection open, as when a cable is cut.
@@ -21,17 +21,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use connection::{Beat, Connection, drain};
+use connection::{Connection, drain};
 use examples::cli::{self, Args, Checks, Refused, Stop};
 use examples::ledger::Ledger;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use peers::{Peer, Peers};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use timer_core::{Timeout, Timer};
+use timer_core::{RejectReason, Timeout, Timer};
 
 const USAGE: &str = "\
-Connections that send a heartbeat after an interval of silence and close after three unanswered ones, all on one timer.
+Connections that send a heartbeat after each interval of silence and close after three intervals, all on one timer.
 A third of the peers talk, a third only answer heartbeats, and a third fall silent.
 
 Usage: heartbeat [OPTIONS]
@@ -41,11 +41,45 @@ Usage: heartbeat [OPTIONS]
   -h, --help            print this
 ";
 
-/// So many heartbeats in a row stay unanswered before the connection is closed.
+/// After so many intervals of silence the connection is closed.
 const MISSES: u32 = 3;
 const HEARTBEAT: &[u8] = b"?";
 /// Standard input and output, the polls, what the libraries open.
 const OTHER_DESCRIPTORS: u64 = 64;
+
+/// One of our ends and its timeouts.
+struct Timed {
+    connection: Arc<Connection>,
+    beat: Timeout,
+    close: Timeout,
+}
+
+impl Timed {
+    fn new(
+        connection: Connection,
+        interval: Duration,
+        timer: &Timer,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Self, RejectReason> {
+        let connection = Arc::new(connection);
+        let beating = connection.clone();
+        let beat = timer.schedule_with_fixed_delay(interval, interval, move |_| beating.beat())?;
+        let (closing, beats, ledger) = (connection.clone(), beat.clone(), ledger.clone());
+        let close = timer.new_timeout(interval * MISSES, move |_| {
+            beats.cancel();
+            closing.close();
+            ledger.end(closing.number);
+        })?;
+        Ok(Self { connection, beat, close })
+    }
+
+    /// Whatever is heard, the next heartbeat is due an interval from now, and the end three.
+    fn heard(&self, interval: Duration) {
+        self.connection.heard();
+        self.beat.reset(interval);
+        self.close.reset(interval * MISSES);
+    }
+}
 
 #[derive(Clone, Copy)]
 struct Options {
@@ -83,21 +117,14 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         poll.registry().register(stream, Token(number), Interest::READABLE)?;
     }
     for (number, stream) in ours.into_iter().enumerate() {
-        let connection = Arc::new(Connection::new(number, stream));
-        let (beating, ledger) = (connection.clone(), ledger.clone());
-        let beat = move |beat: &Timeout| {
-            if beating.beat() == Beat::Closed && beat.cancel() {
-                ledger.end(beating.number);
-            }
-        };
-        let beat = timer.schedule_with_fixed_delay(interval, interval, beat)?;
-        connections.push((connection, beat));
+        connections.push(Timed::new(Connection::new(number, stream), interval, &timer, &ledger)?);
     }
     let lost = listen(&mut poll, &connections, interval)?;
 
     let mut open = 0;
-    for (connection, beat) in &connections {
-        if beat.cancel() {
+    for Timed { connection, beat, close } in &connections {
+        beat.cancel();
+        if close.cancel() {
             ledger.end(connection.number);
             open += usize::from(Peer::of(connection.number) != Peer::Silent);
             // One that its peer has reset needs no end.
@@ -109,12 +136,13 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let left = timer.stop()?.len() + timer.pending_timeouts();
 
     let silent = Peer::Silent.among(all);
-    let sum = |peer| connections.iter().filter(|(c, _)| Peer::of(c.number) == peer).map(|(c, _)| c.sent()).sum::<u32>();
+    let ours = || connections.iter().map(|timed| &timed.connection);
+    let sum = |peer| ours().filter(|c| Peer::of(c.number) == peer).map(|c| c.sent()).sum::<u32>();
     println!("{all} connections on one timer, a heartbeat after {interval:?} of silence");
     println!("{:>8} talk: {} heartbeats sent", Peer::Talks.among(all), sum(Peer::Talks));
     println!("{:>8} only answer: {} heartbeats sent", Peer::Answers.among(all), sum(Peer::Answers));
     println!("{silent:>8} fell silent: {} heartbeats sent", sum(Peer::Silent));
-    let silences: Vec<Duration> = connections.iter().filter_map(|(c, _)| *c.closed_after.lock()).collect();
+    let silences: Vec<Duration> = ours().filter_map(|c| *c.closed_after.lock()).collect();
     let (least, most) = (silences.iter().min().copied(), silences.iter().max().copied());
     println!(
         "{:>8} closed, after {:.2?} to {:.2?} of silence",
@@ -133,7 +161,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
 }
 
 /// Reads what the peers send, until every silent one is closed. Returns how many ended otherwise.
-fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval: Duration) -> io::Result<usize> {
+fn listen(poll: &mut Poll, connections: &[Timed], interval: Duration) -> io::Result<usize> {
     // The end of a stream may be told more than once.
     let mut ended = vec![false; connections.len()];
     let (mut closed, mut lost) = (0, 0);
@@ -146,19 +174,15 @@ fn listen(poll: &mut Poll, connections: &[(Arc<Connection>, Timeout)], interval:
         }
         for event in &events {
             let Token(number) = event.token();
-            let (connection, beat) = &connections[number];
-            match drain(&connection.stream, |_| {}) {
-                // Whatever is heard, the next heartbeat is due an interval from now.
-                true => {
-                    connection.heard();
-                    beat.reset(interval);
-                }
+            let timed = &connections[number];
+            match drain(&timed.connection.stream, |_| {}) {
+                true => timed.heard(interval),
                 // To shut a socket down also ends reading from it: this is how the close gets here.
                 false if ended[number] => {}
                 false => {
                     ended[number] = true;
                     closed += 1;
-                    lost += usize::from(connection.closed_after.lock().is_none());
+                    lost += usize::from(timed.connection.closed_after.lock().is_none());
                 }
             }
         }
