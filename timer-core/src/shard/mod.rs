@@ -41,21 +41,28 @@ use inbox::{Inbox, Request};
 /// How many entries are handled under one lock.
 pub(crate) const MAX_PER_LOCK: usize = 64;
 
-/// One of the parts among which callers are spread. Its own cache lines: no caller on another CPU touches them.
-#[repr(align(128))]
+/// One of the parts among which callers are spread. Its own cache lines: no caller on another CPU touches them, but one that was moved
+/// there. What such a one writes, the end of the lock and what stands behind it, is on one line.
+#[repr(C, align(128))]
 pub(crate) struct Shard {
-    lock: Lock<Core>,
-    next: AtomicU64,
-    scheduled: Counter,
-    cancelled: Counter,
     /// Virtual time, where the timer is on it.
     present: Present,
+    inbox: Inbox,
     index: u16,
     generation: AtomicU16,
     /// Whether it is open, for those who do not lock it: written with the lock held.
     open: AtomicBool,
-    inbox: Inbox,
+    lock: Lock<Core>,
+    next: AtomicU64,
+    scheduled: Counter,
+    cancelled: Counter,
 }
+
+#[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
+const _: () = {
+    let first = core::mem::offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
+    assert!(first / 64 == (core::mem::offset_of!(Shard, cancelled) + 7) / 64);
+};
 
 /// What the lock guards.
 pub(crate) struct Core {

@@ -92,6 +92,10 @@ impl Owed {
 }
 
 impl<T> Lock<T> {
+    /// Where the word lies.
+    #[allow(dead_code, reason = "for an assertion about the layout of 64 bits")]
+    pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
+
     pub(crate) fn new(value: T) -> Self {
         Self { word: AtomicU32::new(0), value: UnsafeCell::new(value), gate: Mutex::new(()), bell: Parker::default() }
     }
