@@ -58,12 +58,6 @@ pub(crate) struct Shard {
     cancelled: Counter,
 }
 
-#[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
-const _: () = {
-    let first = core::mem::offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
-    assert!(first / 64 == (core::mem::offset_of!(Shard, cancelled) + 7) / 64);
-};
-
 /// What the lock guards.
 pub(crate) struct Core {
     wheel: EntryWheel,
@@ -324,5 +318,17 @@ impl Core {
     /// The wheel, in exchange for an empty one.
     fn take_wheel(&mut self) -> EntryWheel {
         std::mem::replace(&mut self.wheel, EntryWheel::new(WheelKind::Hierarchical))
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64", not(timer_loom)))]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn what_a_moved_caller_writes_is_on_one_line() {
+        let first = offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
+        assert_eq!(first / 64, (offset_of!(Shard, cancelled) + 7) / 64);
     }
 }

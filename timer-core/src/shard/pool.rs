@@ -5,8 +5,8 @@
 //! generation under the lock and lets it be. Since shards are never freed, the name alone finds one, without a count.
 //!
 //! A lease has 2^k shards. *When generations run out*: after 65,535 leases a block is retired and not used again, so no name is ever
-//! used twice. *When indices run out* ([`INDICES`]): a timer gets fewer shards, as many as
-//! there are; with none left, its [`Lease`] is empty and it refuses everything.
+//! used twice. *When indices run out* ([`INDICES`]): a free block that is larger is split, for good; a timer gets fewer shards, as
+//! many as there are; with none left, its [`Lease`] is empty and it refuses everything.
 
 use super::{Serving, Shard};
 use crate::config::SpreadBy;
@@ -100,10 +100,20 @@ impl Pool {
         }
         let first = free.fresh;
         if first + (1 << order) > self.shards.len() {
-            return None;
+            return free.split(order);
         }
         free.fresh += 1 << order;
         u16::try_from(first).ok()
+    }
+}
+
+impl Free {
+    /// A part of a larger block, for good: what is leased by itself has a generation of its own.
+    fn split(&mut self, order: usize) -> Option<u16> {
+        let larger = (order + 1..self.blocks.len()).find(|&larger| !self.blocks[larger].is_empty())?;
+        let first = self.blocks[larger].pop()?;
+        (order..larger).for_each(|half| self.blocks[half].push(first + (1 << half)));
+        Some(first)
     }
 }
 
@@ -216,6 +226,19 @@ mod tests {
         assert_eq!(sizes.iter().map(|lease| lease.shards().len()).collect::<Vec<_>>(), [4, 2, 1, 0, 0]);
         drop(sizes);
         assert_eq!(pool.lease(4).shards().len(), 4, "given back");
+    }
+
+    #[test]
+    fn a_large_block_serves_small_timers_when_indices_run_out() {
+        let pool = pool_of(8);
+        drop(pool.lease(8));
+        let leases: Vec<_> = (0..8).map(|_| pool.lease(1)).collect();
+        let mut indices: Vec<_> = leases.iter().map(|lease| lease.shards()[0].index()).collect();
+        indices.sort_unstable();
+        assert_eq!(indices, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(pool.lease(1).shards().is_empty());
+        drop(leases);
+        assert_eq!(pool.lease(2).shards().len(), 1, "a block that was split stays so");
     }
 
     #[test]

@@ -93,7 +93,8 @@ impl Owed {
 
 impl<T> Lock<T> {
     /// Where the word lies.
-    #[allow(dead_code, reason = "for an assertion about the layout of 64 bits")]
+    #[cfg(test)]
+    #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
     pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
 
     pub(crate) fn new(value: T) -> Self {
