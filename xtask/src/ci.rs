@@ -7,7 +7,7 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, flags_and, need, run, target_dir};
+use crate::run::{Failure, Result, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{flags, fuzz, loom, sanitize, tidy};
 
@@ -74,30 +74,11 @@ fn find(step: &str) -> Result<Step> {
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
 }
 
-/// Instructions of an operation: those of many less those of few, so that what is done once does not count.
+/// Without the two programs the bench says "skipped", which is less than was asked for here.
 fn instructions(sh: &Shell) -> Result {
     need("valgrind --version", "valgrind (apt-get install valgrind)")?;
-    // Without rustix's own system calls: valgrind does not map the page that they look for. In a folder of its own.
-    sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "--cfg rustix_use_libc"));
-    let folder = target_dir().join("callgrind");
-    run(cmd!(sh, "cargo build --release -p timer-bench --bin workload --target-dir {folder}"))?;
-    let program = folder.join("release/workload");
-    let (few, many) = (20_000, 60_000);
-    for (workload, what) in [("W2", "schedule + cancel"), ("W9", "reset")] {
-        let count = |n: u64| -> Result<u64> {
-            let (out, n) = ("--callgrind-out-file=/dev/null", format!("n={n}"));
-            let valgrind =
-                cmd!(sh, "valgrind --tool=callgrind {out} {program} timer {workload} {n} threads=1 standing=0");
-            let said = valgrind.quiet().ignore_stdout().read_stderr()?;
-            // `==7== Collected : 123`
-            let counted =
-                said.split_once("Collected : ").and_then(|(_, count)| count.lines().next()?.trim().parse().ok());
-            counted.ok_or_else(|| Failure::new(format!("callgrind says no count:\n{said}")))
-        };
-        let each = count(many)?.saturating_sub(count(few)?) / (many - few);
-        println!("{workload:<4} {what:<20} {each:>6} instructions");
-    }
-    Ok(())
+    need("objdump --version", "objdump (apt-get install binutils)")?;
+    run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin workload -- timer instructions"))
 }
 
 #[cfg(test)]
