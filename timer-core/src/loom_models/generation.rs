@@ -1,10 +1,11 @@
 //! A thread that was preempted between its win and the shard's lock, while its timer is stopped and dropped and another leases the same
 //! shard: it does not count there, gives back no permit of the other timer, and links and unlinks nothing there.
 
-use super::{at, bounded, check, check_at, engine, heartbeat, new, turn_at};
+use super::{at, bounded, check, check_at, engine, fails, heartbeat, new, turn_at};
 use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Due};
 use crate::shard::{Closed, shard_of};
+use crate::sync::How;
 use crate::time::{Deadline, NO_TICK};
 use loom::thread;
 use std::time::Duration;
@@ -87,6 +88,13 @@ fn negative_a_cancel_does_not_compare_it() {
             }
         });
     });
+}
+
+/// The former timer's counts are the next one's, if they are not cleared.
+#[test]
+#[should_panic(expected = "counted by a stranger")]
+fn loom_generation_negative_counts_begin_where_others_ended() {
+    fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
 }
 
 /// A run of a periodic task on another thread ends when its timer is gone and another has the shard.
