@@ -29,6 +29,7 @@ mod places;
 mod references;
 mod stop;
 mod waited;
+mod worker_end;
 
 use crate::config::{Config, DrivenBy};
 use crate::context::Context;

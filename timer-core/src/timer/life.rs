@@ -248,6 +248,8 @@ impl Engine {
     }
 
     fn wait_for_worker(&self, until: Option<Instant>) {
+        // A start either came before this, and is seen, or finds the timer stopped: the flag alone may be read as it was before.
+        drop(self.life.worker.lock());
         // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
         self.life.worker_ended.wait(until, || self.life.worker_gone.load(Ordering::Acquire));
     }
