@@ -19,7 +19,7 @@ impl Counter {
     /// For the one writer: a figure that only grows.
     #[inline]
     pub(crate) fn raise(&self, n: u64) {
-        // ORDERING: Relaxed, one writer, a figure for people.
+        // ORDERING: Relaxed, one writer, a figure for people: a model has nothing to weaken here, a test of promise 11 reads it.
         if n > self.0.load(Ordering::Relaxed) {
             self.0.store(n, Ordering::Relaxed);
         }
