@@ -33,6 +33,7 @@
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
+#![cfg_attr(timer_shuttle, allow(dead_code, unused_imports, reason = "loom's models use more of it"))]
 // What ships goes through the facade `sync`; tests may name threads and locks as they are.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
@@ -49,9 +50,11 @@ mod error;
 pub mod future;
 pub mod global;
 mod handle;
-#[cfg(all(test, timer_loom))]
+#[cfg(all(test, timer_loom, not(timer_shuttle)))]
 mod loom_models;
 mod shard;
+#[cfg(all(test, timer_loom, timer_shuttle))]
+mod storms;
 mod sync;
 mod time;
 mod timer;

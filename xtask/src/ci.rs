@@ -23,7 +23,7 @@ const STEPS: &[Step] = &[
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
     ("docs", Call(|sh| docs(sh, ""))),
     // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a folder of its own.
-    ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
+    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
     // Builds the libraries from what a registry would get: a file that is not packed is missed nowhere else. All at once: each
     // is built against the packages of the others.
     ("package", Cargo(&["package {libraries} --allow-dirty"])),
@@ -34,7 +34,8 @@ const LONG: &[Step] = &[
     // Without assertions, and at the full sizes: the million timeouts, the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
-    ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
+    ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
+    ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
     ("stress", Call(|sh| stress(sh, &STORM))),
     ("fuzz", Call(|sh| fuzz::run_all(sh, &EVERY_TARGET))),

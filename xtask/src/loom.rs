@@ -1,7 +1,7 @@
-//! `cargo xtask loom`: timer-core's models, each explored in every order that the bound on preemptions allows.
+//! `cargo xtask loom`: timer-core's models, each in every order that the bound on preemptions allows; and storms, each in some orders.
 //!
-//! The cfg goes into the child's flags alone, and into a target folder of its own: neither this program nor an ordinary
-//! build sees it. Optimised, since a model is millions of steps; with assertions, since they are part of what is checked.
+//! The cfgs go into the child's flags alone, and into a target folder of their own: neither this program nor an ordinary
+//! build sees them. Optimised, since a model is millions of steps; with assertions, since they are part of what is checked.
 
 use std::fs::{self, File};
 
@@ -14,52 +14,51 @@ use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 pub(crate) const PREEMPTIONS: u32 = 2;
 pub(crate) const MORE_PREEMPTIONS: u32 = 4;
 
+/// A checker: what is in the names of its tests, the cfgs, and the variable that bounds it.
+pub(crate) const LOOM: [&str; 3] = ["loom", "--cfg timer_loom", "LOOM_MAX_PREEMPTIONS"];
+pub(crate) const SHUTTLE: [&str; 3] = ["storm", "--cfg timer_loom --cfg timer_shuttle", "STORM_ROUNDS"];
+
 pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
     if flags.compile_only {
-        return run(cargo(sh, "check --profile test"));
+        return run(cargo(sh, LOOM, "check", "--profile test"));
     }
-    explore(sh, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
+    explore(sh, LOOM, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
 }
 
 /// The models whose names contain `filter`. The test program takes several filters as "any of them", so the models are
 /// listed first and then named exactly.
-pub(crate) fn explore(sh: &Shell, filter: &str, preemptions: u32) -> Result {
-    let listing = cargo(sh, "test --release").args("-- loom --list --format terse".split(' ')).read()?;
-    let models = select(&listing, filter);
+pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) -> Result {
+    let models = select(&cargo(sh, checker, "test", "--release -- --list --format terse").read()?, checker[0], filter);
     if models.is_empty() {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
-    println!("{} models, preemption bound {preemptions}", models.len());
-    let test = cargo(sh, "test --release").args("-- --exact --nocapture --test-threads 1".split(' ')).args(models);
-    let test = test.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()).env("RUST_BACKTRACE", "0");
+    println!("{} models, {} {bound}", models.len(), checker[2]);
+    let test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
     // The models that must fail do it by a panic each: that is only of interest if something else fails too.
-    let path = target_dir().join("loom/panics.log");
+    let path = target_dir().join(checker[0]).join("panics.log");
     let log = File::create(&path)?;
-    let result = run_with(test, |command| _ = command.stderr(log));
-    if result.is_err() {
-        eprint!("{}", fs::read_to_string(path)?);
-    }
-    result
+    run_with(test.env(checker[2], bound.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
+        .inspect_err(|_| eprint!("{}", fs::read_to_string(path).unwrap_or_default()))
 }
 
-fn cargo<'a>(sh: &'a Shell, verb: &str) -> Cmd<'a> {
-    let (verb, folder) = (verb.split(' '), target_dir().join("loom"));
-    let cmd = cmd!(sh, "cargo {verb...} -p timer-core --lib --target-dir {folder}");
-    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", "--cfg timer_loom"))
-        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+fn cargo<'a>(sh: &'a Shell, checker: [&str; 3], verb: &str, rest: &str) -> Cmd<'a> {
+    let (folder, rest) = (target_dir().join(checker[0]), rest.split(' '));
+    let cmd = cmd!(sh, "cargo {verb} -p timer-core --lib --target-dir {folder} {rest...}");
+    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", checker[1])).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
 /// The models of a listing whose names contain `filter`.
-fn select(listing: &str, filter: &str) -> Vec<String> {
+fn select(listing: &str, checker: &str, filter: &str) -> Vec<String> {
     let tests = listing.lines().filter_map(|line| line.strip_suffix(": test"));
-    tests.filter(|name| name.contains("loom") && name.contains(filter)).map(str::to_owned).collect()
+    tests.filter(|name| name.contains(checker) && name.contains(filter)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn a_filter_narrows_the_models_and_never_widens_them() {
-        let models = |filter| super::select("state::loom_cancel: test\ninbox::loom_push: test\ncancel: test\n", filter);
+        let models =
+            |filter| super::select("state::loom_cancel: test\nloom_push: test\ncancel: test\n", "loom", filter);
         assert_eq!((models("").len(), models("cancel").join(" ")), (2, "state::loom_cancel".to_owned()));
     }
 }

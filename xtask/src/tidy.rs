@@ -22,7 +22,7 @@ const HANDLES: &str = "timer-core/src/handle/";
 const CHOOSES: Except = &["timer-core/src/handle/builder.rs"];
 
 /// Built for tests only, though neither file nor folder is called `tests`.
-const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/sync/model"];
+const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/storms", "timer-core/src/sync/model"];
 
 /// Programs for people.
 const MAY_SLEEP: Except = &["examples/", "timer-bench/"];

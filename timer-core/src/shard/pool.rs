@@ -56,7 +56,7 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 }
 
 #[cfg(all(test, timer_loom))]
-loom::lazy_static! {
+crate::sync::lazy_static! {
     static ref POOL: Pool = Pool::new(Box::leak(iter::repeat_with(OnceLock::new).take(INDICES).collect()));
 }
 

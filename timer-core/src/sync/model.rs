@@ -1,6 +1,7 @@
 //! The same parts as the model checker sees them (`--cfg timer_loom`, tests only).
 //!
-//! Atomics, cells, locks and threads are loom's. The queue is a stand-in that promises no more than crossbeam's: a pop
+//! Atomics, cells, locks and threads are loom's; with `--cfg timer_shuttle` besides, shuttle's, which runs whole timers under schedules
+//! drawn from a seed, and knows one order of all that happens. The queue is a stand-in that promises no more than crossbeam's: a pop
 //! that finds an item sees what its push saw, and nothing is promised about the order of items or about pushes that did
 //! not happen before the pop. `Arc` and `OnceLock` are `std`'s: they are not what is being checked.
 //!
@@ -8,29 +9,42 @@
 //! here are that much weaker there, and as they should be everywhere else.
 
 mod fault;
+mod memory;
+#[cfg(timer_shuttle)]
+#[path = "model/shuttle.rs"]
+mod parts;
 
+#[cfg(not(timer_shuttle))]
+use loom as checker;
+#[cfg(timer_shuttle)]
+use shuttle as checker;
+
+pub(crate) use checker::hint::spin_loop;
+pub(crate) use checker::lazy_static;
+pub(crate) use checker::thread::{JoinHandle, ThreadId, yield_now};
 pub(crate) use fault::{Fault, How};
-use std::cell::RefCell;
 use std::io;
 use std::sync::Mutex as StdMutex;
 use std::time::Instant;
 
+#[cfg(not(timer_shuttle))]
 pub(crate) use loom::cell::UnsafeCell;
-pub(crate) use loom::hint::spin_loop;
-pub(crate) use loom::thread::{JoinHandle, ThreadId, yield_now};
+pub(crate) use memory::Memory;
+#[cfg(timer_shuttle)]
+pub(crate) use parts::{UnsafeCell, entries_alive, thread_slot};
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 
-/// One of loom's atomics, with the faults that are asked for.
+/// One of the checker's atomics, with the faults that are asked for.
 macro_rules! atomic {
     ($name:ident, $value:ty $(, $arithmetic:ident)*) => {
         #[derive(Debug, Default)]
-        pub(crate) struct $name(loom::sync::atomic::$name);
+        pub(crate) struct $name(checker::sync::atomic::$name);
 
         #[allow(dead_code, reason = "the same for all")]
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
-                Self(loom::sync::atomic::$name::new(value))
+                Self(checker::sync::atomic::$name::new(value))
             }
 
             #[track_caller]
@@ -164,56 +178,20 @@ pub(crate) fn has_failed() -> bool {
     std::thread::panicking()
 }
 
-thread_local! {
-    /// What was freed in this execution.
-    static FREED: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// An allocation as the checker sees it: every use of it is a read of a cell, its end is a write, and it must end.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    in_use: UnsafeCell<()>,
-    leak: StdMutex<Option<loom::alloc::Track<()>>>,
-}
-
-impl Memory {
-    pub(crate) fn new() -> Self {
-        Self { in_use: UnsafeCell::new(()), leak: StdMutex::new(Some(loom::alloc::Track::new(()))) }
-    }
-
-    pub(crate) fn assert_in_use(&self) {
-        self.in_use.with(|_| ());
-        assert!(has_failed() || self.leak.lock().unwrap().is_some(), "used after it was freed");
-    }
-
-    /// `free` is called when the execution is over: until then a use would be seen.
-    pub(crate) fn end(&self, free: impl FnOnce() + 'static) {
-        self.in_use.with_mut(|_| ());
-        let track = self.leak.lock().unwrap().take();
-        assert!(has_failed() || track.is_some(), "freed twice");
-        FREED.with_borrow_mut(|freed| freed.push(Box::new(free)));
-    }
-
-    /// Frees what has ended in the executions before.
-    pub(crate) fn free_all() {
-        FREED.take().into_iter().for_each(|free| free());
-    }
-}
-
-/// loom's mutex in parking_lot's shape.
+/// The checker's mutex in parking_lot's shape.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
+        Self(checker::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> checker::sync::MutexGuard<'_, T> {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn try_lock(&self) -> Option<loom::sync::MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<checker::sync::MutexGuard<'_, T>> {
         self.0.try_lock().ok()
     }
 }
@@ -227,12 +205,14 @@ const READY: usize = 2;
 /// An unordered bag with one release and one acquire per item.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    slots: Vec<(loom::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
+    slots: Vec<(checker::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        Self { slots: (0..SLOTS).map(|_| (loom::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect() }
+        Self {
+            slots: (0..SLOTS).map(|_| (checker::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect(),
+        }
     }
 
     pub(crate) fn push(&self, item: T) {
@@ -275,8 +255,8 @@ impl<T> Queue<T> {
 /// Waits for the token only: in a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
-    token: loom::sync::Mutex<bool>,
-    given: loom::sync::Condvar,
+    token: checker::sync::Mutex<bool>,
+    given: checker::sync::Condvar,
     sent: std::sync::atomic::AtomicUsize,
 }
 
@@ -306,14 +286,14 @@ impl Parker {
 }
 
 pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    Ok(loom::thread::spawn(body))
+    Ok(checker::thread::spawn(body))
 }
 
 /// Something that any number of threads wait for; in a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    mutex: loom::sync::Mutex<()>,
-    happened: loom::sync::Condvar,
+    mutex: checker::sync::Mutex<()>,
+    happened: checker::sync::Condvar,
 }
 
 impl Event {
@@ -334,7 +314,7 @@ impl Event {
     }
 }
 
-loom::lazy_static! {
+checker::lazy_static! {
     static ref EVENT: Event = Event::default();
 }
 
@@ -349,7 +329,7 @@ pub(crate) fn wait_on_time(wait: impl FnOnce()) {
 }
 
 pub(crate) fn thread_id() -> ThreadId {
-    loom::thread::current().id()
+    checker::thread::current().id()
 }
 
 pub(crate) fn cpu() -> usize {
@@ -360,6 +340,7 @@ pub(crate) fn cpus() -> usize {
     1
 }
 
+#[cfg(not(timer_shuttle))]
 pub(crate) fn thread_slot() -> usize {
     0
 }

@@ -1,0 +1,356 @@
+//! Storms upon whole timers, under schedules that a seed replays (`--cfg timer_loom --cfg timer_shuttle`).
+//!
+//! Where loom's models take one protocol and every order, these take the worker, two shards, wheels, inboxes, gates, three callers and
+//! `stop` at once, and some orders: random ones, and ones with few preemptions (PCT). There is one order of all that happens, so weak
+//! orderings are loom's business. A negative twin has one line of the product left out or split, and fails under its seed.
+//!
+//! A storm that fails prints its schedule, which `STORM_SCHEDULE` in the environment replays; for a random one also its seed, which
+//! `SHUTTLE_RANDOM_SEED` replays as the first. `STORM_ROUNDS` says how many schedules are drawn.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a storm is a test")]
+
+use crate::config::{Config, DrivenBy, SpreadBy, WheelKind};
+use crate::entry::{Timeout, TimerTask};
+use crate::handle::Timer;
+use crate::sync::{Arc, AtomicBool, Event, Fault, How, Memory, Mutex, entries_alive, has_failed};
+use crate::timer::Engine;
+use crate::worker;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{MaxSteps, Runner, thread};
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use timer_executor::{Rejected, TaskExecutor};
+
+const CALLERS: usize = 3;
+
+/// How many timeouts each of them schedules.
+const EACH: usize = 3;
+
+/// Every twin fails within so many, and they take a second.
+const ROUNDS: usize = 2000;
+
+const SEED: u64 = 1;
+
+/// One more than the preemptions, where there are few.
+const DEPTH: usize = 4;
+
+const MILLI: u64 = 1_000_000;
+
+/// When the timer's time begins: a constant, so that a seed says all.
+const BEGIN: u64 = 1 << 50;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An executor with one thread of the storm's.
+#[derive(Default)]
+struct Pool {
+    queue: Mutex<Vec<timer_executor::Task>>,
+    closed: AtomicBool,
+    changed: Event,
+}
+
+impl Pool {
+    /// Runs what comes until it is closed and nothing is left.
+    fn run(&self) {
+        loop {
+            let task = Cell::new(None);
+            self.changed.wait(None, || {
+                let closed = self.closed.load(Ordering::Acquire);
+                let found = self.queue.lock().pop();
+                let ends = closed || found.is_some();
+                task.set(found);
+                ends
+            });
+            let Some(task) = task.take() else { return };
+            task.run();
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+}
+
+impl TaskExecutor for Pool {
+    fn execute(&self, task: timer_executor::Task) -> Result<(), Rejected> {
+        self.queue.lock().push(task);
+        self.changed.notify_all();
+        Ok(())
+    }
+}
+
+/// A timer with its real worker, whose time stands still until it is set. If the storm fails it is leaked.
+struct Subject(Option<(Timer, Arc<Engine>)>);
+
+impl Subject {
+    fn new(pool: &Arc<Pool>) -> Arc<Self> {
+        let kinds = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }];
+        let config = Config {
+            wheel: kinds[thread_rng().gen_range(0..kinds.len())],
+            max_pending: [None, Some(4)][thread_rng().gen_range(0..2)],
+            shards: Some(2),
+            spread: SpreadBy::Thread,
+            ..Config::default()
+        };
+        let pool: Option<Box<dyn TaskExecutor>> =
+            if thread_rng().gen_bool(0.5) { Some(Box::new(pool.clone())) } else { None };
+        let engine = Arc::new(Engine::new(config, pool, DrivenBy::Worker, worker::run));
+        engine.set_present(BEGIN);
+        Arc::new(Self(Some((Timer::from_engine(engine.clone()), engine))))
+    }
+
+    fn is_pooled(&self) -> bool {
+        self.0.as_ref().is_some_and(|(_, engine)| engine.executor.is_some())
+    }
+
+    /// The worker would wake by itself when its time has come.
+    fn set_time(&self, millis: u64) {
+        let Some((_, engine)) = &self.0 else { return };
+        engine.set_present(BEGIN + millis * MILLI);
+        engine.context.alarm.ring();
+    }
+}
+
+impl Deref for Subject {
+    type Target = Timer;
+
+    fn deref(&self) -> &Timer {
+        &self.0.as_ref().expect("there until dropped").0
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        if has_failed() {
+            std::mem::forget(self.0.take());
+        }
+    }
+}
+
+/// What has become of all tasks.
+#[derive(Default)]
+struct Ledger {
+    accepted: AtomicUsize,
+    ran: AtomicUsize,
+    /// By a caller that has won.
+    cancelled: AtomicUsize,
+    hooked: AtomicUsize,
+    dropped: AtomicUsize,
+    progress: Event,
+}
+
+impl Ledger {
+    fn get(count: &AtomicUsize) -> usize {
+        count.load(Ordering::Relaxed)
+    }
+
+    fn add(count: &AtomicUsize) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Task(Arc<Ledger>);
+
+impl TimerTask for Task {
+    fn run(self, _: &Timeout) {
+        Ledger::add(&self.0.ran);
+        self.0.progress.notify_all();
+    }
+
+    fn cancelled(self, _: &Timeout) {
+        Ledger::add(&self.0.hooked);
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        Ledger::add(&self.0.dropped);
+    }
+}
+
+/// What a caller does with its timeouts: all of them come due at once, or are cancelled.
+fn call(timer: &Timer, ledger: &Arc<Ledger>, delays: &[u64]) {
+    for _ in 0..EACH {
+        let delay = Duration::from_millis(delays[thread_rng().gen_range(0..delays.len())]);
+        let Ok(timeout) = timer.new_timeout_task(delay, Task(ledger.clone())) else { continue };
+        Ledger::add(&ledger.accepted);
+        match thread_rng().gen_range(0..5) {
+            0 => _ = timeout.reset(Duration::ZERO),
+            1 => _ = timeout.expire_now(),
+            2 if timeout.cancel() => Ledger::add(&ledger.cancelled),
+            3 => _ = timeout.reset(HOUR) && timeout.reset(Duration::ZERO),
+            _ => {}
+        }
+    }
+}
+
+/// What each storm begins with.
+struct Storm {
+    alive: usize,
+    pool: Arc<Pool>,
+    runner: thread::JoinHandle<()>,
+    timer: Arc<Subject>,
+    ledger: Arc<Ledger>,
+}
+
+impl Storm {
+    fn new() -> Self {
+        let (alive, pool, ledger) = (entries_alive(), Arc::new(Pool::default()), Arc::new(Ledger::default()));
+        let timer = Subject::new(&pool);
+        let runner = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.run())
+        };
+        Self { alive, pool, runner, timer, ledger }
+    }
+
+    fn callers(&self, delays: &'static [u64]) -> Vec<thread::JoinHandle<()>> {
+        let caller = |_| {
+            let (timer, ledger) = (self.timer.clone(), self.ledger.clone());
+            thread::spawn(move || call(&timer, &ledger, delays))
+        };
+        (0..CALLERS).map(caller).collect()
+    }
+
+    /// The end: all accounts balance, and nothing is left.
+    fn settle(self, handed_back: usize) {
+        let Self { alive, pool, runner, timer, ledger } = self;
+        pool.close();
+        runner.join().unwrap();
+        let [accepted, ran, cancelled, hooked] =
+            [&ledger.accepted, &ledger.ran, &ledger.cancelled, &ledger.hooked].map(Ledger::get);
+        assert_eq!(ran + hooked, accepted, "ended once");
+        // One that was in the pool's queue, and moved to later, finds the timer stopped, and is cancelled there.
+        assert!(cancelled + handed_back == hooked || timer.is_pooled() && cancelled + handed_back < hooked, "told");
+        let stats = timer.stats();
+        assert_eq!((stats.pending, stats.scheduled as usize, stats.expired as usize), (0, accepted, ran), "counted");
+        assert_eq!((stats.cancelled as usize, stats.in_flight, stats.task_panics), (hooked, 0, 0), "counted");
+        drop(timer);
+        assert_eq!(Ledger::get(&ledger.dropped), CALLERS * EACH, "dropped once");
+        drop(pool);
+        assert_eq!(entries_alive(), alive, "freed");
+    }
+}
+
+/// Time stands still, and all that is due runs: were a request, a wish or a wake-up lost, this would be a deadlock.
+fn all_that_is_due_runs() {
+    let storm = Storm::new();
+    for caller in storm.callers(&[0]) {
+        caller.join().unwrap();
+    }
+    let ledger = &storm.ledger;
+    let pending = Ledger::get(&ledger.accepted) - Ledger::get(&ledger.cancelled);
+    ledger.progress.wait(None, || Ledger::get(&ledger.ran) == pending);
+    assert_eq!(storm.timer.stop().unwrap().len(), 0);
+    storm.settle(0);
+}
+
+/// `stop` comes, and comes again, while callers are at work and time goes on.
+fn stop_in_the_midst() {
+    let storm = Storm::new();
+    let callers = storm.callers(&[0, 1, 2, 70]);
+    let clock = {
+        let timer = storm.timer.clone();
+        thread::spawn(move || [1, 3, 64, 80].into_iter().for_each(|millis| timer.set_time(millis)))
+    };
+    let second = {
+        let timer = storm.timer.clone();
+        thread::spawn(move || timer.stop_and_wait(HOUR).unwrap().unprocessed.len())
+    };
+    let mut handed_back = storm.timer.stop().unwrap().len();
+    for thread in callers.into_iter().chain([clock]) {
+        thread.join().unwrap();
+    }
+    handed_back += second.join().unwrap();
+    storm.settle(handed_back);
+}
+
+/// How many schedules are drawn of each kind.
+fn rounds() -> usize {
+    std::env::var("STORM_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
+
+/// Says how many schedules it took, also if one has failed.
+struct Drawn(std::sync::Arc<AtomicUsize>);
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        println!("{} schedules", self.0.load(Ordering::Relaxed));
+    }
+}
+
+fn explore(scheduler: impl Scheduler + 'static, storm: fn()) {
+    if let Ok(schedule) = std::env::var("STORM_SCHEDULE") {
+        return shuttle::replay(storm, &schedule);
+    }
+    let mut config = shuttle::Config::new();
+    config.max_steps = MaxSteps::FailAfter(100_000);
+    config.silence_warnings = true;
+    config.ungraceful_shutdown_config.immediately_return_on_panic = true;
+    let drawn = Drawn(std::sync::Arc::default());
+    let count = drawn.0.clone();
+    Runner::new(scheduler, config).run(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Memory::free_all();
+        storm();
+    });
+}
+
+fn random(storm: fn()) {
+    explore(RandomScheduler::new_from_seed(SEED, rounds()), storm);
+}
+
+fn few_preemptions(storm: fn()) {
+    explore(PctScheduler::new_from_seed(SEED, DEPTH, rounds()), storm);
+}
+
+#[test]
+fn storm_all_that_is_due_runs() {
+    random(all_that_is_due_runs);
+    few_preemptions(all_that_is_due_runs);
+}
+
+#[test]
+fn storm_stop_in_the_midst() {
+    random(stop_in_the_midst);
+    few_preemptions(stop_in_the_midst);
+}
+
+/// Runs a storm, which must not pass, with something wrong with one line of the product.
+fn fails(file: &'static str, line: &'static str, how: How, explore: fn(fn()), storm: fn()) {
+    Fault { file, line, how }.during(|| explore(storm));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn storm_negative_a_request_that_does_not_say_when() {
+    fails("shard/inbox.rs", "self.due.store(due", How::Skip, random, all_that_is_due_runs);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn storm_negative_leaving_by_load_and_store_loses_a_wish() {
+    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, few_preemptions, all_that_is_due_runs);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn storm_negative_a_caller_that_does_not_wake() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, random, all_that_is_due_runs);
+}
+
+#[test]
+#[should_panic(expected = "counted")]
+fn storm_negative_a_permit_given_back_by_load_and_store() {
+    fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, random, stop_in_the_midst);
+}
+
+#[test]
+#[should_panic(expected = "freed")]
+fn storm_negative_the_wheels_reference_is_not_handed_over() {
+    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, random, all_that_is_due_runs);
+}

@@ -1,0 +1,51 @@
+//! What shuttle does not have: a cell, which is `std`'s, and the allocations that are alive. And threads are told apart.
+
+use std::cell::Cell;
+
+/// A cell whose access is decided by an atomic next to it; the shape is loom's.
+#[derive(Debug)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+pub(crate) fn thread_slot() -> usize {
+    super::thread_id().into()
+}
+
+thread_local! {
+    static ALIVE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many timeouts have not been freed; all threads of an execution are one thread of the system.
+pub(crate) fn entries_alive() -> usize {
+    ALIVE.get()
+}
+
+/// Counted as long as it is there.
+#[derive(Debug)]
+pub(super) struct Track<T>(#[allow(dead_code, reason = "the shape is loom's")] T);
+
+impl<T> Track<T> {
+    pub(super) fn new(value: T) -> Self {
+        ALIVE.set(ALIVE.get() + 1);
+        Self(value)
+    }
+}
+
+impl<T> Drop for Track<T> {
+    fn drop(&mut self) {
+        ALIVE.set(ALIVE.get() - 1);
+    }
+}
