@@ -12,7 +12,7 @@ use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 
 /// Every model that must fail does so at the first bound, and every other one ends within seconds; the second takes minutes.
 pub(crate) const PREEMPTIONS: u32 = 2;
-pub(crate) const MORE_PREEMPTIONS: u32 = 4;
+pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 
 /// A checker: what is in the names of its tests, the cfgs, and the variable that bounds it.
 pub(crate) const LOOM: [&str; 3] = ["loom", "--cfg timer_loom", "LOOM_MAX_PREEMPTIONS"];

@@ -1,6 +1,8 @@
 //! Requests of callers that find the lock of a shard taken, and the worker that owes their reading. There is room for one request.
 
-use super::{assert_sound, check, check_at, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
+use super::{
+    assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
+};
 use crate::entry::Timeout;
 use crate::shard::{Patience, Take, Taken};
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
@@ -242,7 +244,7 @@ fn the_worker_and_a_caller() {
 
 #[test]
 fn the_worker_and_two_callers() {
-    check_heavy(|| the_worker_and(2));
+    check_heaviest(|| the_worker_and(2));
 }
 
 #[test]

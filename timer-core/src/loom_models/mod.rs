@@ -54,6 +54,13 @@ fn check_heavy(model: fn()) {
     explore(builder, model);
 }
 
+/// The same with one preemption at the most, for what would take longer than all others together: storms take more of it.
+fn check_heaviest(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(1, |bound| bound.min(1)));
+    explore(builder, model);
+}
+
 /// The same with a bound of at least `preemptions`, for a race that needs so many.
 fn check_at(preemptions: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
