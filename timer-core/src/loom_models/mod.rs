@@ -24,6 +24,7 @@ mod handles;
 mod inbox;
 mod life;
 mod lock;
+mod names;
 mod periodic;
 mod places;
 mod references;
