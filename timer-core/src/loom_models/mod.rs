@@ -28,6 +28,7 @@ mod names;
 mod periodic;
 mod places;
 mod references;
+mod seen;
 mod stop;
 mod waited;
 mod worker_end;
