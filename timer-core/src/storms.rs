@@ -333,7 +333,7 @@ fn storm_negative_a_request_that_does_not_say_when() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn storm_negative_leaving_by_load_and_store_loses_a_wish() {
+fn storm_negative_a_wish_is_lost_in_two_steps() {
     fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, few_preemptions, all_that_is_due_runs);
 }
 
@@ -345,12 +345,12 @@ fn storm_negative_a_caller_that_does_not_wake() {
 
 #[test]
 #[should_panic(expected = "counted")]
-fn storm_negative_a_permit_given_back_by_load_and_store() {
+fn storm_negative_a_permit_is_released_in_two_steps() {
     fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, random, stop_in_the_midst);
 }
 
 #[test]
 #[should_panic(expected = "freed")]
-fn storm_negative_the_wheels_reference_is_not_handed_over() {
+fn storm_negative_a_reference_is_not_handed_over() {
     fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, random, all_that_is_due_runs);
 }

@@ -31,7 +31,7 @@
 //!
 //! One of two modules with unsafe code. What it must uphold: (1) a pointer in a `Timeout` is that of an allocation made by
 //! [`Timeout::new`], alive while a counted reference is; (2) it is freed once, with the layout of its vtable; (3) the job is there
-//! exactly while no [`Owned`] has taken it (a future's [`Held`] may put another in), and only the one `Owned` or `Held` reaches it.
+//! exactly while no [`Owned`] has taken it (a future's [`Claim`] may put another in), and only the one `Owned` or `Claim` reaches it.
 
 mod job;
 mod owned;
@@ -39,7 +39,7 @@ pub(crate) mod state;
 
 pub use job::TimerTask;
 pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
-pub(crate) use owned::{Held, Owned};
+pub(crate) use owned::{Claim, Owned};
 
 use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -156,7 +156,7 @@ impl Timeout {
 
     /// The shard in whose wheel it waits.
     #[inline]
-    pub(crate) fn shard(&self) -> ShardId {
+    pub(crate) fn shard_id(&self) -> ShardId {
         self.header().shard
     }
 

@@ -152,22 +152,22 @@ impl<R: Borrow<Timeout>> Owned<R> {
     }
 }
 
-/// The right to the job of an entry that a future holds ([`hold`](super::state::AtomicState::hold)): the entry neither expires nor
-/// ends meanwhile. End it by [`release`](super::state::AtomicState::release), with a job in place, or by [`give_up`](Self::give_up);
+/// The right to the job of an entry that a future claims ([`claim`](super::state::AtomicState::claim)): the entry neither expires nor
+/// ends meanwhile. End it by [`release`](super::state::AtomicState::release), with a job in place, or by [`take_back`](Self::take_back);
 /// one that is dropped leaves an entry that never expires.
 #[must_use]
-pub(crate) struct Held<'a> {
+pub(crate) struct Claim<'a> {
     timeout: &'a Timeout,
     waited: bool,
     /// Whether the job is there.
     full: bool,
 }
 
-impl<'a> Held<'a> {
+impl<'a> Claim<'a> {
     /// For an entry that waits, or has run: with this deadline from now on.
     pub(crate) fn new(timeout: &'a Timeout, deadline: Deadline) -> Result<Self, State> {
         debug_assert!(timeout.runs() == Runs::Wake);
-        timeout.state().hold(deadline).map(|waited| Self { timeout, waited, full: waited })
+        timeout.state().claim(deadline).map(|waited| Self { timeout, waited, full: waited })
     }
 
     /// Whether it waited before, and so has not run.
@@ -198,7 +198,7 @@ impl<'a> Held<'a> {
     }
 
     /// It has ended by running, as before; the job comes back.
-    pub(crate) fn give_up<J: Job>(mut self) -> Option<J> {
+    pub(crate) fn take_back<J: Job>(mut self) -> Option<J> {
         let job = self.take();
         self.timeout.state().fail();
         self.timeout.state().end_run();

@@ -14,7 +14,7 @@
 //!             Running, Moved --cancel--> Dying --end_run--> Cancelled   (the run that goes on drops the task)
 //!             Running, Moved --fail--> Fired --end_run--> Expired       (a run that panicked is the last)
 //!   a future's, which ends like one that runs once, and besides:
-//!             Waiting, Expired --hold--> Running --release--> Waiting   (its future changes the waker)
+//!             Waiting, Expired --claim-> Running --release--> Waiting   (its future changes the waker)
 //! ```
 //!
 //! Every transition is one read-modify-write of this word, so all threads agree on one history and exactly one of two
@@ -346,14 +346,14 @@ impl AtomicState {
 
     /// By the future of a `Runs::Wake` entry: until `release` it alone has the right to the job, and the entry does not expire. `Ok`:
     /// it waited before, and its job is there; or not, for it has run. `Err`: it runs just now, or was cancelled.
-    pub(super) fn hold(&self, deadline: Deadline) -> Result<bool, State> {
-        let held = |word: Word| {
+    pub(super) fn claim(&self, deadline: Deadline) -> Result<bool, State> {
+        let claimed = |word: Word| {
             matches!(word.state(), State::Waiting | State::Expired).then(|| Word::new(State::Running, deadline))
         };
-        self.update(held).map(|word| word.state() == State::Waiting).map_err(Word::state)
+        self.update(claimed).map(|word| word.state() == State::Waiting).map_err(Word::state)
     }
 
-    /// Ends a `hold`, if there is one: it waits, again or still. The job is there.
+    /// Ends a `claim`, if there is one: it waits, again or still. The job is there.
     #[inline]
     pub(crate) fn release(&self) {
         if self.state() == State::Running {

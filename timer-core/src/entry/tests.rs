@@ -14,7 +14,7 @@ fn entry(of: &Arc<()>) -> (Timeout, Timeout) {
 fn two_references_and_the_last_frees() {
     let task = Arc::new(());
     let (user, wheel) = entry(&task);
-    assert!(user == wheel && user.shard() == SHARD && !user.is_last());
+    assert!(user == wheel && user.shard_id() == SHARD && !user.is_last());
     let Due::Won(owned) = user.expire(5) else { panic!("due") };
     assert!(owned.run().is_none());
     assert_eq!(Arc::strong_count(&task), 1);

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::entry::state::State;
-use crate::entry::{Held, ShardId, Timeout, Wakeup};
+use crate::entry::{Claim, ShardId, Timeout, Wakeup};
 use crate::error::RejectReason;
 use crate::handle::Timer;
 use crate::shard::{Arrival, LeaseId, Shard, shard_of};
@@ -67,11 +67,11 @@ impl Registration {
 
     /// The timer's present; when it is gone, the system's.
     pub(super) fn now(&self) -> Nanos {
-        let home = match (&self.entry, self.lease) {
-            (Some(entry), _) => Some((shard_of(entry.shard()), entry.shard())),
-            (None, lease) => lease.map(LeaseId::home),
+        let shard = match (&self.entry, self.lease) {
+            (Some(entry), _) => Some((shard_of(entry.shard_id()), entry.shard_id())),
+            (None, lease) => lease.map(LeaseId::local_shard),
         };
-        home.and_then(|(shard, id)| shard.now_of(id)).unwrap_or_else(clock::now)
+        shard.and_then(|(shard, id)| shard.now_of(id)).unwrap_or_else(clock::now)
     }
 
     /// Whether the deadline has come: then a poll says so, unless the timer was stopped before.
@@ -117,18 +117,18 @@ impl Registration {
     #[inline]
     fn register(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {
         let Some(lease) = self.lease else { return Poll::Ready(self.without_place()) };
-        let (home, id) = lease.home();
-        if !home.serves(id) {
+        let (shard, id) = lease.local_shard();
+        if !shard.serves(id) {
             return Poll::Ready(Err(RejectReason::Stopped));
         }
         // A deadline that is far off is not worth an exact reading.
-        let now = home.present().now_beside(self.deadline.nanos());
+        let now = shard.present().now_beside(self.deadline.nanos());
         if self.deadline.is_due(now) {
             // Unless that was the time of another timer, which has the shard by now.
-            return Poll::Ready(if home.serves(id) { Ok(()) } else { Err(RejectReason::Stopped) });
+            return Poll::Ready(if shard.serves(id) { Ok(()) } else { Err(RejectReason::Stopped) });
         }
         if !self.started {
-            if let Err(reason) = start(home, id) {
+            if let Err(reason) = start(shard, id) {
                 return Poll::Ready(Err(reason));
             }
             self.started = true;
@@ -139,7 +139,7 @@ impl Registration {
         };
         let kept = WakerId::kept(cx.waker(), &waker);
         let registered = match &self.entry {
-            None => self.register_new(home, id, now, waker),
+            None => self.register_new(shard, id, now, waker),
             Some(_) => self.register_again(now, waker, cx),
         };
         match registered {
@@ -157,9 +157,9 @@ impl Registration {
     }
 
     #[inline]
-    fn register_new(&mut self, home: &Shard, id: ShardId, now: Nanos, waker: Waker) -> Result<(), RejectReason> {
+    fn register_new(&mut self, shard: &Shard, id: ShardId, now: Nanos, waker: Waker) -> Result<(), RejectReason> {
         let (entry, linked) = Timeout::new(id, self.deadline, Wakeup(waker));
-        if let Err(reason) = home.register(linked, now, Arrival::New) {
+        if let Err(reason) = shard.register(linked, now, Arrival::New) {
             // No other thread has seen it.
             let wakeup = entry.win_cancel().1.and_then(|owned| owned.into_job::<Wakeup>());
             discard(wakeup, id);
@@ -173,9 +173,9 @@ impl Registration {
     /// The entry has run: it waits once more.
     fn register_again(&mut self, now: Nanos, waker: Waker, cx: &Context<'_>) -> Result<(), RejectReason> {
         let Some(entry) = &self.entry else { return Ok(()) };
-        let id = entry.shard();
-        let mut held = match Held::new(entry, self.deadline) {
-            Ok(held) => held,
+        let id = entry.shard_id();
+        let mut claim = match Claim::new(entry, self.deadline) {
+            Ok(claim) => claim,
             Err(state) => {
                 discard(Some(Wakeup(waker)), id);
                 if state == State::Fired {
@@ -186,10 +186,10 @@ impl Registration {
                 return Err(RejectReason::Stopped);
             }
         };
-        let former = held.put(Wakeup(waker));
-        let registered = shard_of(id).register(entry.clone(), now, Arrival::Held);
+        let former = claim.put(Wakeup(waker));
+        let registered = shard_of(id).register(entry.clone(), now, Arrival::Claimed);
         self.registered = registered.is_ok();
-        let refused = if registered.is_err() { held.give_up() } else { None };
+        let refused = if registered.is_err() { claim.take_back() } else { None };
         discard(former, id);
         discard::<Wakeup>(refused, id);
         registered
@@ -199,30 +199,30 @@ impl Registration {
     #[cold]
     fn change_waker(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {
         let Some(entry) = &self.entry else { return Poll::Pending };
-        let id = entry.shard();
+        let id = entry.shard_id();
         let Some(waker) = clone(cx.waker(), id) else {
             wake_again(cx.waker());
             return Poll::Pending;
         };
-        let mut held = match Held::new(entry, self.deadline) {
-            Ok(held) => held,
+        let mut claim = match Claim::new(entry, self.deadline) {
+            Ok(claim) => claim,
             Err(state) => {
                 discard(Some(Wakeup(waker)), id);
                 return Poll::Ready(if state == State::Cancelled { Err(RejectReason::Stopped) } else { Ok(()) });
             }
         };
         let kept = WakerId::kept(cx.waker(), &waker);
-        let former = held.put(Wakeup(waker));
-        if !held.was_waiting() {
+        let former = claim.put(Wakeup(waker));
+        if !claim.was_waiting() {
             // It has run meanwhile.
-            let unused = held.give_up::<Wakeup>();
+            let unused = claim.take_back::<Wakeup>();
             discard(former, id);
             discard(unused, id);
             return Poll::Ready(Ok(()));
         }
         self.waker = kept;
         entry.state().release();
-        // A turn, or `stop`, may have met it while it was held, and forgotten it.
+        // A turn, or `stop`, may have met it while it was claimed, and forgotten it.
         let linked = link(entry);
         discard(former, id);
         if linked {
@@ -238,7 +238,7 @@ impl Registration {
         let Some(entry) = &self.entry else { return };
         let (cancel, owned) = entry.win_cancel();
         if entry.settle_cancel(cancel) {
-            discard(owned.and_then(|owned| owned.into_job::<Wakeup>()), entry.shard());
+            discard(owned.and_then(|owned| owned.into_job::<Wakeup>()), entry.shard_id());
         }
     }
 }
@@ -254,16 +254,16 @@ impl Drop for Registration {
 
 /// Links an entry that waits, if it is not linked; `false` if its timer is stopped.
 fn link(entry: &Timeout) -> bool {
-    let home = shard_of(entry.shard());
-    let Some(context) = home.context_of(entry) else { return false };
-    let tick = context.resolution.tick_from(entry.state().deadline(), home.present().now());
-    home.submit(entry.clone(), tick).is_ok()
+    let shard = shard_of(entry.shard_id());
+    let Some(context) = shard.context_of(entry) else { return false };
+    let tick = context.resolution.tick_from(entry.state().deadline(), shard.present().now());
+    shard.submit(entry.clone(), tick).is_ok()
 }
 
 /// The system refused the worker's thread when the future was made: tries again.
 #[cold]
-fn start(home: &Shard, id: ShardId) -> Result<(), RejectReason> {
-    let context = home.context_by_id(id).ok_or(RejectReason::Stopped)?;
+fn start(shard: &Shard, id: ShardId) -> Result<(), RejectReason> {
+    let context = shard.context_by_id(id).ok_or(RejectReason::Stopped)?;
     let timer = Timer::of_context(&context).ok_or(RejectReason::Stopped)?;
     timer.start_worker()
 }

@@ -113,7 +113,7 @@ impl Timeout {
 fn contain(owned: Owned<&Timeout>) {
     let timeout = owned.timeout().clone();
     if let Err(message) = panics::catch(|| owned.cancelled())
-        && let Some(context) = timeout.home().context_of(&timeout)
+        && let Some(context) = timeout.shard().context_of(&timeout)
     {
         context.task_panicked(&message);
     }
@@ -132,17 +132,17 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
         }
     }
     won += waiting.len();
-    while let Some(home) = waiting.first().map(|first| first.home()) {
+    while let Some(shard) = waiting.first().map(|first| first.shard()) {
         let mut here = Vec::with_capacity(waiting.len());
         waiting.retain(|timeout| {
-            let is_here = timeout.home().index() == home.index();
+            let is_here = timeout.shard().index() == shard.index();
             if is_here {
                 here.push(*timeout);
             }
             !is_here
         });
-        if !home.try_unlink_all(&here) {
-            here.into_iter().for_each(|timeout| home.unlink_cancelled(timeout));
+        if !shard.try_unlink_all(&here) {
+            here.into_iter().for_each(|timeout| shard.unlink_cancelled(timeout));
         }
     }
     owned.into_iter().for_each(contain);

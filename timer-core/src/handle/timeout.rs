@@ -57,7 +57,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn settle_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
-            Cancel::Waiting => self.home().unlink_cancelled(self),
+            Cancel::Waiting => self.shard().unlink_cancelled(self),
             Cancel::Queued | Cancel::Running => self.count_cancelled(cancel),
             Cancel::Lost => return false,
         }
@@ -68,7 +68,7 @@ impl Timeout {
     #[cold]
     fn count_cancelled(&self, cancel: Cancel) {
         // Without its timer there is no count either.
-        if let Some(context) = self.home().context_of(self) {
+        if let Some(context) = self.shard().context_of(self) {
             context.counters.cancelled_elsewhere.add_contended(1);
             context.release_permit();
             if cancel == Cancel::Queued {
@@ -147,8 +147,8 @@ impl Timeout {
     #[inline(never)]
     fn link_earlier(&self, deadline: Deadline, now: Nanos) {
         // Without its timer it has ended, and a shard that is shut has given the entry out already.
-        if let Some(context) = self.home().context_of(self) {
-            let _ = self.home().submit(self.clone(), context.resolution.tick_from(deadline, now));
+        if let Some(context) = self.shard().context_of(self) {
+            let _ = self.shard().submit(self.clone(), context.resolution.tick_from(deadline, now));
         }
     }
 
@@ -173,7 +173,7 @@ impl Timeout {
         let now = self.now();
         match self.state().bring_forward(now) {
             Reset::Waiting(_) => {
-                let _ = self.home().submit(self.clone(), IMMEDIATE);
+                let _ = self.shard().submit(self.clone(), IMMEDIATE);
                 true
             }
             Reset::Later => true,
@@ -277,20 +277,20 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn timer(&self) -> Option<Timer> {
-        let context = self.home().context_of(self)?;
+        let context = self.shard().context_of(self)?;
         Timer::of_context(&context)
     }
 
     /// The shard in whose wheel it waits, or waited.
     #[inline]
-    pub(super) fn home(&self) -> &'static Shard {
-        shard_of(self.shard())
+    pub(super) fn shard(&self) -> &'static Shard {
+        shard_of(self.shard_id())
     }
 
     /// The present of its timer; after that is gone any time, for then it has ended and no time matters.
     #[inline]
     fn now(&self) -> Nanos {
-        self.home().present().now()
+        self.shard().present().now()
     }
 }
 

@@ -30,32 +30,32 @@ fn a_loop_without_a_waker() {
 }
 
 #[test]
-fn loom_driven_what_leaves_the_inbox_is_in_next() {
+fn what_leaves_the_inbox_is_in_next() {
     check_at(3, a_loop_without_a_waker);
 }
 
 #[test]
 #[should_panic(expected = "sleep for too long")]
-fn loom_driven_negative_the_helper_does_not_lower_next() {
+fn negative_the_helper_does_not_lower_next() {
     fails_at(3, "shard/mod.rs", "let lower_next .. self.next.store(tick", How::Skip, a_loop_without_a_waker);
 }
 
 #[test]
 #[should_panic(expected = "sleep for too long")]
-fn loom_driven_negative_due_is_raised_without_release() {
+fn negative_due_is_raised_without_release() {
     fails_at(3, "shard/inbox.rs", "self.due.store(NO_TICK", How::Relaxed, a_loop_without_a_waker);
 }
 
 #[test]
 #[should_panic(expected = "sleep for too long")]
-fn loom_driven_negative_due_is_read_without_acquire() {
+fn negative_due_is_read_without_acquire() {
     fails_at(3, "shard/inbox.rs", "self.due.load(Ordering::Acquire)", How::Relaxed, a_loop_without_a_waker);
 }
 
 /// The same, written again with the two read in the wrong order.
 #[test]
 #[should_panic(expected = "sleep for too long")]
-fn loom_driven_negative_next_is_read_before_due() {
+fn negative_next_is_read_before_due() {
     check_at(3, || {
         let (queue, due) = (Arc::new(Mutex::new(vec![5])), Arc::new(AtomicU64::new(5)));
         let next = Arc::new(AtomicU64::new(NO_TICK));

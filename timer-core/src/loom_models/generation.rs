@@ -14,7 +14,7 @@ use std::time::Duration;
 fn two_leases(late: fn(&Timeout)) {
     let former = bounded(2);
     let (timeout, outcome) = new(&former, 5);
-    let id = timeout.shard();
+    let id = timeout.shard_id();
     let caller = {
         let timeout = timeout.clone();
         thread::spawn(move || late(&timeout))
@@ -23,7 +23,7 @@ fn two_leases(late: fn(&Timeout)) {
     drop(former);
     let next = bounded(2);
     let (other, its_outcome) = new(&next, 5);
-    assert!(other.shard().index == id.index && other.shard().generation != id.generation, "the same shard");
+    assert!(other.shard_id().index == id.index && other.shard_id().generation != id.generation, "the same shard");
     caller.join().unwrap();
     assert!(timeout.is_cancelled() && outcome.dropped() == 1);
     assert_eq!(
@@ -83,7 +83,7 @@ fn negative_a_cancel_does_not_compare_it() {
     check(|| {
         two_leases(|timeout| {
             if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
-                shard_of(timeout.shard()).unlink_of_any_generation();
+                shard_of(timeout.shard_id()).unlink_of_any_generation();
                 owned.cancelled();
             }
         });
@@ -93,7 +93,7 @@ fn negative_a_cancel_does_not_compare_it() {
 /// The former timer's counts are the next one's, if they are not cleared.
 #[test]
 #[should_panic(expected = "counted by a stranger")]
-fn loom_generation_negative_counts_begin_where_others_ended() {
+fn negative_counts_begin_where_others_ended() {
     fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
 }
 
@@ -127,7 +127,7 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) 
 #[test]
 fn a_run_outlives_its_timer() {
     check_at(3, || {
-        a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard()).submit(timeout.clone(), tick))
+        a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard_id()).submit(timeout.clone(), tick))
     });
 }
 
@@ -136,7 +136,7 @@ fn a_run_outlives_its_timer() {
 fn negative_a_link_does_not_compare_it() {
     check(|| {
         a_run_that_outlives_its_timer(|timeout, tick| {
-            shard_of(timeout.shard()).submit_of_any_generation(timeout.clone(), tick);
+            shard_of(timeout.shard_id()).submit_of_any_generation(timeout.clone(), tick);
             Ok(())
         });
     });

@@ -34,13 +34,13 @@ fn clones() {
 }
 
 #[test]
-fn loom_handles_clones_on_two_threads() {
+fn clones_on_two_threads() {
     check_at(3, clones);
 }
 
 #[test]
 #[should_panic(expected = "handle is left")]
-fn loom_handles_negative_one_more_by_load_and_store() {
+fn negative_one_more_by_load_and_store() {
     fails("timer/life.rs", "self.life.handles.fetch_add(1", How::Split, clones);
 }
 
@@ -65,13 +65,13 @@ fn the_end_comes_last() {
 }
 
 #[test]
-fn loom_handles_the_end_comes_after_all_that_was_done() {
+fn the_end_comes_after_all_that_was_done() {
     check_at(4, the_end_comes_last);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_handles_negative_one_less_orders_nothing() {
+fn negative_one_less_orders_nothing() {
     fails("timer/life.rs", "self.life.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
 }
 
@@ -89,12 +89,12 @@ fn the_global_timer() {
 }
 
 #[test]
-fn loom_handles_the_global_timer_is_not_stopped() {
+fn the_global_timer_is_not_stopped() {
     check(the_global_timer);
 }
 
 #[test]
 #[should_panic]
-fn loom_handles_negative_a_global_timer_that_does_not_say_so() {
+fn negative_a_global_timer_that_does_not_say_so() {
     fails("timer/life.rs", "self.life.global.store(true", How::Skip, the_global_timer);
 }

@@ -29,19 +29,19 @@ fn is_served() {
 }
 
 #[test]
-fn loom_names_a_timer_that_was_stopped_is_served_no_more() {
+fn a_timer_that_was_stopped_is_served_no_more() {
     check_at(4, is_served);
 }
 
 #[test]
 #[should_panic(expected = "serves again")]
-fn loom_names_negative_opened_without_release() {
+fn negative_opened_without_release() {
     fails("shard/mod.rs", "self.open.store(true", How::Relaxed, is_served);
 }
 
 #[test]
 #[should_panic(expected = "serves again")]
-fn loom_names_negative_open_is_read_without_acquire() {
+fn negative_open_is_read_without_acquire() {
     fails("shard/mod.rs", "self.open.load(Ordering::Acquire)", How::Relaxed, is_served);
 }
 
@@ -52,24 +52,24 @@ fn what_time_it_is() {
 }
 
 #[test]
-fn loom_names_a_time_is_that_of_the_timer() {
+fn a_time_is_that_of_the_timer() {
     check_at(4, what_time_it_is);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
-fn loom_names_negative_time_is_given_back_without_release() {
+fn negative_time_is_given_back_without_release() {
     fails("clock.rs", "self.0.store(Self::REAL", How::Relaxed, what_time_it_is);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
-fn loom_names_negative_time_is_set_without_release() {
+fn negative_time_is_set_without_release() {
     fails("clock.rs", "self.0.store(now.clamp", How::Relaxed, what_time_it_is);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
-fn loom_names_negative_time_is_read_without_acquire() {
+fn negative_time_is_read_without_acquire() {
     fails("clock.rs", "fn now(&self) .. self.0.load(Ordering::Acquire)", How::Relaxed, what_time_it_is);
 }

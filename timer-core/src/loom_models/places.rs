@@ -21,25 +21,25 @@ fn two_in_a_bucket() {
 }
 
 #[test]
-fn loom_places_are_found_by_cancellers() {
+fn are_found_by_cancellers() {
     check(two_in_a_bucket);
 }
 
 #[test]
 #[should_panic(expected = "has it still")]
-fn loom_places_negative_the_bucket_is_not_written() {
+fn negative_the_bucket_is_not_written() {
     fails("entry/mod.rs", "fn put .. bucket.store(location", How::Skip, two_in_a_bucket);
 }
 
 #[test]
 #[should_panic(expected = "has it still")]
-fn loom_places_negative_the_position_is_not_written() {
+fn negative_the_position_is_not_written() {
     fails("entry/mod.rs", "fn put .. position.store(location", How::Skip, two_in_a_bucket);
 }
 
 /// The next holder reads it as it was before, if locks did not order it.
 #[test]
 #[should_panic]
-fn loom_places_negative_the_lock_orders_nothing() {
+fn negative_the_lock_orders_nothing() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, two_in_a_bucket);
 }

@@ -24,18 +24,18 @@ fn a_cancel_that_is_seen() {
 }
 
 #[test]
-fn loom_seen_a_cancel_and_what_was_before_it() {
+fn a_cancel_and_what_was_before_it() {
     check_at(4, a_cancel_that_is_seen);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_seen_negative_reading_without_acquire() {
+fn negative_reading_without_acquire() {
     fails("entry/state.rs", "Word(self.0.load(Ordering::Acquire))", How::Relaxed, a_cancel_that_is_seen);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn loom_seen_negative_ending_without_release() {
+fn negative_ending_without_release() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Relaxed, a_cancel_that_is_seen);
 }

@@ -48,13 +48,13 @@ fn a_task_and_the_end() {
 }
 
 #[test]
-fn loom_worker_end_comes_after_its_tasks() {
+fn comes_after_its_tasks() {
     check_heavy(a_task_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "lost")]
-fn loom_worker_end_negative_a_worker_that_is_not_known_to_run() {
+fn negative_a_worker_that_is_not_known_to_run() {
     fails("timer/life.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
 }
 
@@ -75,26 +75,26 @@ fn a_turn_and_the_end() {
 }
 
 #[test]
-fn loom_worker_end_shows_what_the_worker_did() {
+fn shows_what_the_worker_did() {
     check_at(4, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
-fn loom_worker_end_negative_told_without_release() {
+fn negative_told_without_release() {
     let line = "fn worker_has_ended .. worker_gone.store(true";
     fails("timer/life.rs", line, How::Relaxed, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
-fn loom_worker_end_negative_heard_without_acquire() {
+fn negative_heard_without_acquire() {
     fails("timer/life.rs", "self.life.worker_gone.load", How::Relaxed, a_turn_and_the_end);
 }
 
 /// Two wait that know nothing of the thread which starts the worker: it has ended when they return, or is not started any more.
 #[test]
-fn loom_worker_end_is_waited_for_by_two() {
+fn is_waited_for_by_two() {
     check(|| {
         let engine = with_a_short_worker();
         let others = [(); 2].map(|()| {
@@ -136,12 +136,12 @@ fn start_and_wait(with_lock: bool) {
 }
 
 #[test]
-fn loom_worker_end_a_start_is_seen_by_its_lock() {
+fn a_start_is_seen_by_its_lock() {
     check_at(4, || start_and_wait(true));
 }
 
 #[test]
 #[should_panic(expected = "a worker runs")]
-fn loom_worker_end_negative_a_start_is_not_seen_without() {
+fn negative_a_start_is_not_seen_without() {
     check(|| start_and_wait(false));
 }

@@ -13,12 +13,12 @@ impl Shard {
     pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
         let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, context) };
         if !core.open {
-            self.leave(core);
+            self.unlock(core);
             return Err(Closed(timeout));
         }
         self.scheduled.add(1);
         let wake_before = self.link(&mut core, tick, timeout);
-        self.leave(core);
+        self.unlock(core);
         if wake_before != NO_TICK {
             context.alarm.wake_before(wake_before);
         }
@@ -38,12 +38,12 @@ impl Shard {
         };
         let mut core = self.lock.lock();
         if !core.open {
-            self.leave(core);
+            self.unlock(core);
             return Err(Closed(request.timeout));
         }
         self.scheduled.add(1);
         let wake_before = self.link(&mut core, tick, request.timeout);
-        self.leave(core);
+        self.unlock(core);
         context.alarm.wake_before(wake_before);
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Shard {
     pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, context: &Context) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
         if !core.open {
-            self.leave(core);
+            self.unlock(core);
             return false;
         }
         self.scheduled.add(timeouts.len() as u64);
@@ -61,7 +61,7 @@ impl Shard {
         for (timeout, tick) in timeouts.drain(..) {
             wake_before = wake_before.min(self.link(&mut core, tick, timeout));
         }
-        self.leave(core);
+        self.unlock(core);
         if wake_before != NO_TICK {
             context.alarm.wake_before(wake_before);
         }
@@ -82,14 +82,14 @@ impl Shard {
                 }
             },
         };
-        if !core.open || core.generation != request.timeout.shard().generation {
-            self.leave(core);
+        if !core.open || core.generation != request.timeout.shard_id().generation {
+            self.unlock(core);
             return Err(Closed(request.timeout));
         }
         let mut aside = Vec::new();
         let wake_before = self.reconcile(&mut core, request, &mut aside);
         let context = core.context.clone().filter(|_| wake_before != NO_TICK);
-        self.leave(core);
+        self.unlock(core);
         if let Some(context) = context {
             context.alarm.wake_before(wake_before);
         }
@@ -101,7 +101,7 @@ impl Shard {
     pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
         let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
         self.cancel_in(&mut core, timeout);
-        self.leave(core);
+        self.unlock(core);
     }
 
     /// The same for several, under one lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`](super::MAX_PER_LOCK).
@@ -112,14 +112,14 @@ impl Shard {
             std::hint::black_box(core.wheel.linked(timeout));
         }
         timeouts.iter().for_each(|timeout| self.cancel_in(&mut core, timeout));
-        self.leave(core);
+        self.unlock(core);
         true
     }
 
     #[inline]
     fn cancel_in(&self, core: &mut Core, timeout: &Timeout) {
         // A timeout of an earlier lease has left with it.
-        if core.generation == timeout.shard().generation {
+        if core.generation == timeout.shard_id().generation {
             self.cancelled.add(1);
             if let Some(context) = &core.context {
                 context.release_permit();
@@ -137,7 +137,7 @@ impl Shard {
         if let Err(Pushed::Full(request)) = self.request(request, For::Cancelled) {
             let mut core = self.lock.lock();
             self.cancel_in(&mut core, &request.timeout);
-            self.leave(core);
+            self.unlock(core);
         }
     }
 

@@ -112,7 +112,7 @@ impl Inbox {
     }
 
     /// For the pool: serves no timer any more.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn vacate(&self) {
         let context = self.queue.lock().context.take();
         drop(context);
     }
@@ -127,7 +127,7 @@ impl Inbox {
 
     /// The caller's way in.
     pub(crate) fn push(&self, mut request: Request, what: For) -> Pushed {
-        let generation = request.timeout.shard().generation;
+        let generation = request.timeout.shard_id().generation;
         let mut guard = self.queue.lock();
         let queue = &mut *guard;
         let Some(context) = queue.context.as_ref().filter(|_| queue.generation == generation) else {

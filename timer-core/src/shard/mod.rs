@@ -116,12 +116,12 @@ impl Shard {
         self.inbox.open(core.generation, serving.context);
         // ORDERING: Release pairs with the Acquire in `serves`: with it, the generation is seen.
         self.open.store(true, Ordering::Release);
-        self.leave(core);
+        self.unlock(core);
     }
 
     /// For the pool: serves no timer from now on. The next generation.
-    fn give_up(&self) -> u16 {
-        self.inbox.give_up();
+    fn vacate(&self) -> u16 {
+        self.inbox.vacate();
         let mut core = self.lock.lock();
         let (context, wheel) = (core.context.take(), core.take_wheel());
         core.open = false;
@@ -130,7 +130,7 @@ impl Shard {
         // ORDERING: Relaxed, the pool's lock hands it on.
         self.generation.store(generation, Ordering::Relaxed);
         self.present.set_real();
-        self.leave(core);
+        self.unlock(core);
         drop((context, wheel));
         generation
     }
@@ -175,7 +175,7 @@ impl Shard {
         if let Some(context) = &core.context {
             context.release_permit();
         }
-        self.leave(core);
+        self.unlock(core);
     }
 
     /// As [`submit`](Self::submit), with no look at the generation.
@@ -184,12 +184,12 @@ impl Shard {
         let mut core = self.lock.lock();
         let mut aside = Vec::new();
         let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
-        self.leave(core);
+        self.unlock(core);
     }
 
     /// The timer of this entry, as long as it has the shard on lease.
     pub(crate) fn context_of(&self, timeout: &Timeout) -> Option<Arc<Context>> {
-        self.context_by_id(timeout.shard())
+        self.context_by_id(timeout.shard_id())
     }
 
     /// The timer of this name, as long as it has the shard on lease.
@@ -206,7 +206,7 @@ impl Shard {
         // ORDERING: Relaxed, what has to be exact asks under the lock; as in `link`.
         self.open.store(false, Ordering::Relaxed);
         self.next.store(NO_TICK, Ordering::Relaxed);
-        self.leave(core);
+        self.unlock(core);
         Contents { requests, wheel }
     }
 
@@ -227,9 +227,9 @@ impl Shard {
 
     /// The holder's way out.
     #[inline]
-    fn leave(&self, core: Guard<'_, Core>) {
+    fn unlock(&self, core: Guard<'_, Core>) {
         if self.inbox.has_requests() {
-            return self.help_and_leave(core);
+            return self.help_and_unlock(core);
         }
         let owed = core.unlock();
         if !owed.nothing() {
@@ -239,7 +239,7 @@ impl Shard {
 
     #[cold]
     #[inline(never)]
-    fn help_and_leave(&self, core: Guard<'_, Core>) {
+    fn help_and_unlock(&self, core: Guard<'_, Core>) {
         let mut core = core;
         let (mut aside, mut wake_before) = (Vec::new(), NO_TICK);
         // Before it is in the wheel it is in `next`: a driver that looks meanwhile must not take it for gone.

@@ -147,7 +147,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(first) = self.shards.first() else { return };
         // All of a block have the same generation: they are leased together.
-        let next = self.shards.iter().map(|shard| shard.give_up()).max();
+        let next = self.shards.iter().map(|shard| shard.vacate()).max();
         if next != Some(LAST_GENERATION) {
             self.pool.free.lock().blocks[self.order].push(first.index());
         }
@@ -167,7 +167,7 @@ pub(crate) struct LeaseId {
 impl LeaseId {
     /// The shard for the calling thread, and its name as long as it serves the timer.
     #[inline]
-    pub(crate) fn home(self) -> (&'static Shard, ShardId) {
+    pub(crate) fn local_shard(self) -> (&'static Shard, ShardId) {
         let offset = self.spread.number() & ((1 << self.order) - 1);
         let index = self.first + offset as u16;
         let id = ShardId { index, generation: self.generation };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_serves_small_timers_when_indices_run_out() {
+    fn a_large_block_is_split_when_indices_run_out() {
         let pool = pool_of(8);
         drop(pool.lease(8));
         let leases: Vec<_> = (0..8).map(|_| pool.lease(1)).collect();

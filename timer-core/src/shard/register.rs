@@ -1,6 +1,6 @@
 //! The way in for futures, which hold nothing of the timer but the name of its shards.
 //!
-//! They come with an entry that is new, or that they hold after it has run ([`crate::entry::Held`]). What [`super::Shard::schedule`]'s callers
+//! They come with an entry that is new, or that they have claimed after it has run ([`crate::entry::Claim`]). What [`super::Shard::schedule`]'s callers
 //! do before it is done here with the shard's lock held, or that of its inbox: is it still the same timer, is there a permit. Then
 //! the entry is released, and so waits, and is linked; stale requests of its former life harm nothing, since all go by
 //! [`Shard::reconcile`](super::Shard).
@@ -19,8 +19,8 @@ use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 pub(crate) enum Arrival {
     /// It waits, and no shard knows it.
     New,
-    /// It has run before, and is held; or it may be new.
-    Held,
+    /// It has run before, and is claimed; or it may be new.
+    Claimed,
 }
 
 impl Context {
@@ -65,14 +65,14 @@ impl Shard {
         arrival: Arrival,
     ) -> Result<(), RejectReason> {
         let context = match &core.context {
-            Some(context) if core.open && core.generation == timeout.shard().generation => context,
+            Some(context) if core.open && core.generation == timeout.shard_id().generation => context,
             _ => {
-                self.leave(core);
+                self.unlock(core);
                 return Err(RejectReason::Stopped);
             }
         };
         if let Err(reason) = context.acquire_permit() {
-            self.leave(core);
+            self.unlock(core);
             return Err(reason);
         }
         let tick = context.resolution.tick_from(timeout.state().deadline(), now);
@@ -80,18 +80,18 @@ impl Shard {
         let mut aside = Vec::new();
         let wake_before = match arrival {
             Arrival::New => self.link(&mut core, tick, timeout),
-            Arrival::Held => {
+            Arrival::Claimed => {
                 timeout.state().release();
                 self.reconcile(&mut core, Request { timeout, tick }, &mut aside)
             }
         };
         let late = core.context.as_ref().is_some_and(|context| context.backpressure.is_late(now));
         if wake_before == NO_TICK && !late {
-            self.leave(core);
+            self.unlock(core);
             return Ok(());
         }
         let context = core.context.clone();
-        self.leave(core);
+        self.unlock(core);
         after(context, wake_before, now);
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Shard {
     fn register_by_request(&self, timeout: Timeout, now: Nanos) -> Result<(), RejectReason> {
         match self.request(Request { timeout, tick: IMMEDIATE }, For::Future) {
             Ok(()) | Err(Pushed::Accepted(_)) => Ok(()),
-            Err(Pushed::Full(request)) => self.register_in(self.lock.lock(), request.timeout, now, Arrival::Held),
+            Err(Pushed::Full(request)) => self.register_in(self.lock.lock(), request.timeout, now, Arrival::Claimed),
             Err(Pushed::Closed(_) | Pushed::Gone(_)) => Err(RejectReason::Stopped),
             Err(Pushed::Refused(_, reason)) => Err(reason),
         }

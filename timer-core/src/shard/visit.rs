@@ -124,7 +124,7 @@ impl Shard {
             }
         }
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
-        self.leave(core);
+        self.unlock(core);
         earliest
     }
 }

@@ -229,12 +229,12 @@ impl<T> Guard<'_, T> {
     pub(crate) fn unlock(self) -> Owed {
         let lock = self.lock;
         mem::forget(self);
-        leave(lock)
+        release(lock)
     }
 }
 
 #[inline]
-fn leave<T>(lock: &Lock<T>) -> Owed {
+fn release<T>(lock: &Lock<T>) -> Owed {
     // ORDERING: AcqRel: Release gives all that was written under the lock to the next holder; Acquire, since it reads the waiters'
     // bits.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
@@ -253,7 +253,7 @@ fn ring<T>(lock: &Lock<T>) {
 /// Only for an unwinding thread: what the worker is owed then comes with the next holder.
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        let _ = leave(self.lock);
+        let _ = release(self.lock);
     }
 }
 

@@ -103,7 +103,7 @@ impl Engine {
 
     /// The shard for the calling thread; `None` if the timer has none at all.
     #[inline]
-    fn home(&self) -> Option<&'static Shard> {
+    fn local_shard(&self) -> Option<&'static Shard> {
         let shards = self.shards();
         shards.get(self.spread.number() & shards.len().wrapping_sub(1)).copied()
     }
@@ -151,11 +151,11 @@ impl Engine {
         let (mut linked, mut accepted) = (Vec::with_capacity(MAX_PER_LOCK), Vec::with_capacity(MAX_PER_LOCK));
         let context = &*self.context;
         let now = context.now();
-        let mut home = None;
+        let mut used = None;
         for (delay, job) in jobs.drain(..) {
             match self.admit() {
                 Ok(shard) => {
-                    let shard = *home.get_or_insert(shard);
+                    let shard = *used.get_or_insert(shard);
                     let deadline = deadline_after(now, delay);
                     let (timeout, reference) = Timeout::new(shard.id(), deadline, job);
                     linked.push((reference, context.resolution.tick_from(deadline, now)));
@@ -165,7 +165,7 @@ impl Engine {
                 Err(reason) => out.push(Err(self.reject(job, reason))),
             }
         }
-        let Some(shard) = home else { return };
+        let Some(shard) = used else { return };
         let many = linked.len();
         if !shard.try_schedule_all(&mut linked, context) {
             for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
@@ -191,7 +191,7 @@ impl Engine {
         if !self.life.has_started() {
             self.start()?;
         }
-        let shard = self.home().ok_or(RejectReason::TooManyTimers)?;
+        let shard = self.local_shard().ok_or(RejectReason::TooManyTimers)?;
         if let Some(limit) = &self.context.limit
             && !limit.try_acquire()
         {

@@ -65,7 +65,7 @@ fn run_again(owned: Owned<&Timeout>, period: Period, due: Nanos, context: &Conte
 /// Puts an entry that waits again into its shard's wheel.
 fn link_again(timeout: Timeout, deadline: Deadline, now: Nanos, context: &Context) {
     let tick = context.resolution.tick_from(deadline, now);
-    if let Err(Closed(timeout)) = shard_of(timeout.shard()).submit(timeout, tick) {
+    if let Err(Closed(timeout)) = shard_of(timeout.shard_id()).submit(timeout, tick) {
         cancel_stopped(&timeout, context);
     }
 }

@@ -36,8 +36,8 @@ fn every_state_answers_every_operation() {
         assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
         assert_eq!(fresh().rearm(at(5)) == Rearm::Cancelled, !runs);
         assert_eq!(fresh().fail(), runs);
-        let holdable = matches!(state, State::Waiting | State::Expired);
-        assert_eq!(fresh().hold(at(5)), if holdable { Ok(waits) } else { Err(state) });
+        let claimable = matches!(state, State::Waiting | State::Expired);
+        assert_eq!(fresh().claim(at(5)), if claimable { Ok(waits) } else { Err(state) });
         assert_eq!(fresh().wait_for_run(), matches!(state, State::Fired | State::Dying));
         assert_eq!(fresh().bring_forward(500) == Reset::Lost, !waits && !runs);
     }
@@ -83,7 +83,7 @@ fn a_cancel_during_a_run_is_not_lost() {
 #[test]
 fn a_held_entry_neither_expires_nor_ends() {
     let state = word(State::Waiting, 5);
-    assert_eq!(state.hold(at(9)), Ok(true));
+    assert_eq!(state.claim(at(9)), Ok(true));
     assert_eq!(state.expire(9, Runs::Wake), Due::Gone);
     assert!(!state.cancel_by_stop());
     state.release();
