@@ -92,7 +92,7 @@ fn negative_a_cancel_does_not_compare_it() {
 
 /// The former timer's counts are the next one's, if they are not cleared.
 #[test]
-#[should_panic(expected = "counted by a stranger")]
+#[should_panic(expected = "counted for the next timer")]
 fn negative_counts_begin_where_others_ended() {
     fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
 }
