@@ -5,19 +5,19 @@ use super::inbox::{For, Pushed, Request};
 use super::{Closed, Core, Shard};
 use crate::context::Context;
 use crate::entry::Timeout;
-use crate::time::NO_TICK;
+use crate::time::{NO_TICK, Nanos};
 
 impl Shard {
     /// Links a new entry: its user has a reference already. The caller has acquired a permit.
     #[inline]
-    pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
-        let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, context) };
+    pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, now: Nanos, context: &Context) -> Result<(), Closed> {
+        let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, now, context) };
         if !core.open {
             self.unlock(core);
             return Err(Closed(timeout));
         }
         self.scheduled.add(1);
-        let wake_before = self.link(&mut core, tick, timeout);
+        let wake_before = self.link_new(&mut core, tick, timeout, now, context);
         self.unlock(core);
         if wake_before != NO_TICK {
             context.alarm.wake_before(wake_before);
@@ -27,7 +27,7 @@ impl Shard {
 
     #[cold]
     #[inline(never)]
-    fn schedule_by_request(&self, timeout: Timeout, tick: u64, context: &Context) -> Result<(), Closed> {
+    fn schedule_by_request(&self, timeout: Timeout, tick: u64, now: Nanos, context: &Context) -> Result<(), Closed> {
         let request = match self.request(Request { timeout, tick }, For::New) {
             Ok(()) => return Ok(()),
             Err(Pushed::Full(request)) => request,
@@ -42,7 +42,7 @@ impl Shard {
             return Err(Closed(request.timeout));
         }
         self.scheduled.add(1);
-        let wake_before = self.link(&mut core, tick, request.timeout);
+        let wake_before = self.link_new(&mut core, tick, request.timeout, now, context);
         self.unlock(core);
         context.alarm.wake_before(wake_before);
         Ok(())
@@ -50,7 +50,7 @@ impl Shard {
 
     /// Links new entries, [`MAX_PER_LOCK`](super::MAX_PER_LOCK) at the most, under one lock. `false` if the lock is taken, or the shard shut: then
     /// nothing was done.
-    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, context: &Context) -> bool {
+    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, now: Nanos, context: &Context) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
         if !core.open {
             self.unlock(core);
@@ -59,7 +59,7 @@ impl Shard {
         self.scheduled.add(timeouts.len() as u64);
         let mut wake_before = NO_TICK;
         for (timeout, tick) in timeouts.drain(..) {
-            wake_before = wake_before.min(self.link(&mut core, tick, timeout));
+            wake_before = wake_before.min(self.link_new(&mut core, tick, timeout, now, context));
         }
         self.unlock(core);
         if wake_before != NO_TICK {

@@ -30,6 +30,14 @@ impl EntryWheel {
         }
     }
 
+    /// Before something is linked: it is not before `now`, which is asked for if the wheel is empty.
+    #[inline]
+    pub(crate) fn wind_if_empty(&mut self, now: impl FnOnce() -> u64) {
+        either!(self, wheel => if wheel.len() == 0 {
+            wheel.wind(now());
+        });
+    }
+
     /// Links an entry that is not linked.
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout) {

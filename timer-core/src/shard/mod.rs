@@ -300,6 +300,13 @@ impl Shard {
         }
     }
 
+    /// Links an entry that came in at `now`. As [`link`](Self::link).
+    #[inline]
+    fn link_new(&self, core: &mut Core, tick: u64, timeout: Timeout, now: Nanos, context: &Context) -> u64 {
+        core.wheel.wind_if_empty(|| context.resolution.tick_at(now));
+        self.link(core, tick, timeout)
+    }
+
     /// Links an entry that is not linked. The tick before which to wake the worker, or [`NO_TICK`].
     #[inline]
     fn link(&self, core: &mut Core, tick: u64, timeout: Timeout) -> u64 {

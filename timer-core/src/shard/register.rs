@@ -75,9 +75,11 @@ impl Shard {
             self.unlock(core);
             return Err(reason);
         }
-        let tick = context.resolution.tick_from(timeout.state().deadline(), now);
+        let resolution = context.resolution;
+        let tick = resolution.tick_from(timeout.state().deadline(), now);
         self.scheduled.add(1);
         let mut aside = Vec::new();
+        core.wheel.wind_if_empty(|| resolution.tick_at(now));
         let wake_before = match arrival {
             Arrival::New => self.link(&mut core, tick, timeout),
             Arrival::Claimed => {

@@ -140,6 +140,39 @@ mod tests {
     use crate::sync::Arc;
     use crate::time::{Deadline, Resolution};
 
+    /// What comes in first is placed as seen from then, however long the clock had run before.
+    #[test]
+    fn a_first_bucket_is_a_part_of_what_came_in_before_it() {
+        const TICK: u64 = 1_000_000;
+        const SECOND: u64 = 1_000_000_000;
+        const MANY: u64 = 1000;
+        let context = Context::new("visit".into(), Present::real(), Resolution::Ticks(TICK), MissedRuns::Skip, None);
+        let context = Arc::new(context);
+        for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
+            let lease = pool().lease(1);
+            lease.open(|| Serving { context: context.clone(), wheel });
+            let shard = lease.shards()[0];
+            // Twice: a shard that is new, and one that was idle for long.
+            for now in [20_000 * SECOND, 205_000 * SECOND] {
+                let deadlines = (0..MANY).map(|nth| now + SECOND * (10 + 3 * nth));
+                for deadline in deadlines.clone() {
+                    let (_, timeout) = Timeout::new(shard.id(), Deadline::up(deadline), Closure(|_: &Timeout| {}));
+                    assert!(shard.schedule(timeout, deadline / TICK, now, &context).is_ok());
+                }
+                let mut seen = 0;
+                for due in deadlines {
+                    let mut out = Vec::new();
+                    let _ = shard.take(Take::Next, due / TICK, Patience::Ask, &mut out, &context);
+                    // 262 s, and so 88 of them, in the first bucket; all the others are in others.
+                    assert!(out.len() < 100, "{wheel:?}: {} at once", out.len());
+                    seen += out.len() as u64;
+                }
+                assert_eq!(seen, MANY);
+            }
+            drop(shard.close());
+        }
+    }
+
     #[test]
     fn the_earliest_of_many_requests() {
         let context = Context::new("visit".into(), Present::real(), Resolution::Exact(0), MissedRuns::Skip, None);

@@ -123,7 +123,7 @@ impl Engine {
         let now = context.now();
         let deadline = deadline(now);
         let (timeout, linked) = Timeout::new(shard.id(), deadline, job);
-        match shard.schedule(linked, context.resolution.tick_from(deadline, now), context) {
+        match shard.schedule(linked, context.resolution.tick_from(deadline, now), now, context) {
             Ok(()) => {
                 let _gave_way = context.backpressure.give_way_if_late(now, 1);
                 Ok(timeout)
@@ -167,9 +167,9 @@ impl Engine {
         }
         let Some(shard) = used else { return };
         let many = linked.len();
-        if !shard.try_schedule_all(&mut linked, context) {
+        if !shard.try_schedule_all(&mut linked, now, context) {
             for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
-                if let Err(closed) = shard.schedule(reference, tick, context)
+                if let Err(closed) = shard.schedule(reference, tick, now, context)
                     && let Ok(timeout) = &out[at]
                 {
                     out[at] = self.take_back(timeout.clone(), closed);

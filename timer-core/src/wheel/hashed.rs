@@ -72,6 +72,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         Some(value)
     }
 
+    fn wind(&mut self, now: u64) {
+        debug_assert!(self.len == 0);
+        self.now = self.now.max(now);
+    }
+
     fn get(&self, location: Location) -> Option<(u64, &V)> {
         match location.bucket() {
             OVERDUE => self.overdue.get(location.position()),

@@ -150,6 +150,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         Some(value)
     }
 
+    fn wind(&mut self, now: u64) {
+        debug_assert!(self.len == 0);
+        self.now = self.now.max(now);
+    }
+
     fn get(&self, location: Location) -> Option<(u64, &V)> {
         self.bucket(location.bucket())?.get(location.position())
     }

@@ -20,6 +20,10 @@ pub(crate) trait RawWheel<V> {
     /// Links `value` to be due at `deadline`; its location is reported. A deadline up to `now()` is overdue at once.
     fn insert(&mut self, deadline: u64, value: V);
 
+    /// For the owner, before it inserts into an empty wheel: it is `now`. Without this, what is inserted after a long time without any value
+    /// is seen from a clock that is far behind, and is all put into one bucket, to be inserted again.
+    fn wind(&mut self, now: u64);
+
     /// Unlinks the value at `location`, if there is one and it is `wanted`.
     fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V>;
 

@@ -68,10 +68,10 @@ fn every_colour_has_another_one_on_a_dark_page() {
     assert!(PALETTE.iter().all(|(light, dark)| light != dark));
 }
 
-/// `bench-report --redraw v0.1` brings them up to date.
+/// `bench-report --redraw v0.2` brings them up to date.
 #[test]
 fn the_kept_plots_are_those_of_the_kept_figures() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/v0.1");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/v0.2");
     let results = crate::report::results::Results::load(&folder).unwrap();
     for (name, what) in crate::workloads::ALL.iter().filter(|(name, _)| results.of(name).next().is_some()) {
         let kept = std::fs::read_to_string(folder.join(format!("{name}.svg"))).unwrap();
