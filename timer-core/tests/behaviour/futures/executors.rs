@@ -51,10 +51,8 @@ fn nothing_is_left(timer: &Timer) {
     assert_eq!(timer.stats().task_panics, 0);
 }
 
-#[test]
-fn on_tokio_with_one_thread() {
+fn on_tokio(runtime: &tokio::runtime::Runtime) {
     let timer = Timer::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut tasks = Vec::new();
     many(&timer, |task| tasks.push(runtime.spawn(task)));
     runtime.block_on(async {
@@ -67,18 +65,13 @@ fn on_tokio_with_one_thread() {
 }
 
 #[test]
+fn on_tokio_with_one_thread() {
+    on_tokio(&tokio::runtime::Builder::new_current_thread().build().unwrap());
+}
+
+#[test]
 fn on_tokio_with_many_threads() {
-    let timer = Timer::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap();
-    let mut tasks = Vec::new();
-    many(&timer, |task| tasks.push(runtime.spawn(task)));
-    runtime.block_on(async {
-        program(timer.clone()).await;
-        for task in tasks {
-            task.await.unwrap();
-        }
-    });
-    nothing_is_left(&timer);
+    on_tokio(&tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap());
 }
 
 #[test]
