@@ -38,7 +38,9 @@ impl Lists {
     fn serve(self: &Arc<Self>) {
         while Arc::strong_count(self) > 1 {
             let now = self.begin.elapsed().as_millis() as usize;
-            while let Some(due) = self.waiting.lock().next_list(now) {
+            // The lock is left before any is woken.
+            let next_list = || self.waiting.lock().next_list(now);
+            while let Some(due) = next_list() {
                 due.into_iter().for_each(Waker::wake);
             }
             thread::sleep(Duration::from_millis(1));

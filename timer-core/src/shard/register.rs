@@ -75,7 +75,7 @@ impl Shard {
             self.unlock(core);
             return Err(reason);
         }
-        let resolution = context.resolution;
+        let (resolution, late) = (context.resolution, context.backpressure.is_late(now));
         let tick = resolution.tick_from(timeout.state().deadline(), now);
         self.scheduled.add(1);
         let mut aside = Vec::new();
@@ -87,7 +87,6 @@ impl Shard {
                 self.reconcile(&mut core, Request { timeout, tick }, &mut aside)
             }
         };
-        let late = core.context.as_ref().is_some_and(|context| context.backpressure.is_late(now));
         if wake_before == NO_TICK && !late {
             self.unlock(core);
             return Ok(());
