@@ -120,7 +120,7 @@ fn reset_to_earlier_while_others_are_at_work() {
     });
 }
 
-/// The turn has the entry in hand, to carry it to a finer level, when it is cancelled.
+/// The turn carries the entry to a finer level, and does not tell it, when it is cancelled.
 #[test]
 fn cancel_while_the_entry_is_cascaded() {
     check(|| {

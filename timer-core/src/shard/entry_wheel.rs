@@ -62,9 +62,14 @@ impl EntryWheel {
         either!(self, wheel => wheel.take_overdue(out));
     }
 
-    /// Takes out the first bucket in which something may be due at `tick`; `false` if there is none. `out` must be empty.
+    /// A step towards `tick`: takes out some of what is due, perhaps nothing. `false` if nothing else is. `out` must be empty.
     pub(crate) fn take_next(&mut self, tick: u64, out: &mut Vec<Place>) -> bool {
         either!(self, wheel => wheel.take_next(tick, out))
+    }
+
+    /// How many entries were carried to a finer level since it was last asked.
+    pub(crate) fn take_carried(&mut self) -> u64 {
+        either!(self, wheel => wheel.take_carried())
     }
 
     /// A tick not beyond the earliest one linked; `None` if nothing but the overdue is linked.

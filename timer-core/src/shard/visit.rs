@@ -1,4 +1,4 @@
-//! What the owner of the turn does with a shard: visits it when it is due, takes out a bucket, puts back what is not due.
+//! What the owner of the turn does with a shard: visits it when it is due, takes out what is due by then, puts back what was moved.
 
 use super::inbox::Request;
 use super::{MAX_PER_LOCK, Place, Shard};
@@ -20,8 +20,10 @@ pub(crate) enum Take {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Taken {
-    /// Perhaps something, and perhaps there is more.
-    Some,
+    /// Perhaps something: the wheel has made a step, and may have to make more.
+    Step,
+    /// Nothing, but perhaps something is due of which a request tells that was not read yet.
+    Requests,
     /// Perhaps something, and nothing else is due.
     Last,
     /// Nothing: the lock is taken, and its holder will wake the owner of the turn.
@@ -80,20 +82,29 @@ impl Shard {
         for request in self.inbox.drain() {
             let _ = self.reconcile(&mut core, request, &mut aside);
         }
-        if what == Take::OverdueFirst && core.wheel.has_overdue() {
+        let step = if what == Take::OverdueFirst && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);
+            true
         } else {
-            core.wheel.take_next(tick, out);
-        }
+            core.wheel.take_next(tick, out)
+        };
+        let carried = core.wheel.take_carried();
         let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
         let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
         // ORDERING: Relaxed, as in `link`.
         self.next.store(next, Ordering::Relaxed);
         self.answer(core.unlock());
-        if earliest <= tick || self.inbox.due() <= tick { Taken::Some } else { Taken::Last }
+        if carried > 0 {
+            context.counters.cascaded.add(carried);
+        }
+        match (earliest <= tick || self.inbox.due() <= tick, step) {
+            (false, _) => Taken::Last,
+            (true, true) => Taken::Step,
+            (true, false) => Taken::Requests,
+        }
     }
 
-    /// For the owner of the turn: puts back what it has taken out and was not due, as far as it waits. What a shut shard does not take
+    /// For the owner of the turn: puts back what it has taken out and was moved to later, as far as it waits. What a shut shard does not take
     /// stays in `entries`.
     pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
         while !entries.is_empty() {

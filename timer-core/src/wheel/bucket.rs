@@ -14,6 +14,7 @@
 
 use super::location::{Location, Tracker};
 use std::mem;
+use std::ops::Range;
 
 /// The number of the bucket of what is due already; both wheels have one.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
@@ -117,15 +118,10 @@ impl<V> Bucket<V> {
         }
     }
 
-    /// Takes out the value at `position`, if there is one and it is `wanted`.
+    /// Takes out the value at `position`, if there is one and it is `wanted`. The owner [`compact`](Self::compact)s the bucket if it
+    /// [`is_sparse`](Self::is_sparse) then.
     #[inline]
-    pub(super) fn remove(
-        &mut self,
-        id: u32,
-        position: u32,
-        wanted: impl FnOnce(&V) -> bool,
-        tracker: &mut impl Tracker<V>,
-    ) -> Option<V> {
+    pub(super) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
         let is_last = position as usize + 1 == self.places.len();
         let place = self.places.get_mut(position as usize)?;
         let deadline = place.0;
@@ -137,11 +133,73 @@ impl<V> Bucket<V> {
             self.vacant = position;
             self.vacancies += 1;
         }
-        let len = self.len();
-        if len <= REREAD || len < self.places.capacity() / 4 {
+        Some((deadline, value))
+    }
+
+    /// Both: removes, and compacts if need be.
+    pub(super) fn remove_and_compact(
+        &mut self,
+        id: u32,
+        position: u32,
+        wanted: impl FnOnce(&V) -> bool,
+        tracker: &mut impl Tracker<V>,
+    ) -> Option<V> {
+        let (deadline, value) = self.remove(position, wanted)?;
+        if self.is_sparse() {
             self.compact(id, deadline, tracker);
         }
         Some(value)
+    }
+
+    /// Whether few values are left, or none, or few for so large an array.
+    #[inline]
+    pub(super) fn is_sparse(&self) -> bool {
+        let len = self.len();
+        len <= REREAD || len < self.places.capacity() / 4
+    }
+
+    /// How many places there are, vacant ones included.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Carries away what is in some places and is chosen by its deadline. `carry` says where each is now, and the vacant place says it
+    /// from then on: until [`renew`](Self::renew) nothing may be put in, and the bucket not be compacted.
+    pub(super) fn carry(
+        &mut self,
+        places: Range<usize>,
+        mut chosen: impl FnMut(u64) -> bool,
+        mut carry: impl FnMut(u64, V) -> Location,
+    ) {
+        let end = places.end.min(self.places.len());
+        for place in self.places.get_mut(places.start..end).unwrap_or_default() {
+            if place.1.is_some()
+                && chosen(place.0)
+                && let Some(value) = place.1.take()
+            {
+                place.0 = carry(place.0, value).to_bits();
+                self.vacancies += 1;
+            }
+        }
+    }
+
+    /// To where the value was carried that was at this position. If it was removed instead, the answer has no meaning.
+    pub(super) fn carried_to(&self, position: u32) -> Option<Location> {
+        let (to, value) = self.places.get(position as usize)?;
+        value.is_none().then(|| Location::from_bits(*to))
+    }
+
+    /// To where all values were carried.
+    pub(super) fn all_carried_to(&self) -> impl Iterator<Item = Location> {
+        (0..self.places.len() as u32).filter_map(|position| self.carried_to(position))
+    }
+
+    /// As new, but for a little room that is kept. No value is left.
+    pub(super) fn renew(&mut self) {
+        let mut places = mem::take(&mut self.places);
+        places.clear();
+        places.shrink_to(KEPT);
+        *self = Bucket { places, ..Bucket::new() };
     }
 
     /// Takes the whole array, in exchange for the empty one in `out` if that is small enough to be kept. O(1).
@@ -175,8 +233,8 @@ impl<V> Bucket<V> {
     /// After something due at `left` has left: an array without values is empty, one that becomes short, or a short one whose
     /// earliest has left, is read again, and once three quarters of it are idle, the values close up and it shrinks to twice their number. The removals
     /// in between pay for that.
-    #[inline(never)]
-    fn compact(&mut self, id: u32, left: u64, tracker: &mut impl Tracker<V>) {
+    #[inline]
+    pub(super) fn compact(&mut self, id: u32, left: u64, tracker: &mut impl Tracker<V>) {
         let (len, capacity) = (self.len(), self.places.capacity());
         if len == 0 {
             self.places.clear();

@@ -62,9 +62,9 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         self.len += 1;
     }
 
-    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
+    fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         let value = match location.bucket() {
-            OVERDUE => self.overdue.remove(OVERDUE, location.position(), wanted, &mut self.tracker),
+            OVERDUE => self.overdue.remove_and_compact(OVERDUE, location.position(), wanted, &mut self.tracker),
             slot if slot <= self.mask => self.buckets.remove(slot, location.position(), wanted, &mut self.tracker),
             _ => None,
         }?;
@@ -90,7 +90,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         self.overdue.swap_out(out);
     }
 
-    /// Takes out only what is due: the others stay where they are. O(the bucket's places).
+    /// The others stay where they are. O(the bucket's places).
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
         debug_assert!(out.is_empty());
         // At once, so that each bucket is read once, however many of its rounds are due.

@@ -8,16 +8,16 @@
 //!   first occupied bucket holds the earliest deadline, and its cached minimum is the next expiry;
 //! - all 64 bits are covered: there is no overflow list and no longest delay.
 //!
-//! When `now` enters a slot of an upper level, the owner takes out what is in there and inserts again what is not due yet,
-//! which then belongs to a finer level: it is carried down (cascades). Since `next_expiry` names a bucket's earliest deadline
-//! and not the slot's beginning, no wake-up is needed merely to cascade: a jump does it for the one slot in which it ends,
-//! and hands out what lies before that slot without sorting it first.
+//! When `now` enters a slot of an upper level, what is in there and not due yet belongs to a finer level: it is carried down ([`carry`]).
+//! Since `next_expiry` names a bucket's earliest deadline and not the slot's beginning, no wake-up is needed merely for that: a jump
+//! does it for the one slot in which it ends, and hands out what lies before that slot without sorting it first.
 //!
 //! Absent here: clocks, keys, locks, and any work per tick.
 
 use super::bucket::{Bucket, Entry, OVERDUE, Place};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
+use carry::{Carrying, Entered};
 
 /// Bits of a tick that one level resolves. The 64 slots of a level are marked in one word.
 const BITS: u32 = 6;
@@ -31,16 +31,20 @@ pub(crate) struct RawHierarchical<V, P> {
     /// Bit n: level n is not empty.
     occupied: u32,
     /// Each is allocated when it is first needed.
-    levels: [Option<Box<Level<V>>>; LEVELS],
+    levels: Levels<V>,
     /// What was due when it came in: all deadlines are <= now.
     overdue: Bucket<V>,
+    carrying: Carrying,
     tracker: P,
 }
+
+type Levels<V> = [Option<Box<Level<V>>>; LEVELS];
 
 struct Level<V> {
     /// Bit n: bucket n is not empty.
     occupied: u64,
     buckets: [Bucket<V>; SLOTS],
+    entered: Entered,
 }
 
 impl<V> Level<V> {
@@ -48,7 +52,7 @@ impl<V> Level<V> {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Level { occupied: 0, buckets: std::array::from_fn(|_| Bucket::new()) })
+        Box::new(Level { occupied: 0, buckets: std::array::from_fn(|_| Bucket::new()), entered: Entered::default() })
     }
 }
 
@@ -68,6 +72,28 @@ fn span(now: u64, level: usize, slot: usize) -> (u64, u64) {
     (start, start | !(u64::MAX << shift))
 }
 
+/// Puts a value that is not due into the bucket where it belongs as seen from `now`, on the level that is returned.
+#[inline(always)]
+fn link_in<V>(
+    levels: &mut [Option<Box<Level<V>>>],
+    now: u64,
+    deadline: u64,
+    value: V,
+    tracker: &mut impl Tracker<V>,
+) -> usize {
+    let (at, slot) = place(now, deadline);
+    let level = levels[at].get_or_insert_with(Level::new);
+    level.buckets[slot].push(id(at, slot), deadline, value, tracker);
+    level.occupied |= 1 << slot;
+    at
+}
+
+/// The number of a bucket.
+#[inline]
+fn id(level: usize, slot: usize) -> u32 {
+    (level * SLOTS + slot) as u32
+}
+
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(crate) fn new(tracker: P) -> Self {
         RawHierarchical {
@@ -76,6 +102,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             occupied: 0,
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
+            carrying: Carrying::default(),
             tracker,
         }
     }
@@ -88,12 +115,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
             return;
         }
-        let (at, slot) = place(self.now, deadline);
-        let level = self.levels[at].get_or_insert_with(Level::new);
-        let id = (at * SLOTS + slot) as u32;
-        level.buckets[slot].push(id, deadline, value, &mut self.tracker);
-        level.occupied |= 1 << slot;
-        self.occupied |= 1 << at;
+        self.occupied |= 1 << link_in(&mut self.levels, self.now, deadline, value, &mut self.tracker);
     }
 
     /// Level and slot of the first occupied bucket, which holds the earliest deadline that is not overdue.
@@ -104,12 +126,65 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % SLOTS))
     }
 
+    /// As [`take_next`](RawWheel::take_next).
+    fn step(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
+        let to = self.now.max(now);
+        if self.carrying.is_on() && self.carry_on(to, out) {
+            return true;
+        }
+        let next = self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot)));
+        let Some((at, slot, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
+            self.set_now(to);
+            return false;
+        };
+        // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is put into a finer one.
+        self.set_now(end.min(to));
+        self.unmark(at, slot);
+        if end > to {
+            self.enter(at, slot, out);
+        } else if let Some(level) = &mut self.levels[at] {
+            self.len -= level.buckets[slot].len();
+            level.buckets[slot].swap_out(out);
+        }
+        true
+    }
+
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
         if id == OVERDUE {
             return Some(&self.overdue);
         }
         let level = self.levels.get(id as usize / SLOTS)?.as_deref()?;
         Some(&level.buckets[id as usize % SLOTS])
+    }
+
+    /// Removes from a bucket of a level.
+    #[inline(always)]
+    fn remove_at(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
+        let id = location.bucket();
+        let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
+        let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[slot];
+        let (deadline, value) = bucket.remove(location.position(), wanted)?;
+        self.len -= 1;
+        if bucket.is_sparse() {
+            self.compact(id, deadline);
+        }
+        Some(value)
+    }
+
+    /// Something due at `left` was removed from a bucket, in which few are left.
+    #[inline(never)]
+    fn compact(&mut self, id: u32, left: u64) {
+        let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
+        if !self.was_entered(id)
+            && let Some(level) = &mut self.levels[at]
+        {
+            level.buckets[slot].compact(id, left, &mut self.tracker);
+            if !level.buckets[slot].is_empty() {
+                return;
+            }
+            self.unmark(at, slot);
+        }
+        self.tidy();
     }
 
     /// The bucket was emptied.
@@ -133,29 +208,20 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     #[inline(always)]
-    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let id = location.bucket();
-        if id == OVERDUE {
-            let value = self.overdue.remove(id, location.position(), wanted, &mut self.tracker)?;
-            self.len -= 1;
-            return Some(value);
+    fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
+        match self.remove_at(location, &wanted) {
+            None => self.remove_elsewhere(location, wanted),
+            removed => removed,
         }
-        let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
-        let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[slot];
-        let value = bucket.remove(id, location.position(), wanted, &mut self.tracker)?;
-        if bucket.is_empty() {
-            self.unmark(at, slot);
-        }
-        self.len -= 1;
-        Some(value)
     }
 
     fn wind(&mut self, now: u64) {
         debug_assert!(self.len == 0);
-        self.now = self.now.max(now);
+        self.set_now(self.now.max(now));
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
+        let location = self.resolve(location);
         self.bucket(location.bucket())?.get(location.position())
     }
 
@@ -165,29 +231,20 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
-        let to = self.now.max(now);
-        match self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot))) {
-            Some((at, slot, (start, end))) if start <= to => {
-                // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is
-                // put into a finer one.
-                self.now = end.min(to);
-                if let Some(level) = &mut self.levels[at] {
-                    self.len -= level.buckets[slot].len();
-                    level.buckets[slot].swap_out(out);
-                }
-                self.unmark(at, slot);
-                true
-            }
-            _ => {
-                self.now = to;
-                false
-            }
+        let more = self.step(now, out);
+        if !self.carrying.is_on() || self.len == self.overdue.len() {
+            self.tidy();
         }
+        more
+    }
+
+    fn take_carried(&mut self) -> u64 {
+        std::mem::take(&mut self.carrying.carried)
     }
 
     fn earliest(&self) -> Option<u64> {
-        let (at, slot) = self.first()?;
-        self.levels[at].as_ref().map(|level| level.buckets[slot].earliest())
+        let first = self.first().and_then(|(at, slot)| Some(self.levels[at].as_ref()?.buckets[slot].earliest()));
+        if self.carrying.is_on() { first.into_iter().chain(self.earliest_of_the_rest()).min() } else { first }
     }
 
     fn has_overdue(&self) -> bool {
@@ -220,7 +277,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
                 keep(taken);
             }
         }
-        (self.len, self.occupied) = (0, 0);
+        (self.len, self.occupied, self.carrying) = (0, 0, Carrying::default());
     }
 
     fn tracker(&self) -> &P {
@@ -231,6 +288,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         &mut self.tracker
     }
 }
+
+mod carry;
 
 #[cfg(test)]
 mod tests;

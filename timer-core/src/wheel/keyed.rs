@@ -149,10 +149,9 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     mut expired: impl FnMut(T),
 ) {
     raw.take_overdue(due);
-    let mut more = true;
-    while more {
-        Leaving { raw, due, now }.hand_out(&mut expired);
-        more = raw.take_next(now, due);
+    Leaving { raw, due }.hand_out(&mut expired);
+    while raw.take_next(now, due) {
+        Leaving { raw, due }.hand_out(&mut expired);
     }
     if due.capacity() > KEPT {
         *due = Vec::new();
@@ -162,26 +161,20 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     }
 }
 
-/// Values on their way out. What is not due goes back into the wheel; if the receiver panics, so does the rest.
+/// Values on their way out. If the receiver panics, the rest goes back into the wheel.
 struct Leaving<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
     due: &'a mut Vec<Place<Item<T>>>,
-    now: u64,
 }
 
 impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
-        let now = self.now.max(self.raw.now());
         // To be taken from the end, the first one first.
         self.due.reverse();
-        while let Some((deadline, item)) = self.due.pop() {
-            match item {
-                Some(item) if deadline <= now => {
-                    self.raw.tracker_mut().release(item.index());
-                    expired(item.value);
-                }
-                Some(item) => self.raw.insert(deadline, item),
-                None => {}
+        while let Some((_, item)) = self.due.pop() {
+            if let Some(item) = item {
+                self.raw.tracker_mut().release(item.index());
+                expired(item.value);
             }
         }
     }

@@ -180,9 +180,12 @@ impl<V> MinTree<V> {
     ) -> Option<V> {
         let bucket = self.bucket_mut(slot)?;
         let known = bucket.earliest();
-        let value = bucket.remove(slot, position, wanted, tracker)?;
-        if bucket.is_empty() || bucket.earliest() != known {
-            self.refresh(slot);
+        let (deadline, value) = bucket.remove(position, wanted)?;
+        if bucket.is_sparse() {
+            bucket.compact(slot, deadline, tracker);
+            if bucket.is_empty() || bucket.earliest() != known {
+                self.refresh(slot);
+            }
         }
         Some(value)
     }

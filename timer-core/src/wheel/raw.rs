@@ -1,13 +1,14 @@
 //! What both wheels can do below the keys: values are linked at locations, and found again by them.
 //!
-//! A raw wheel owns its [`Tracker`] and reports to it every change of a value's [`Location`]. It never looks into a value.
-//! It keeps no table of its own, so an owner whose values remember their locations pays for nothing else.
+//! A raw wheel owns its [`Tracker`] and reports to it a value's [`Location`], and again when it has moved in a way that the wheel does not
+//! remember itself. It never looks into a value.
+//! It keeps no table of all of them, so an owner whose values remember their locations pays for nothing else.
 //!
 //! The owner sees to it that fewer than 2^32 values are linked at a time. The wheel does not report that a value leaves, so a
 //! location that the owner names may be out of date: the owner says which value it wants there.
 //!
-//! Expiry is in two steps, so that an owner who works under a lock holds it for O(1): a whole bucket leaves the wheel
-//! ([`RawWheel::take_overdue`], [`RawWheel::take_next`]); the owner reads it, and puts back what is not due.
+//! Expiry is in steps, so that an owner who works under a lock holds it for a short time: each takes out a whole bucket, or looks at
+//! a bounded number of values ([`RawWheel::take_overdue`], [`RawWheel::take_next`]).
 
 use super::bucket::{Entry, Place};
 use super::location::{Location, Tracker};
@@ -24,24 +25,26 @@ pub(crate) trait RawWheel<V> {
     /// is seen from a clock that is far behind, and is all put into one bucket, to be inserted again.
     fn wind(&mut self, now: u64);
 
-    /// Unlinks the value at `location`, if there is one and it is `wanted`.
-    fn remove(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V>;
+    /// Unlinks the value that was last reported at `location`, if it is still linked and `wanted`.
+    fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V>;
 
-    /// The value at `location` and the deadline under which it is linked; `None` if there is nothing.
+    /// The value that was last reported at `location`, or else one that is there now, and the deadline under which it is linked; `None` if there is nothing.
     fn get(&self, location: Location) -> Option<(u64, &V)>;
 
     /// Takes out what was due when it came in. `out` must be empty.
     fn take_overdue(&mut self, out: &mut Vec<Place<V>>);
 
-    /// Takes out the first bucket in which something may be due by `now`, and moves the clock at least as far, but not beyond
-    /// `now` unless it is there already. `false` if there is no such bucket; then the clock is at `now`. `out` must be empty.
-    ///
-    /// A value in `out` whose deadline is not beyond `now` is due. The owner inserts the others again: until then they are
-    /// in no wheel. What is inserted meanwhile and is due by the clock is overdue.
+    /// A step towards `now`: takes out some of what is due by then, perhaps nothing, and moves the clock. `false` if nothing else is, and
+    /// the clock is at `now`, or beyond if it was. `out` must be empty. What is inserted meanwhile and is due by the clock is overdue.
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool;
 
-    /// A tick not beyond the earliest deadline; that deadline itself unless a removal has made the cached minimum stale.
-    /// `None` exactly when nothing but the overdue is linked.
+    /// How many values were carried to a finer level since it was last asked.
+    fn take_carried(&mut self) -> u64 {
+        0
+    }
+
+    /// A tick not beyond the earliest deadline; that deadline itself unless a removal has made the cached minimum stale. `now()` while
+    /// values are being carried down. `None` exactly when nothing but the overdue is linked.
     fn earliest(&self) -> Option<u64>;
 
     /// Some tick beyond `now()` and not beyond the earliest deadline. With something overdue, the next tick. `None` exactly

@@ -3,11 +3,11 @@
 //! The owner of the [`Dispatcher`] owns the turn: the worker's thread, a [`Driver`](crate::Driver) or a
 //! [`ManualDriver`](crate::ManualDriver). There is one per timer, so the counters that belong to the turn have one writer.
 //!
-//! 1. Visit the shards whose `next` has come, and only those. Under each lock, read some requests, and swap out what is overdue, or
-//!    the first bucket ([`Shard::take`]). A lock that is taken is asked for; after [`PATIENCE`] turns in vain it is reserved.
-//! 2. With no lock held, decide each entry. Due: run it here, or collect it for the executor. Moved by `reset`, or not due: give it
+//! 1. Visit the shards whose `next` has come, and only those. Under each lock, read some requests, and take out what is overdue, or
+//!    some of what is due ([`Shard::take`]). A lock that is taken is asked for; after [`PATIENCE`] turns in vain it is reserved.
+//! 2. With no lock held, decide each entry. Due: run it here, or collect it for the executor. Moved by `reset`: give it
 //!    back to its shard, [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) under one lock. Ended: forget it.
-//! 3. Until nothing else is due in the shards visited: the next bucket, and 2 again.
+//! 3. Until nothing else is due in the shards visited: the next step of the wheel, and 2 again.
 //! 4. What the executor refuses, loses or panics over runs here.
 //!
 //! A turn ends: what becomes overdue while it goes on, by its own tasks or otherwise, is left to the next.
@@ -106,16 +106,16 @@ impl Dispatcher {
         for mut visit in visits.drain(..) {
             let shard = engine.shards()[visit.at];
             turned.complete &= visit.taken != Taken::Asked;
-            turned.expired += self.batch.dispatch(&engine, shard, tick, &mut visit.places);
+            turned.expired += self.batch.dispatch(&engine, shard, &mut visit.places);
             let mut idle = 0;
-            while visit.taken == Taken::Some && idle < IDLE_VISITS {
+            while matches!(visit.taken, Taken::Step | Taken::Requests) && idle < IDLE_VISITS {
                 if visit.places.capacity() > HANDOVER {
                     // Not under the lock.
                     visit.places = Vec::new();
                 }
                 visit.taken = shard.take(Take::Next, tick, Patience::Reserve, &mut visit.places, context);
-                idle = if visit.places.is_empty() { idle + 1 } else { 0 };
-                turned.expired += self.batch.dispatch(&engine, shard, tick, &mut visit.places);
+                idle = if visit.taken == Taken::Requests { idle + 1 } else { 0 };
+                turned.expired += self.batch.dispatch(&engine, shard, &mut visit.places);
             }
             self.keep(visit.places);
         }
@@ -154,26 +154,20 @@ struct Batch {
 
 impl Batch {
     /// Decides all that was taken out of a shard. Returns how many were handed over, or have run.
-    fn dispatch(&mut self, engine: &Engine, shard: &Shard, tick: u64, places: &mut Vec<Place>) -> usize {
+    fn dispatch(&mut self, engine: &Engine, shard: &Shard, places: &mut Vec<Place>) -> usize {
         if places.is_empty() {
             return 0;
         }
         let context = &engine.context;
         places.iter().take(AHEAD).for_each(prefetch);
-        let (mut now, mut expired, mut cascaded, mut read_at) = (context.now(), 0, 0, 0);
+        let (mut now, mut expired, mut read_at) = (context.now(), 0, 0);
         let size = if engine.runs_inline { BATCH } else { HANDOVER };
         context.counters.in_flight.run_inline(engine.runs_inline);
         for at in 0..places.len() {
             if let Some(place) = places.get(at + AHEAD) {
                 prefetch(place);
             }
-            let place = &mut places[at];
-            let Some(timeout) = place.1.take() else { continue };
-            if place.0 > tick {
-                cascaded += 1;
-                self.back.push((place.0, timeout));
-                continue;
-            }
+            let Some(timeout) = places[at].1.take() else { continue };
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
@@ -199,7 +193,6 @@ impl Batch {
         self.finish(engine, now);
         context.counters.in_flight.run_inline(false);
         if !self.back.is_empty() {
-            context.counters.cascaded.add(cascaded);
             shard.give_back(&mut self.back, context);
             self.back.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
             if self.back.capacity() > 4 * HANDOVER {

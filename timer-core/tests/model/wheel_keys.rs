@@ -1,5 +1,6 @@
 //! Keys and the values they name, for both wheels: growth, reuse, memory given back, drop.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 
@@ -70,6 +71,59 @@ fn remove_what_was_carried_down(mut wheel: impl TimingWheel<u64>) {
 fn a_key_finds_its_value_after_any_cascade() {
     remove_what_was_carried_down(HierarchicalWheel::new());
     remove_what_was_carried_down(HashedWheel::new(64));
+}
+
+/// Crowds in one slot of each level, of which some are removed while they are carried down, and others come in.
+fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);
+    let mut serial = 0;
+    for _ in 0..6 {
+        let slot = 1 << (6 * random.u32(1..6));
+        let start = (now / slot + 1) * slot;
+        for _ in 0..random.u64(1000..60_000) {
+            let deadline = start + random.u64(0..slot);
+            live.insert((deadline, serial), wheel.insert(deadline, serial));
+            serial += 1;
+        }
+        for _ in 0..300 {
+            now = match random.u32(0..10) {
+                0 => now + random.u64(0..slot),
+                1..3 => now + random.u64(0..slot / 64 + 2),
+                _ => wheel.next_expiry().unwrap_or(now),
+            };
+            let mut due = Vec::new();
+            wheel.advance(now, |value| due.push(value));
+            let later = live.split_off(&(now + 1, 0));
+            let mut expected: Vec<u64> =
+                std::mem::replace(&mut live, later).into_keys().map(|(_, value)| value).collect();
+            due.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(due, expected);
+            let many = if random.u32(0..40) == 0 { live.len() } else { random.usize(0..30) };
+            for _ in 0..many {
+                let from = (now + random.u64(0..slot), 0);
+                let any = live.range(from..).next().or_else(|| live.iter().next()).map(|(entry, key)| (*entry, *key));
+                if let Some((entry, key)) = any {
+                    live.remove(&entry);
+                    assert_eq!(wheel.remove(key), Some(entry.1));
+                    assert_eq!(wheel.remove(key), None);
+                }
+            }
+            assert_eq!(wheel.len(), live.len());
+            let earliest = live.keys().next().map(|(deadline, _)| *deadline);
+            assert_eq!(wheel.next_expiry().is_some(), earliest.is_some());
+            assert!(wheel.next_expiry() <= earliest && wheel.next_expiry().is_none_or(|next| next > now));
+        }
+    }
+}
+
+#[test]
+fn crowds_in_one_slot_lose_none_and_mix_up_none() {
+    for seed in 0..20 {
+        crowds(HierarchicalWheel::new(), seed);
+    }
+    crowds(HashedWheel::new(512), 20);
 }
 
 fn drop_values(mut wheel: impl TimingWheel<Rc<()>>) {

@@ -40,7 +40,7 @@ fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
 }
 
 fn remove(bucket: &mut Bucket<u32>, position: u32, tracker: &mut Tracked) -> Option<u32> {
-    let removed = bucket.remove(3, position, |_| true, tracker);
+    let removed = bucket.remove_and_compact(3, position, |_| true, tracker);
     bucket.check();
     removed
 }
@@ -61,11 +61,11 @@ fn a_removal_moves_none_the_latest_is_filled_first() {
 
 #[test]
 fn only_the_value_that_is_wanted_is_removed() {
-    let (mut bucket, mut tracker) = filled([10, 20, 30]);
-    assert_eq!(bucket.remove(3, 1, |value| *value == 2, &mut tracker), None);
-    assert_eq!(bucket.remove(3, 1, |value| *value == 1, &mut tracker), Some(1));
-    assert_eq!(bucket.remove(3, 1, |_| true, &mut tracker), None, "vacant");
-    assert_eq!(bucket.remove(3, 3, |_| true, &mut tracker), None, "a position beyond the end is nothing");
+    let (mut bucket, _) = filled([10, 20, 30]);
+    assert_eq!(bucket.remove(1, |value| *value == 2), None);
+    assert_eq!(bucket.remove(1, |value| *value == 1), Some((20, 1)));
+    assert_eq!(bucket.remove(1, |_| true), None, "vacant");
+    assert_eq!(bucket.remove(3, |_| true), None, "a position beyond the end is nothing");
     bucket.check();
 }
 

@@ -69,7 +69,7 @@ fn a_value_is_not_moved_while_it_waits() {
         assert_eq!(wheel.tracker.location(1), location);
     }
     assert_eq!(advance(&mut wheel, 8_005), [1]);
-    assert_eq!(wheel.tracker.carried(), 0);
+    assert_eq!(wheel.take_carried(), 0);
 }
 
 #[test]

@@ -1,25 +1,35 @@
 use super::super::tests::{Check, Tracked, advance};
+use super::carry::{EMPTIED, READ};
 use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
     fn check(&self) {
-        let mut len = self.overdue.len();
+        let (mut len, mut places) = (self.overdue.len(), 0);
         for (at, level) in self.levels.iter().enumerate() {
             let occupied = level.as_ref().map_or(0, |level| level.occupied);
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
             let Some(level) = level else { continue };
             for (slot, bucket) in level.buckets.iter().enumerate() {
-                assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
-                bucket.check();
+                let number = id(at, slot);
+                if self.was_entered(number) {
+                    assert!(occupied >> slot & 1 == 0 && bucket.places() <= level.entered.places, "{at}/{slot}");
+                    assert!(bucket.entries().next().is_none() || self.carrying.is_on());
+                    places += level.entered.places;
+                } else {
+                    assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
+                    bucket.check();
+                    assert!(bucket.entries().all(|(_, deadline, _)| place(self.now, deadline) == (at, slot)));
+                }
                 let (start, end) = span(self.now, at, slot);
                 for (position, deadline, value) in bucket.entries() {
-                    assert_eq!(place(self.now, deadline), (at, slot));
-                    assert!(self.now < start && start <= deadline && deadline <= end);
-                    assert_eq!(self.tracker.location(*value), Location::new((at * SLOTS + slot) as u32, position));
+                    assert!(start <= deadline && deadline <= end);
+                    assert_eq!(self.resolve(self.tracker.location(*value)), Location::new(number, position));
                 }
                 len += bucket.len();
             }
         }
+        assert_eq!(self.carrying.places, places);
+        self.carrying.check();
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
@@ -97,7 +107,7 @@ fn a_cascade_leaves_its_source_empty() {
         assert_eq!(wheel.levels.iter().flatten().count(), 1, "all in one slot");
         assert_eq!(advance(&mut wheel, start), [0], "level {level}");
         assert_eq!(wheel.occupied >> level & 1, 0);
-        assert_eq!(wheel.tracker.carried(), 3);
+        assert_eq!(wheel.take_carried(), 3);
         for (value, deadline) in (0..).zip(inside).skip(1) {
             assert_eq!(wheel.next_expiry(), Some(deadline));
             assert_eq!(advance(&mut wheel, deadline), [value]);
@@ -118,7 +128,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
                 assert!(advance(&mut wheel, slot).is_empty());
             }
         }
-        assert!(wheel.tracker.carried() < LEVELS as u64, "{}", wheel.tracker.carried());
+        assert!((1..LEVELS as u64).contains(&wheel.take_carried()));
         assert_eq!(wheel.next_expiry(), Some(deadline));
         assert_eq!(advance(&mut wheel, deadline), [7]);
     }
@@ -132,5 +142,76 @@ fn a_jump_cascades_only_what_shares_its_last_slot() {
     }
     assert_eq!(advance(&mut wheel, 9_999).len(), 9_999);
     // Tick 10,000 alone is carried down, from the slot in which the jump ends.
-    assert_eq!(wheel.tracker.carried(), 1);
+    assert_eq!(wheel.take_carried(), 1);
+}
+
+/// Values that fill the slot of level 2 that begins at 4096, at random, seen from just before.
+fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
+    let mut wheel = at(4095);
+    let mut random = fastrand::Rng::with_seed(9);
+    let deadlines: Vec<u64> = (0..many).map(|_| random.u64(4096..8192)).collect();
+    (0..).zip(&deadlines).for_each(|(value, deadline)| wheel.insert(*deadline, value));
+    (wheel, deadlines)
+}
+
+// What a step does is done under a lock; what a turn does, nothing else of that worker can do.
+#[test]
+fn a_step_is_short_and_most_of_a_crowd_rests() {
+    let (mut wheel, deadlines) = crowd(5000);
+    let (mut out, mut due, mut moved) = (Vec::new(), 0, 0);
+    for now in 4096..8192 {
+        let (mut more, before) = (true, moved);
+        while more {
+            more = wheel.take_next(now, &mut out);
+            let carried = wheel.take_carried();
+            assert!(carried <= READ.max(2 * EMPTIED) as u64 && out.len() <= 5000 / 100, "{carried}, {}", out.len());
+            moved += carried;
+            due += out.drain(..).count();
+        }
+        let expected = deadlines.iter().filter(|deadline| **deadline <= now).count();
+        assert_eq!(due, expected);
+        // At the most, one of 64 finer slots begins, and so many steps are made.
+        assert!(moved - before < 5000 / 8, "{} at once at {now}", moved - before);
+        assert!(now > 4096 || wheel.carrying.is_on());
+    }
+    assert!(wheel.len == 0 && moved < 2 * 5000);
+}
+
+#[test]
+fn what_is_not_read_yet_is_not_forgotten() {
+    let (mut wheel, deadlines) = crowd(100);
+    assert!(wheel.take_next(4096, &mut Vec::new()) && wheel.carrying.is_on());
+    for value in 0..99 {
+        let location = wheel.tracker.location(value);
+        if wheel.remove(location, |at| *at == value).is_some() {
+            wheel.tracker.forget(value);
+        }
+    }
+    wheel.insert(10_000, 100);
+    let location = wheel.tracker.location(100);
+    assert_eq!(wheel.remove(location, |at| *at == 100), Some(100));
+    wheel.tracker.forget(100);
+    assert_eq!(advance(&mut wheel, deadlines[99]), [99]);
+}
+
+#[test]
+fn the_few_that_are_left_of_a_crowd_are_told() {
+    for before in [4096, 4100, 5000] {
+        let (mut wheel, deadlines) = crowd(1000);
+        advance(&mut wheel, before);
+        let (removed, left): (Vec<u32>, Vec<u32>) =
+            (0..).take(1000).filter(|value| deadlines[*value as usize] > before).partition(|value| *value > 30);
+        for value in removed {
+            let location = wheel.tracker.location(value);
+            assert_eq!(wheel.remove(location, |at| *at == value), Some(value));
+            wheel.tracker.forget(value);
+            wheel.check();
+        }
+        assert!(wheel.room().0 < 64 * 4 * 3 + 100, "{:?}", wheel.room());
+        advance(&mut wheel, before + 1);
+        for value in left.into_iter().filter(|value| deadlines[*value as usize] > before + 1) {
+            let location = wheel.tracker.location(value);
+            assert_eq!(wheel.get(location), Some((deadlines[value as usize], &value)));
+        }
+    }
 }
