@@ -5,7 +5,7 @@ use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::{Counts, Slot, State, down, up};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use timer_core::{MissedRuns, RejectReason};
+use timer_core::{MissedRuns, RejectReason, Timeout};
 
 /// How often the tasks of one operation read the statistics.
 pub(crate) const LOOKS: u32 = 4;
@@ -213,6 +213,18 @@ impl Model {
     pub(crate) fn come_out_after_stop(&mut self, id: usize) {
         if self.stopped && self.is_moved_shell(id) {
             self.relink(id);
+        }
+    }
+
+    /// Such shells that came out: their timeouts wait again. The order in which an executor runs a batch is its own, so only the
+    /// handle tells. Asked before each operation, because the wheel knows the deadline of the moment at which the shell came out, and
+    /// what moves the timeout after that may leave a former deadline behind.
+    pub(crate) fn take_out_shells(&mut self) {
+        let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
+        for id in 0..self.slots.len() {
+            if self.is_moved_shell(id) && self.slots[id].handle.as_ref().is_some_and(waits) {
+                self.relink(id);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::world::World;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use timer_core::{ManualDriver, MissedRuns, Timeout, Timer, Unprocessed, WheelKind};
+use timer_core::{ManualDriver, MissedRuns, Timer, Unprocessed, WheelKind};
 use timer_executor::Task;
 
 /// How the timer is built, and how it ends.
@@ -123,19 +123,8 @@ impl Case {
 
     /// A task comes out of the queue: it runs, or is the shell of one that was cancelled, or that was moved and waits again.
     fn run_queued(&self, task: Task) {
-        let world = &self.world;
-        let moved: Vec<usize> = {
-            let model = world.model();
-            (0..model.slots.len()).filter(|id| model.is_moved_shell(*id)).collect()
-        };
         task.run();
-        let mut model = world.model();
-        for id in moved {
-            let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
-            if model.is_moved_shell(id) && model.slots[id].handle.as_ref().is_some_and(waits) {
-                model.relink(id);
-            }
-        }
+        self.world.model().take_out_shells();
     }
 
     fn compare(&self) {

@@ -53,7 +53,7 @@ impl Model {
 
     fn hand_over_due(&mut self) -> Vec<usize> {
         self.count_panics();
-        self.take_out_shells();
+        self.take_out_all_shells();
         let next = self.next();
         let mut due: Vec<usize> =
             self.waiting().filter(|id| Some(self.slots[*id].deadline.max(self.now)) == next).collect();
@@ -66,10 +66,11 @@ impl Model {
         due
     }
 
-    /// All shells of an executor that keeps none have come out by now.
-    fn take_out_shells(&mut self) {
+    /// Between two batches. Of an executor that keeps no shells all have come out by now, and what has waited again since may be in
+    /// the queue once more, so that its handle says nothing.
+    fn take_out_all_shells(&mut self) {
         if self.keeps {
-            return;
+            return self.take_out_shells();
         }
         for id in 0..self.slots.len() {
             if self.is_moved_shell(id) {
@@ -142,7 +143,7 @@ impl Model {
     /// Time has come to `target`, and everything that was due on the way has run.
     pub(crate) fn arrive(&mut self) {
         self.count_panics();
-        self.take_out_shells();
+        self.take_out_all_shells();
         self.now = self.target;
         if let Some(late) = self.waiting().find(|id| self.slots[*id].deadline <= self.now) {
             panic!("{late} was due at {} and has not run by {}", self.slots[late].deadline, self.now);

@@ -61,6 +61,7 @@ impl World {
 
     /// An operation that tasks may do as well.
     pub(crate) fn apply(self: &Arc<Self>, op: &Op, own: Own<'_>) {
+        self.model().take_out_shells();
         match op {
             Op::Schedule(spawn) => self.schedule(spawn),
             Op::Cancel(target) => self.cancel(*target, own),
