@@ -121,6 +121,29 @@ fn a_reset_in_a_pool_is_kept_by_the_shell() {
 }
 
 #[test]
+fn a_move_to_later_costs_one_turn_and_none_in_a_pool() {
+    for out_of_the_pool in [false, true] {
+        let (timer, mut driver, pool) = keeping();
+        let runs = Runs::default();
+        let moved = record(&timer, SECOND, &runs, 1);
+        driver.advance(SECOND);
+        assert!(moved.reset(3 * SECOND));
+        if out_of_the_pool {
+            // It waits in the wheel again: told of a deadline that is earlier, not of one that is later.
+            assert_eq!((pool.run(), driver.next_expiry()), (1, Some(3 * SECOND)));
+        }
+        assert!(moved.reset(2 * SECOND) && moved.reset(3 * SECOND));
+        pool.run();
+        let expected = if out_of_the_pool { 2 * SECOND } else { 3 * SECOND };
+        assert_eq!(driver.next_expiry(), Some(expected));
+        let turns = timer.stats().turns;
+        assert_eq!((driver.advance(2 * SECOND), driver.next_expiry()), (0, Some(SECOND)), "the deadline itself");
+        assert_eq!((driver.advance(SECOND), pool.run(), taken(&runs)), (1, 1, vec![1]));
+        assert_eq!(timer.stats().turns - turns, if out_of_the_pool { 2 } else { 1 });
+    }
+}
+
+#[test]
 fn a_timeout_has_one_shell_however_often_it_is_moved() {
     let (timer, mut driver, pool) = keeping();
     let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
