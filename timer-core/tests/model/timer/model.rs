@@ -24,6 +24,8 @@ pub(crate) struct Model {
     /// How many tasks the executor has lost that run with the next turn, and how many it has lost so far.
     pub(crate) lost: u64,
     pub(crate) ever_lost: u64,
+    /// Lost tasks may run just now: nothing has been handed over since time left.
+    pub(crate) runs_lost: bool,
     /// What the turn that runs lost tasks has taken out of the wheel before.
     pub(crate) collected: Vec<usize>,
     /// How often something was put into the wheel.
@@ -51,6 +53,7 @@ impl Model {
             failure: None,
             lost: 0,
             ever_lost: 0,
+            runs_lost: false,
             collected: Vec::new(),
             links: 0,
             bound,
@@ -204,9 +207,11 @@ impl Model {
         self.slots[id].state == State::Handed && self.slots[id].deadline > self.now
     }
 
-    /// Whether it may be a task that the executor has lost; the model does not know which of them runs with the next turn.
-    pub(crate) fn is_lost(&self, id: usize) -> bool {
-        self.slots[id].state == State::Handed && self.lost > 0
+    /// Whether it is not to be moved to `at`, for it may be a task that the executor has lost. The model does not know which of them
+    /// runs with the next turn, nor whether its shell comes out with this one, and so whether it is handed over once more.
+    pub(crate) fn is_lost(&self, id: usize, at: u128) -> bool {
+        let comes_again = self.runs_lost && self.now < at && at <= self.target;
+        self.slots[id].state == State::Handed && (self.lost > 0 || comes_again)
     }
 
     /// After `stop` a shell of one that was moved is cancelled when it comes out, which its end tells.

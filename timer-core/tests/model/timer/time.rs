@@ -32,6 +32,7 @@ impl Model {
         if lost > 0 {
             self.collected = self.waiting().filter(|id| self.slots[*id].linked <= self.now).collect();
         }
+        self.runs_lost = lost > 0;
         self.counts.executor_rejections += lost;
         self.ever_lost += lost;
     }
@@ -53,6 +54,7 @@ impl Model {
 
     fn hand_over_due(&mut self) -> Vec<usize> {
         self.count_panics();
+        self.runs_lost = false;
         self.take_out_all_shells();
         let next = self.next();
         let mut due: Vec<usize> =
@@ -143,6 +145,7 @@ impl Model {
     /// Time has come to `target`, and everything that was due on the way has run.
     pub(crate) fn arrive(&mut self) {
         self.count_panics();
+        self.runs_lost = false;
         self.take_out_all_shells();
         self.now = self.target;
         if let Some(late) = self.waiting().find(|id| self.slots[*id].deadline <= self.now) {

@@ -222,10 +222,10 @@ impl World {
     fn reset(&self, target: Target, when: When, own: Own<'_>) {
         let Some((id, handle)) = self.picked(target, own) else { return };
         let mut model = self.model();
-        if model.is_lost(id) {
+        let delay = model.delay(when);
+        if model.is_lost(id, model.at(when)) {
             return;
         }
-        let delay = model.delay(when);
         let expected = model.reset(id, delay);
         let state = model.slots[id].state;
         drop(model);
@@ -237,7 +237,7 @@ impl World {
         let mut model = self.model();
         let at = model.at(when);
         let Some(instant) = self.instant(at) else { return };
-        if model.is_lost(id) {
+        if model.is_lost(id, at) {
             return;
         }
         let expected = model.reset_at(id, at);
