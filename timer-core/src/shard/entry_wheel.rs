@@ -67,6 +67,16 @@ impl EntryWheel {
         either!(self, wheel => wheel.take_next(tick, out))
     }
 
+    /// Whether a further step would tidy something, when all that is due has been taken.
+    pub(crate) fn is_untidy(&self) -> bool {
+        either!(self, wheel => wheel.is_untidy())
+    }
+
+    /// Arrays to be freed without the lock.
+    pub(crate) fn take_emptied(&mut self) -> Vec<Vec<Place>> {
+        either!(self, wheel => wheel.take_emptied())
+    }
+
     /// How many entries were carried to a finer level since it was last asked.
     pub(crate) fn take_carried(&mut self) -> u64 {
         either!(self, wheel => wheel.take_carried())

@@ -93,11 +93,14 @@ impl Shard {
         let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
         // ORDERING: Relaxed, as in `link`.
         self.next.store(next, Ordering::Relaxed);
+        let more = earliest <= tick || core.wheel.is_untidy();
+        let emptied = core.wheel.take_emptied();
         self.answer(core.unlock());
+        drop(emptied);
         if carried > 0 {
             context.counters.cascaded.add(carried);
         }
-        match (earliest <= tick || self.inbox.due() <= tick, step) {
+        match (more || self.inbox.due() <= tick, step) {
             (false, _) => Taken::Last,
             (true, true) => Taken::Step,
             (true, false) => Taken::Requests,

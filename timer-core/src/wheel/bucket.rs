@@ -26,7 +26,7 @@ pub(super) const KEPT: usize = 4;
 const REREAD: usize = 8;
 
 /// An array of so many places no longer doubles when it is full.
-const LONG: usize = 1 << 9;
+const LONG: usize = 1 << 12;
 
 /// The end of the chain of vacant places.
 const END: u32 = u32::MAX;
@@ -189,17 +189,22 @@ impl<V> Bucket<V> {
         value.is_none().then(|| Location::from_bits(*to))
     }
 
-    /// To where all values were carried.
-    pub(super) fn all_carried_to(&self) -> impl Iterator<Item = Location> {
-        (0..self.places.len() as u32).filter_map(|position| self.carried_to(position))
+    /// Takes the last place away. If it is vacant, where its value was carried stands in place of the deadline.
+    pub(super) fn pop(&mut self) -> Option<Place<V>> {
+        let place = self.places.pop()?;
+        self.vacancies -= u32::from(place.1.is_none());
+        Some(place)
     }
 
-    /// As new, but for a little room that is kept. No value is left.
-    pub(super) fn renew(&mut self) {
+    /// As new, but for a little room that is kept; else the array is handed out. No value is left.
+    pub(super) fn renew(&mut self) -> Vec<Place<V>> {
         let mut places = mem::take(&mut self.places);
         places.clear();
-        places.shrink_to(KEPT);
-        *self = Bucket { places, ..Bucket::new() };
+        *self = Bucket::new();
+        if places.capacity() <= KEPT {
+            mem::swap(&mut self.places, &mut places);
+        }
+        places
     }
 
     /// Takes the whole array, in exchange for the empty one in `out` if that is small enough to be kept. O(1).

@@ -17,7 +17,7 @@
 use super::bucket::{Bucket, Entry, OVERDUE, Place};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use carry::{Carrying, Entered};
+use carry::{Carrying, EMPTIED, Entered, TIDIED};
 
 /// Bits of a tick that one level resolves. The 64 slots of a level are marked in one word.
 const BITS: u32 = 6;
@@ -35,6 +35,8 @@ pub(crate) struct RawHierarchical<V, P> {
     /// What was due when it came in: all deadlines are <= now.
     overdue: Bucket<V>,
     carrying: Carrying,
+    /// Arrays to be freed, which takes time, by the owner.
+    emptied: Vec<Vec<Place<V>>>,
     tracker: P,
 }
 
@@ -103,6 +105,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
             carrying: Carrying::default(),
+            emptied: Vec::new(),
             tracker,
         }
     }
@@ -124,29 +127,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let at = self.occupied.trailing_zeros() as usize;
         let level = self.levels.get(at)?.as_deref()?;
         Some((at, level.occupied.trailing_zeros() as usize % SLOTS))
-    }
-
-    /// As [`take_next`](RawWheel::take_next).
-    fn step(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
-        let to = self.now.max(now);
-        if self.carrying.is_on() && self.carry_on(to, out) {
-            return true;
-        }
-        let next = self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot)));
-        let Some((at, slot, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
-            self.set_now(to);
-            return false;
-        };
-        // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is put into a finer one.
-        self.set_now(end.min(to));
-        self.unmark(at, slot);
-        if end > to {
-            self.enter(at, slot, out);
-        } else if let Some(level) = &mut self.levels[at] {
-            self.len -= level.buckets[slot].len();
-            level.buckets[slot].swap_out(out);
-        }
-        true
     }
 
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
@@ -184,7 +164,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             }
             self.unmark(at, slot);
         }
-        self.tidy();
+        if self.leaves_much() {
+            self.tidy(TIDIED);
+            self.emptied.clear();
+        }
     }
 
     /// The bucket was emptied.
@@ -218,6 +201,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     fn wind(&mut self, now: u64) {
         debug_assert!(self.len == 0);
         self.set_now(self.now.max(now));
+        self.emptied.clear();
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
@@ -231,11 +215,34 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
-        let more = self.step(now, out);
-        if !self.carrying.is_on() || self.len == self.overdue.len() {
-            self.tidy();
+        let to = self.now.max(now);
+        if self.carrying.is_on() && self.carry_on(to, out) {
+            return true;
         }
-        more
+        let next = self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot)));
+        let Some((at, slot, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
+            self.set_now(to);
+            return self.is_untidy() && self.tidy(EMPTIED);
+        };
+        // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is put into a finer one.
+        self.set_now(end.min(to));
+        self.unmark(at, slot);
+        if end > to {
+            self.enter(at, slot, out);
+        } else if let Some(level) = &mut self.levels[at] {
+            self.len -= level.buckets[slot].len();
+            level.buckets[slot].swap_out(out);
+        }
+        true
+    }
+
+    fn is_untidy(&self) -> bool {
+        // What is due soon goes first; and soon the clock leaves the slot.
+        self.leaves_much() && self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(SLOTS as u64))
+    }
+
+    fn take_emptied(&mut self) -> Vec<Vec<Place<V>>> {
+        std::mem::take(&mut self.emptied)
     }
 
     fn take_carried(&mut self) -> u64 {

@@ -153,6 +153,7 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     while raw.take_next(now, due) {
         Leaving { raw, due }.hand_out(&mut expired);
     }
+    drop(raw.take_emptied());
     if due.capacity() > KEPT {
         *due = Vec::new();
     }

@@ -38,6 +38,16 @@ pub(crate) trait RawWheel<V> {
     /// the clock is at `now`, or beyond if it was. `out` must be empty. What is inserted meanwhile and is due by the clock is overdue.
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool;
 
+    /// Whether a further [`take_next`](Self::take_next) would tidy something, when all that is due has been taken.
+    fn is_untidy(&self) -> bool {
+        false
+    }
+
+    /// Arrays to be freed by the owner, for which that may take milliseconds: without a lock.
+    fn take_emptied(&mut self) -> Vec<Vec<Place<V>>> {
+        Vec::new()
+    }
+
     /// How many values were carried to a finer level since it was last asked.
     fn take_carried(&mut self) -> u64 {
         0

@@ -13,12 +13,11 @@
 //!
 //! From the moment `now` enters, nothing is put into the bucket, and no value is moved within it. When the clock leaves the slot, nothing
 //! that was in the bucket is in the wheel any more, and its array is freed: at most one per level says where its values went. If few of
-//! them are left before that, these are told where they are ([`tidy`](RawHierarchical::tidy)).
+//! them are left before that, these are told where they are, and the array goes place by place ([`tidy`](RawHierarchical::tidy)).
 
 use super::{BITS, LEVELS, Level, Levels, RawHierarchical, SLOTS, id, link_in, span};
 use crate::wheel::bucket::{Bucket, OVERDUE, Place};
 use crate::wheel::location::{Location, Tracker};
-use crate::wheel::raw::RawWheel;
 use std::ops::Range;
 
 /// So many places are read at a step: 20 us.
@@ -26,6 +25,9 @@ pub(super) const READ: usize = if cfg!(any(test, fuzzing)) { 8 } else { 1 << 14 
 
 /// So many places are emptied at a step: up to 35 us.
 pub(super) const EMPTIED: usize = if cfg!(any(test, fuzzing)) { 4 } else { 1 << 11 };
+
+/// So many places are given up by a removal: 2 us.
+pub(super) const TIDIED: usize = 64;
 
 /// Places that say where a value went are kept up to so many times the values in the wheel.
 const KEPT: usize = 8;
@@ -241,35 +243,45 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         if to == location { None } else { self.remove_at(to, wanted) }
     }
 
-    /// Memory follows the values: when few are left of those that were carried down, they are told where they are. What rested and is
-    /// due is overdue then.
+    /// Whether far fewer values are left than places that say where a value went.
     #[inline]
-    pub(super) fn tidy(&mut self) {
-        let is_read = self.carrying.reading == 0 || self.len == self.overdue.len();
-        if self.carrying.places > KEPT * self.len + FEW && is_read {
-            self.tell();
-        }
+    pub(super) fn leaves_much(&self) -> bool {
+        self.carrying.places > KEPT * self.len + FEW
     }
 
+    /// Memory follows the values: gives up so many of those places, after telling the values which they name. What rested there is linked
+    /// anew: it is overdue if it is due. `true`, always.
     #[cold]
     #[inline(never)]
-    fn tell(&mut self) {
-        let mut due = Vec::new();
-        while let Some(at) = levels(self.carrying.resting).next() {
-            self.empty(at, &mut due);
+    pub(super) fn tidy(&mut self, many: usize) -> bool {
+        if self.len == self.overdue.len() {
+            self.renew(self.carrying.entered);
         }
-        due.into_iter().for_each(|(deadline, value)| value.into_iter().for_each(|value| self.insert(deadline, value)));
+        let mut left = many;
         for at in levels(self.carrying.entered) {
-            let carried = bucket(&self.levels, self.entered_bucket(at)).map(Bucket::all_carried_to);
-            for to in carried.into_iter().flatten() {
-                // From where one was carried on, nothing is: the places there name it, too. Where another is now, it is told once more.
-                if let Some((_, value)) = bucket(&self.levels, to.bucket()).and_then(|bucket| bucket.get(to.position()))
-                {
-                    self.tracker.put(value, to);
+            let slot = self.entered_bucket(at) as usize % SLOTS;
+            while left > 0
+                && let Some(level) = &mut self.levels[at]
+            {
+                let Some((deadline, value)) = level.buckets[slot].pop() else {
+                    self.renew(1 << at);
+                    break;
+                };
+                left -= 1;
+                match value {
+                    Some(value) => self.link(deadline, value),
+                    None => self.tell(Location::from_bits(deadline)),
                 }
             }
         }
-        self.renew(self.carrying.entered);
+        true
+    }
+
+    /// Tells the value that is at this location, if there is one. One that has been carried on is named by another place, too.
+    fn tell(&mut self, at: Location) {
+        if let Some((_, value)) = bucket(&self.levels, at.bucket()).and_then(|bucket| bucket.get(at.position())) {
+            self.tracker.put(value, at);
+        }
     }
 
     /// Renews the entered buckets of some levels, in which no value is left.
@@ -281,7 +293,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             if let Some(level) = &mut self.levels[at] {
                 debug_assert_eq!(level.buckets[slot].len(), 0);
                 self.carrying.places -= level.entered.places;
-                level.buckets[slot].renew();
+                let places = level.buckets[slot].renew();
+                if places.capacity() > FEW {
+                    self.emptied.push(places);
+                }
             }
         }
         self.carrying.entered &= !set;
