@@ -81,7 +81,12 @@ impl<V> Bucket<V> {
         self.places.len() - self.vacancies as usize
     }
 
-    /// The array of an empty bucket has no vacant places.
+    /// Whether no place has a value. One whose values were carried away has places.
+    pub(super) fn is_vacant(&self) -> bool {
+        self.vacancies as usize == self.places.len()
+    }
+
+    /// The array of an empty bucket has no vacant places, unless its values were carried away.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()

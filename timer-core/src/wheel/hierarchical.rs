@@ -154,15 +154,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Something due at `left` was removed from a bucket, in which few are left.
     #[inline(never)]
     fn compact(&mut self, id: u32, left: u64) {
-        let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
-        if !self.was_entered(id)
-            && let Some(level) = &mut self.levels[at]
-        {
-            level.buckets[slot].compact(id, left, &mut self.tracker);
-            if !level.buckets[slot].is_empty() {
+        let (at, slot, was_entered) = (id as usize / SLOTS, id as usize % SLOTS, self.was_entered(id));
+        let Some(level) = &mut self.levels[at] else { return };
+        let bucket = &mut level.buckets[slot];
+        if !was_entered {
+            bucket.compact(id, left, &mut self.tracker);
+            if !bucket.is_empty() {
                 return;
             }
             self.unmark(at, slot);
+        } else if bucket.is_vacant() {
+            self.carrying.none_rests(at);
         }
         if self.leaves_much() {
             self.tidy(TIDIED);

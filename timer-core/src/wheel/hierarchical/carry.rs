@@ -66,6 +66,12 @@ impl Carrying {
     pub(super) fn is_on(&self) -> bool {
         self.reading | self.resting != 0
     }
+
+    /// The bucket of this level has no values any more.
+    pub(super) fn none_rests(&mut self, at: usize) {
+        self.reading &= !(1 << at);
+        self.resting &= !(1 << at);
+    }
 }
 
 #[cfg(test)]
@@ -291,7 +297,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         for at in levels(set) {
             let slot = self.entered_bucket(at) as usize % SLOTS;
             if let Some(level) = &mut self.levels[at] {
-                debug_assert_eq!(level.buckets[slot].len(), 0);
+                debug_assert!(level.buckets[slot].is_vacant());
                 self.carrying.places -= level.entered.places;
                 let places = level.buckets[slot].renew();
                 if places.capacity() > FEW {

@@ -13,7 +13,7 @@ impl Check for RawHierarchical<u32, Tracked> {
                 let number = id(at, slot);
                 if self.was_entered(number) {
                     assert!(occupied >> slot & 1 == 0 && bucket.places() <= level.entered.places, "{at}/{slot}");
-                    assert!(bucket.entries().next().is_none() || self.carrying.is_on());
+                    assert!(bucket.is_vacant() || self.carrying.is_on());
                     places += level.entered.places;
                 } else {
                     assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
@@ -192,6 +192,26 @@ fn what_is_not_read_yet_is_not_forgotten() {
     assert_eq!(wheel.remove(location, |at| *at == 100), Some(100));
     wheel.tracker.forget(100);
     assert_eq!(advance(&mut wheel, deadlines[99]), [99]);
+}
+
+#[test]
+fn a_crowd_that_was_removed_at_rest_leaves_no_bound() {
+    // Few enough that nothing is tidied, and many.
+    for (steps, many) in (0..20).flat_map(|steps| [(steps, 7), (steps, 100)]) {
+        let (mut wheel, _) = crowd(many);
+        let mut out = Vec::new();
+        for _ in 0..steps {
+            wheel.take_next(4096, &mut out);
+            out.clear();
+        }
+        for value in 0..many {
+            let location = wheel.tracker.location(value);
+            let _ = wheel.remove(location, |at| *at == value);
+        }
+        assert_eq!(wheel.earliest(), None, "after {steps}");
+        wheel.insert(10_000, 100);
+        assert_eq!(wheel.earliest(), Some(10_000), "after {steps}");
+    }
 }
 
 #[test]
