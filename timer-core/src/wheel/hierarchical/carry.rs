@@ -40,9 +40,9 @@ const FEW: usize = if cfg!(any(test, fuzzing)) { 8 } else { 1 << 10 };
 pub(super) struct Carrying {
     /// Bit n: the bucket of level n that `now` is in was entered.
     pub(super) entered: u32,
-    /// Bit n: of these, it is being read.
+    /// Bit n: of these, it has values and is being read.
     reading: u32,
-    /// Bit n: of these, something rests in it.
+    /// Bit n: of these, it has values and was read.
     resting: u32,
     /// How many places the entered buckets had.
     pub(super) places: usize,
@@ -61,7 +61,7 @@ pub(super) struct Entered {
 }
 
 impl Carrying {
-    /// Whether there are values in an entered bucket, perhaps.
+    /// Whether there are values in an entered bucket.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.reading | self.resting != 0
@@ -76,8 +76,9 @@ impl Carrying {
 
 #[cfg(test)]
 impl Carrying {
-    pub(super) fn check(&self) {
-        assert_eq!((self.reading | self.resting) & !self.entered, 0);
+    /// Of which levels the entered buckets have values.
+    pub(super) fn check(&self, occupied: u32) {
+        assert_eq!((self.reading | self.resting, self.reading & self.resting), (occupied, 0));
     }
 }
 
@@ -139,6 +140,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         {
             level.entered.read = level.entered.emptied;
             level.entered.earliest = u64::MAX;
+            self.carrying.resting &= !(1 << at);
             self.carrying.reading |= 1 << at;
         }
         true
@@ -149,20 +151,21 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let (now, finer) = (self.now, (at as u32 - 1) * BITS);
         let Some(level) = &mut self.levels[at] else { return };
         let (from, mut earliest) = (level.entered.read, level.entered.earliest);
-        let mut rests = self.carrying.resting >> at & 1 == 1;
-        self.carry(at, from..from + READ, out, |deadline| {
+        let end = from + READ;
+        level.entered.read = end;
+        if end >= level.entered.places {
+            self.carrying.reading &= !(1 << at);
+            self.carrying.resting |= 1 << at;
+        }
+        self.carry(at, from..end, out, |deadline| {
             let is_near = deadline <= now || (deadline ^ now) >> finer == 0;
             if !is_near {
                 earliest = earliest.min(deadline);
-                rests = true;
             }
             is_near
         });
-        let Some(level) = &mut self.levels[at] else { return };
-        (level.entered.read, level.entered.earliest) = (from + READ, earliest);
-        self.carrying.resting |= u32::from(rests) << at;
-        if level.entered.read >= level.entered.places {
-            self.carrying.reading &= !(1 << at);
+        if let Some(level) = &mut self.levels[at] {
+            level.entered.earliest = earliest;
         }
     }
 
@@ -171,9 +174,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let Some(level) = &mut self.levels[at] else { return };
         let from = level.entered.emptied;
         level.entered.emptied += EMPTIED;
-        if level.entered.emptied >= level.entered.places {
-            self.carrying.resting &= !(1 << at);
-        }
         self.carry(at, from..from + EMPTIED, out, |_| true);
     }
 
@@ -192,15 +192,15 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             out.push((deadline, Some(value)));
             Location::NONE
         });
+        if level.buckets[slot].is_vacant() {
+            self.carrying.none_rests(at);
+        }
         self.len -= out.len() - due;
     }
 
     /// When what rests in entered buckets may be due.
     #[cold]
     pub(super) fn earliest_of_the_rest(&self) -> Option<u64> {
-        if self.len == self.overdue.len() {
-            return None;
-        }
         if self.carrying.reading != 0 {
             return Some(self.now);
         }
@@ -274,6 +274,9 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                     break;
                 };
                 left -= 1;
+                if level.buckets[slot].is_vacant() {
+                    self.carrying.none_rests(at);
+                }
                 match value {
                     Some(value) => self.link(deadline, value),
                     None => self.tell(Location::from_bits(deadline)),

@@ -4,7 +4,7 @@ use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
     fn check(&self) {
-        let (mut len, mut places) = (self.overdue.len(), 0);
+        let (mut len, mut places, mut rest) = (self.overdue.len(), 0, 0);
         for (at, level) in self.levels.iter().enumerate() {
             let occupied = level.as_ref().map_or(0, |level| level.occupied);
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
@@ -13,7 +13,7 @@ impl Check for RawHierarchical<u32, Tracked> {
                 let number = id(at, slot);
                 if self.was_entered(number) {
                     assert!(occupied >> slot & 1 == 0 && bucket.places() <= level.entered.places, "{at}/{slot}");
-                    assert!(bucket.is_vacant() || self.carrying.is_on());
+                    rest |= u32::from(!bucket.is_vacant()) << at;
                     places += level.entered.places;
                 } else {
                     assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
@@ -29,7 +29,7 @@ impl Check for RawHierarchical<u32, Tracked> {
             }
         }
         assert_eq!(self.carrying.places, places);
-        self.carrying.check();
+        self.carrying.check(rest);
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
