@@ -21,10 +21,10 @@ use crate::wheel::location::{Location, Tracker};
 use std::ops::Range;
 
 /// So many places are read at a step: 20 us.
-pub(super) const READ: usize = if cfg!(any(test, fuzzing)) { 8 } else { 1 << 14 };
+pub(super) const READ: usize = pick(8, 1 << 14);
 
 /// So many places are emptied at a step: up to 35 us.
-pub(super) const EMPTIED: usize = if cfg!(any(test, fuzzing)) { 4 } else { 1 << 11 };
+pub(super) const EMPTIED: usize = pick(4, 1 << 11);
 
 /// So many places are given up by a removal: 2 us.
 pub(super) const TIDIED: usize = 64;
@@ -33,7 +33,18 @@ pub(super) const TIDIED: usize = 64;
 const KEPT: usize = 8;
 
 /// So many are kept in any case.
-const FEW: usize = if cfg!(any(test, fuzzing)) { 8 } else { 1 << 10 };
+const FEW: usize = pick(8, 1 << 10);
+
+/// What ships, or so little that tests come to the steps that only a crowd needs. The fuzzer's timers have one batch at a time.
+const fn pick(tested: usize, shipped: usize) -> usize {
+    if cfg!(test) {
+        tested
+    } else if cfg!(fuzzing) {
+        64
+    } else {
+        shipped
+    }
+}
 
 /// What is being carried down.
 #[derive(Default)]

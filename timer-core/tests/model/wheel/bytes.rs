@@ -51,7 +51,8 @@ impl Case {
 
 fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
     Ok(match bytes.int_in_range(0u8..=29)? {
-        0..=9 => Op::Insert(edge(bytes)?),
+        0..=8 => Op::Insert(edge(bytes)?),
+        9 => Op::InsertMany(edge(bytes)?, bytes.int_in_range(0..=40)?, bytes.arbitrary()?),
         10 => Op::InsertOverdue(bytes.int_in_range(0..=2)?),
         11 => Op::InsertAt(edge(bytes)?),
         12..=13 => Op::InsertAtEdge(bytes.int_in_range(0..=63)?, beside(bytes)?),

@@ -98,6 +98,10 @@ impl<W: TimingWheel<u32>> Model<W> {
     fn apply(&mut self, op: &Op) {
         match *op {
             Op::Insert(delay) => self.insert(self.now.saturating_add(delay)),
+            Op::InsertMany(delay, apart, many) => {
+                let first = self.now.saturating_add(delay);
+                (0..u64::from(many)).for_each(|nth| self.insert(first.saturating_add(nth * apart)));
+            }
             Op::InsertOverdue(by) => self.insert(self.now.saturating_sub(by)),
             Op::InsertAt(deadline) => self.insert(deadline),
             Op::InsertAtEdge(k, beside) => self.insert(self.edge(k, beside)),

@@ -4,6 +4,8 @@
 pub(crate) enum Op {
     /// The deadline, from now on.
     Insert(u64),
+    /// The first deadline, from now on; so many ticks between two; how many.
+    InsertMany(u64, u64, u8),
     /// The deadline, so much before now.
     InsertOverdue(u64),
     /// The deadline, wherever now is.

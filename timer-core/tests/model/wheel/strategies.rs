@@ -27,6 +27,7 @@ fn jump() -> impl Strategy<Value = u64> {
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         10 => edge().prop_map(Op::Insert),
+        1 => (edge(), 0u64..40, any::<u8>()).prop_map(|(delay, apart, many)| Op::InsertMany(delay, apart, many)),
         1 => (0u64..3).prop_map(Op::InsertOverdue),
         1 => edge().prop_map(Op::InsertAt),
         2 => (0u32..64, -1i8..2).prop_map(|(k, beside)| Op::InsertAtEdge(k, beside)),
