@@ -3,7 +3,8 @@
 //! A tick is read as a number of [`LEVELS`] digits of [`BITS`] bits. A deadline belongs to the level of the highest
 //! digit in which it differs from `now`, and there to the slot of its own digit. From this follows, at any time:
 //!
-//! - the slots up to and including the one `now` is in are empty, on every level: nothing ever wraps round;
+//! - the slots before the one `now` is in are empty, on every level: nothing ever wraps round; the one it is in takes nothing in, and
+//!   has only what is still to be carried down;
 //! - everything on a level is due before everything on the next one, and likewise slot by slot within a level: the
 //!   first occupied bucket holds the earliest deadline, and its cached minimum is the next expiry;
 //! - all 64 bits are covered: there is no overflow list and no longest delay.
@@ -90,6 +91,12 @@ fn link_in<V>(
     at
 }
 
+/// A bucket of a level, by its number.
+fn bucket_of<V>(levels: &Levels<V>, id: u32) -> Option<&Bucket<V>> {
+    let level = levels.get(id as usize / SLOTS)?.as_deref()?;
+    Some(&level.buckets[id as usize % SLOTS])
+}
+
 /// The number of a bucket.
 #[inline]
 fn id(level: usize, slot: usize) -> u32 {
@@ -130,11 +137,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
-        if id == OVERDUE {
-            return Some(&self.overdue);
-        }
-        let level = self.levels.get(id as usize / SLOTS)?.as_deref()?;
-        Some(&level.buckets[id as usize % SLOTS])
+        if id == OVERDUE { Some(&self.overdue) } else { bucket_of(&self.levels, id) }
     }
 
     /// Removes from a bucket of a level.

@@ -15,8 +15,8 @@
 //! that was in the bucket is in the wheel any more, and its array is freed: at most one per level says where its values went. If few of
 //! them are left before that, these are told where they are, and the array goes place by place ([`tidy`](RawHierarchical::tidy)).
 
-use super::{BITS, LEVELS, Level, Levels, RawHierarchical, SLOTS, id, link_in, span};
-use crate::wheel::bucket::{Bucket, OVERDUE, Place};
+use super::{BITS, LEVELS, RawHierarchical, SLOTS, bucket_of, id, link_in, span};
+use crate::wheel::bucket::{OVERDUE, Place};
 use crate::wheel::location::{Location, Tracker};
 use std::ops::Range;
 
@@ -233,7 +233,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     fn carried_to(&self, location: Location) -> Option<Location> {
         let left = Some(location.bucket()).filter(|id| self.was_entered(*id))?;
-        bucket(&self.levels, left)?.carried_to(location.position())
+        bucket_of(&self.levels, left)?.carried_to(location.position())
     }
 
     /// Whether `now` has come into the slot of this bucket, and what was in there was or will be carried down.
@@ -299,7 +299,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Tells the value that is at this location, if there is one. One that has been carried on is named by another place, too.
     fn tell(&mut self, at: Location) {
-        if let Some((_, value)) = bucket(&self.levels, at.bucket()).and_then(|bucket| bucket.get(at.position())) {
+        if let Some((_, value)) = bucket_of(&self.levels, at.bucket()).and_then(|bucket| bucket.get(at.position())) {
             self.tracker.put(value, at);
         }
     }
@@ -323,12 +323,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         self.carrying.reading &= !set;
         self.carrying.resting &= !set;
     }
-}
-
-/// A bucket of a level.
-fn bucket<V>(levels: &Levels<V>, id: u32) -> Option<&Bucket<V>> {
-    let level: &Level<V> = levels.get(id as usize / SLOTS)?.as_deref()?;
-    Some(&level.buckets[id as usize % SLOTS])
 }
 
 /// Remembers where the last value was put, and tells none.
