@@ -35,12 +35,13 @@ const KEPT: usize = 8;
 /// So many are kept in any case.
 const FEW: usize = pick(8, 1 << 10);
 
-/// What ships, or so little that tests come to the steps that only a crowd needs. The fuzzer's timers have one batch at a time.
+/// What ships, or so little that tests come to the steps that only a crowd needs. The fuzzer's model of a timer knows no batch that comes in
+/// two parts, and has fewer timeouts.
 const fn pick(tested: usize, shipped: usize) -> usize {
     if cfg!(test) {
         tested
     } else if cfg!(fuzzing) {
-        64
+        256
     } else {
         shipped
     }
