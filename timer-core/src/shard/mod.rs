@@ -14,8 +14,8 @@
 //!
 //! Ground rules: nothing of the user's runs or is dropped while the lock is held. Entries that leave the wheel are put aside until
 //! then. *What is done with the lock held*: one entry's work, or a chunk of at most [`MAX_PER_LOCK`]; at most [`inbox::HELP`] requests; by
-//! the worker, one step of the wheel is made, which swaps out a bucket, reads 16,384 places, or empties 2,048. An insertion into a bucket of n entries may move its array, and a removal may
-//! compact it: O(n) then, amortised O(1). A hashed wheel's worker walks the bucket: O(n).
+//! the worker, one step of the wheel is made, which swaps out a bucket, reads 16,384 places, or empties 2,048. An insertion into a
+//! bucket of n entries may move its array, and a removal may compact it: O(n) then, amortised O(1). A hashed wheel's worker walks the bucket: O(n).
 
 mod callers;
 mod entry_wheel;

@@ -34,7 +34,8 @@ const END: u32 = u32::MAX;
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
-/// One place of the array: a value and its tick; or vacant, with the position of the next vacant place.
+/// One place of the array: a value and its tick; or vacant, with the position of the next vacant place, or with where its value was
+/// carried.
 pub(crate) type Place<V> = (u64, Option<V>);
 
 /// Appends to an array. That there is room is plain to the compiler where it pushes, so it writes the pair from registers; on
@@ -201,12 +202,11 @@ impl<V> Bucket<V> {
         Some(place)
     }
 
-    /// As new, but for a little room that is kept; else the array is handed out. No value is left.
+    /// As new, but for a little room that is kept; else the array is handed out, with its vacant places. No value is left.
     pub(super) fn renew(&mut self) -> Vec<Place<V>> {
-        let mut places = mem::take(&mut self.places);
-        places.clear();
-        *self = Bucket::new();
+        let mut places = mem::replace(self, Bucket::new()).places;
         if places.capacity() <= KEPT {
+            places.clear();
             mem::swap(&mut self.places, &mut places);
         }
         places

@@ -90,7 +90,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         self.overdue.swap_out(out);
     }
 
-    /// The others stay where they are. O(the bucket's places).
+    /// Takes out what is due of one bucket: the others stay where they are. O(the bucket's places).
     fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
         debug_assert!(out.is_empty());
         // At once, so that each bucket is read once, however many of its rounds are due.

@@ -227,7 +227,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         let next = self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot)));
         let Some((at, slot, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
             self.set_now(to);
-            return self.is_untidy() && self.tidy(EMPTIED);
+            let untidy = self.is_untidy();
+            if untidy {
+                self.tidy(EMPTIED);
+            }
+            return untidy;
         };
         // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is put into a finer one.
         self.set_now(end.min(to));

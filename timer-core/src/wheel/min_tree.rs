@@ -180,12 +180,9 @@ impl<V> MinTree<V> {
     ) -> Option<V> {
         let bucket = self.bucket_mut(slot)?;
         let known = bucket.earliest();
-        let (deadline, value) = bucket.remove(position, wanted)?;
-        if bucket.is_sparse() {
-            bucket.compact(slot, deadline, tracker);
-            if bucket.is_empty() || bucket.earliest() != known {
-                self.refresh(slot);
-            }
+        let value = bucket.remove_and_compact(slot, position, wanted, tracker)?;
+        if bucket.is_empty() || bucket.earliest() != known {
+            self.refresh(slot);
         }
         Some(value)
     }

@@ -28,7 +28,8 @@ pub(crate) trait RawWheel<V> {
     /// Unlinks the value that was last reported at `location`, if it is still linked and `wanted`.
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V>;
 
-    /// The value that was last reported at `location`, or else one that is there now, and the deadline under which it is linked; `None` if there is nothing.
+    /// The value that was last reported at `location`, if it is still linked, and the deadline under which it is. If it is not: `None`, or
+    /// another value.
     fn get(&self, location: Location) -> Option<(u64, &V)>;
 
     /// Takes out what was due when it came in. `out` must be empty.

@@ -38,7 +38,7 @@ const AHEAD: usize = 32;
 /// After so many turns in vain a lock is reserved.
 const PATIENCE: u8 = 2;
 
-/// So many visits in a row that find nothing are made to one shard, for its requests.
+/// So many visits in a row are made to one shard for its requests alone, because the wheel has nothing that is due.
 const IDLE_VISITS: usize = 16;
 
 /// The right to take turns, and the room it needs; nothing is allocated per turn once it has grown.

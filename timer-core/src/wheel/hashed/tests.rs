@@ -2,6 +2,8 @@ use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
 impl Check for RawHashed<u32, Tracked> {
+    const EACH_STEP_TAKES: bool = true;
+
     fn check(&self) {
         let mut len = self.overdue.len();
         for (slot, bucket) in self.buckets.check().0 {

@@ -1,7 +1,7 @@
 //! Carrying down (cascading): what happens to a bucket of an upper level when `now` enters its slot.
 //!
-//! *No value is told.* To tell a value its new location is to fetch it from the memory, 30 to 70 ns, though most leave by the clock soon
-//! after, for which no location is asked. Instead, the place it has left says where it went. A value that is looked for where it was last
+//! *No value is told.* To tell a value its new location is to fetch it from the memory, though most leave by the clock soon after, for
+//! which no location is asked. Instead, the place it has left says where it went. A value that is looked for where it was last
 //! told to be, and is not there, is where that place says, or where the place on a finer level says that is named there.
 //!
 //! *No step is long.* A short bucket is emptied at once. A long one is
@@ -20,13 +20,13 @@ use crate::wheel::bucket::{OVERDUE, Place};
 use crate::wheel::location::{Location, Tracker};
 use std::ops::Range;
 
-/// So many places are read at a step: 20 us.
+/// So many places are read at a step: some 30 us.
 pub(super) const READ: usize = pick(8, 1 << 14);
 
-/// So many places are emptied at a step: up to 35 us.
+/// So many places are emptied at a step: some 40 us.
 pub(super) const EMPTIED: usize = pick(4, 1 << 11);
 
-/// So many places are given up by a removal: 2 us.
+/// So many places are given up by a removal: some 2 us.
 pub(super) const TIDIED: usize = 64;
 
 /// Places that say where a value went are kept up to so many times the values in the wheel.
@@ -268,10 +268,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Memory follows the values: gives up so many of those places, after telling the values which they name. What rested there is linked
-    /// anew: it is overdue if it is due. `true`, always.
+    /// anew: it is overdue if it is due.
     #[cold]
     #[inline(never)]
-    pub(super) fn tidy(&mut self, many: usize) -> bool {
+    pub(super) fn tidy(&mut self, many: usize) {
         if self.len == self.overdue.len() {
             self.renew(self.carrying.entered);
         }
@@ -295,7 +295,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 }
             }
         }
-        true
     }
 
     /// Tells the value that is at this location, if there is one. One that has been carried on is named by another place, too.

@@ -3,6 +3,8 @@ use super::carry::{EMPTIED, READ};
 use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
+    const EACH_STEP_TAKES: bool = false;
+
     fn check(&self) {
         let (mut len, mut places, mut rest) = (self.overdue.len(), 0, 0);
         for (at, level) in self.levels.iter().enumerate() {
