@@ -52,6 +52,7 @@ pub mod global;
 mod handle;
 #[cfg(all(test, timer_loom, not(timer_shuttle)))]
 mod loom_models;
+mod resolution;
 mod shard;
 #[cfg(all(test, timer_loom, timer_shuttle))]
 mod storms;

@@ -1,7 +1,7 @@
-//! Time inside the timer: nanoseconds, deadlines that fit beside a state, and ticks.
+//! Time inside the timer: nanoseconds, and deadlines that fit beside a state.
 //!
-//! Never early is made here: a deadline rounds **up** to 60 bits and to a tick, the present rounds **down**. Nothing in
-//! this file reads a clock.
+//! Never early is made here and in [`crate::resolution`]: a deadline rounds **up** to 60 bits and to a tick, the present rounds
+//! **down**. Nothing in this file reads a clock.
 
 use std::time::Duration;
 
@@ -15,8 +15,6 @@ pub(crate) const NO_TICK: u64 = u64::MAX;
 /// The latest present there can be: a deadline that never comes is later.
 pub(crate) const END_OF_TIME: Nanos = Nanos::MAX - 1;
 
-/// Below this a deadline is exact.
-const EXACT: u64 = 1 << 59;
 /// Above, it counts units of 32 ns.
 const COARSE_SHIFT: u32 = 5;
 
@@ -28,18 +26,24 @@ pub(crate) struct Deadline(u64);
 impl Deadline {
     /// How many bits a deadline takes.
     pub(crate) const BITS: u32 = 60;
+    /// Below this a deadline is exact.
+    pub(crate) const EXACT: u64 = 1 << 59;
     /// A deadline that never comes.
     pub(crate) const NEVER: Deadline = Deadline((1 << Self::BITS) - 1);
 
     /// The first deadline at or after `nanos`.
     #[inline]
     pub(crate) fn up(nanos: Nanos) -> Deadline {
-        if nanos < EXACT { Deadline(nanos) } else { Self::coarse_up(nanos) }
+        if nanos < Self::EXACT { Deadline(nanos) } else { Self::coarse_up(nanos) }
     }
 
     #[cold]
     fn coarse_up(nanos: Nanos) -> Deadline {
-        if nanos > END_OF_TIME { Self::NEVER } else { Deadline(EXACT + ((nanos - EXACT).div_ceil(1 << COARSE_SHIFT))) }
+        if nanos > END_OF_TIME {
+            Self::NEVER
+        } else {
+            Deadline(Self::EXACT + ((nanos - Self::EXACT).div_ceil(1 << COARSE_SHIFT)))
+        }
     }
 
     /// The first deadline at or after `delay` from `now`.
@@ -64,10 +68,10 @@ impl Deadline {
     /// The last deadline at or before `nanos`.
     #[inline]
     pub(crate) fn down(nanos: Nanos) -> Deadline {
-        if nanos < EXACT {
+        if nanos < Self::EXACT {
             Deadline(nanos)
         } else {
-            Deadline(EXACT + ((nanos.min(END_OF_TIME) - EXACT) >> COARSE_SHIFT))
+            Deadline(Self::EXACT + ((nanos.min(END_OF_TIME) - Self::EXACT) >> COARSE_SHIFT))
         }
     }
 
@@ -77,16 +81,26 @@ impl Deadline {
         self.nanos() <= now
     }
 
+    /// The time it stands for, if that is below [`EXACT`](Self::EXACT).
+    #[inline]
+    pub(crate) fn exact(self) -> Option<Nanos> {
+        (self.0 < Self::EXACT).then_some(self.0)
+    }
+
     /// The time it stands for.
     #[inline]
     pub(crate) fn nanos(self) -> Nanos {
-        if self.0 < EXACT { self.0 } else { self.coarse_nanos() }
+        if self.0 < Self::EXACT { self.0 } else { self.coarse_nanos() }
     }
 
     #[cold]
     fn coarse_nanos(self) -> Nanos {
         // The last of these numbers lie beyond the end of time: they never come either.
-        if self == Self::NEVER { Nanos::MAX } else { EXACT.saturating_add((self.0 - EXACT) << COARSE_SHIFT) }
+        if self == Self::NEVER {
+            Nanos::MAX
+        } else {
+            Self::EXACT.saturating_add((self.0 - Self::EXACT) << COARSE_SHIFT)
+        }
     }
 
     /// The deadline as a number below 2^[`Deadline::BITS`].
@@ -109,64 +123,18 @@ pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
     at.saturating_add(nanos)
 }
 
-/// How finely the wheel counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Resolution {
-    /// Ticks of so many nanoseconds: what is due within one tick runs in one turn.
-    Ticks(u64),
-    /// Every deadline is a tick of its own, counted from the deadline of these bits: virtual time needs no coarser step.
-    Exact(u64),
-}
-
-impl Resolution {
-    /// The first tick at or after `deadline`: the one whose turn may run it.
-    #[inline]
-    pub(crate) fn tick_of(self, deadline: Deadline) -> u64 {
-        match self {
-            Resolution::Ticks(tick) if deadline.0 < EXACT => deadline.0.div_ceil(tick),
-            Resolution::Ticks(_) if deadline == Deadline::NEVER => NO_TICK,
-            Resolution::Ticks(tick) => deadline.nanos().div_ceil(tick),
-            Resolution::Exact(origin) => deadline.0.saturating_sub(origin),
-        }
-    }
-
-    /// The tick under which a deadline is linked: what is due already does not wait for the next one.
-    #[inline]
-    pub(crate) fn tick_from(self, deadline: Deadline, now: Nanos) -> u64 {
-        if deadline.is_due(now) { IMMEDIATE } else { self.tick_of(deadline) }
-    }
-
-    /// The last tick at or before `now`: the one whose turn it is.
-    #[inline]
-    pub(crate) fn tick_at(self, now: Nanos) -> u64 {
-        match self {
-            Resolution::Ticks(tick) => now / tick,
-            Resolution::Exact(origin) => Deadline::down(now).0.saturating_sub(origin),
-        }
-    }
-
-    /// When `tick` begins.
-    pub(crate) fn start_of(self, tick: u64) -> Nanos {
-        match self {
-            Resolution::Ticks(nanos) => tick.saturating_mul(nanos),
-            Resolution::Exact(origin) => {
-                Deadline::from_bits(tick.saturating_add(origin).min(Deadline::NEVER.0)).nanos()
-            }
-        }
-    }
+/// Every edge at which the encoding or a level of a wheel changes.
+#[cfg(test)]
+pub(crate) fn edges() -> impl Iterator<Item = Nanos> {
+    (0..64).flat_map(|bit| {
+        let edge: Nanos = 1 << bit;
+        [edge.saturating_sub(1), edge, edge + 1, edge.saturating_add(12_345)]
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Every edge at which the encoding or a level of a wheel changes.
-    fn edges() -> impl Iterator<Item = Nanos> {
-        (0..64).flat_map(|bit| {
-            let edge: Nanos = 1 << bit;
-            [edge.saturating_sub(1), edge, edge + 1, edge.saturating_add(12_345)]
-        })
-    }
 
     // B10, B19, B23: early firing by rounding.
     #[test]
@@ -175,19 +143,6 @@ mod tests {
             let up = Deadline::up(nanos);
             assert!(up.nanos() >= nanos, "{nanos}");
             assert!(Deadline::down(nanos).nanos() <= nanos, "{nanos}");
-            for tick in [1_000, 1_500_000, 1_000_000, 7_000_000, 86_400_000_000_000] {
-                let resolution = Resolution::Ticks(tick);
-                let linked = resolution.tick_of(up);
-                assert!(resolution.start_of(linked) >= nanos, "{nanos} at {tick}");
-                assert!(resolution.start_of(resolution.tick_at(nanos)) <= nanos, "{nanos} at {tick}");
-                let due = resolution.start_of(linked);
-                assert!(due > END_OF_TIME || resolution.tick_at(due) >= linked, "due at its tick");
-            }
-            for origin in [0, 1 << 40, nanos.min(1 << 50)] {
-                let linked = Resolution::Exact(origin).tick_of(up);
-                assert_eq!(Resolution::Exact(origin).tick_at(up.nanos()), linked);
-                assert!(up.0 < origin || Resolution::Exact(origin).start_of(linked) == up.nanos());
-            }
         }
     }
 
@@ -241,7 +196,7 @@ mod tests {
         let years: Nanos = 18 * 365 * 86_400 * 1_000_000_000;
         assert_eq!(Deadline::up(years + 1).nanos(), years + 1);
         assert_eq!(Deadline::down(years + 1).nanos(), years + 1);
-        assert_eq!(Deadline::up(EXACT + 1).nanos(), EXACT + 32);
+        assert_eq!(Deadline::up(Deadline::EXACT + 1).nanos(), Deadline::EXACT + 32);
     }
 
     // B21, B22: now + delay overflowed and fired at once.

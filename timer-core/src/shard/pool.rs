@@ -181,8 +181,8 @@ mod tests {
     use crate::clock::Present;
     use crate::config::{MissedRuns, WheelKind};
     use crate::context::Context;
+    use crate::resolution::Resolution;
     use crate::sync::Arc;
-    use crate::time::Resolution;
 
     /// The pools that were made: what nothing points to any more would be a leak.
     static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());

@@ -149,10 +149,11 @@ mod tests {
     use crate::clock::Present;
     use crate::config::{MissedRuns, WheelKind};
     use crate::entry::Closure;
+    use crate::resolution::Resolution;
     use crate::shard::inbox::{For, HELP, Pushed};
     use crate::shard::{Serving, pool};
     use crate::sync::Arc;
-    use crate::time::{Deadline, Resolution};
+    use crate::time::Deadline;
 
     /// What comes in first is placed as seen from then, however long the clock had run before.
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         const TICK: u64 = 1_000_000;
         const SECOND: u64 = 1_000_000_000;
         const MANY: u64 = 1000;
-        let context = Context::new("visit".into(), Present::real(), Resolution::Ticks(TICK), MissedRuns::Skip, None);
+        let context = Context::new("visit".into(), Present::real(), Resolution::ticks(TICK), MissedRuns::Skip, None);
         let context = Arc::new(context);
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
             let lease = pool().lease(1);

@@ -10,9 +10,10 @@ use crate::context::{Context, deadline_after};
 use crate::counters::{Limit, TimerStats};
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
+use crate::resolution::Resolution;
 use crate::shard::{Closed, Lease, LeaseId, MAX_PER_LOCK, Serving, Shard, pool};
 use crate::sync::{Arc, cpus, first_warning, timer_born, timer_died};
-use crate::time::{Deadline, NO_TICK, Nanos, Resolution};
+use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
 
@@ -55,7 +56,7 @@ impl Engine {
             lease.shards().iter().for_each(|shard| shard.present().set(present.now()));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
-            Resolution::Ticks(tick_nanos)
+            Resolution::ticks(tick_nanos)
         };
         let limit = config.max_pending.map(Limit::new);
         let context = Arc::new(Context::new(config.name, present, resolution, config.missed_runs, limit));

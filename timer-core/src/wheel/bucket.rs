@@ -115,7 +115,8 @@ impl<V> Bucket<V> {
                 self.vacancies -= 1;
                 self.vacant = place.0 as u32;
                 tracker.put(&value, Location::new(id, position));
-                *place = (deadline, Some(value));
+                // It is vacant: nothing is to be dropped.
+                mem::forget(mem::replace(place, (deadline, Some(value))));
             }
             None => {
                 tracker.put(&value, Location::new(id, self.places.len() as u32));

@@ -62,7 +62,8 @@ impl<V> Level<V> {
 /// The level and slot of a deadline that is beyond `now`.
 #[inline]
 fn place(now: u64, deadline: u64) -> (usize, usize) {
-    let level = (u64::BITS - 1 - (deadline ^ now).leading_zeros()) / BITS;
+    // The highest bit in which they differ, in a form by which the compiler sees that there is such a level.
+    let level = ((u64::BITS - 1) ^ ((deadline ^ now) | 1).leading_zeros()) / BITS;
     (level as usize, (deadline >> (level * BITS)) as usize % SLOTS)
 }
 

@@ -1,0 +1,157 @@
+//! Ticks: how finely a wheel counts.
+//!
+//! A deadline rounds **up** to a tick, the present rounds **down**: so none is early.
+//!
+//! The tick's length is known when the timer is built, and a division by it is part of each call. So it is done as a multiplication
+//! (Granlund and Montgomery, *Division by Invariant Integers using Multiplication*, 1994): 1 ns of a pair's 55.
+
+use crate::time::{Deadline, IMMEDIATE, NO_TICK, Nanos};
+
+/// How finely the wheel counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Resolution {
+    /// What is due within one tick runs in one turn.
+    Ticks(TickLength),
+    /// Every deadline is a tick of its own, counted from the deadline of these bits: virtual time needs no coarser step.
+    Exact(u64),
+}
+
+impl Resolution {
+    /// Ticks of so many nanoseconds, 2 at the least.
+    pub(crate) fn ticks(nanos: u64) -> Self {
+        Resolution::Ticks(TickLength::new(nanos))
+    }
+
+    /// The first tick at or after `deadline`: the one whose turn may run it.
+    #[inline]
+    pub(crate) fn tick_of(self, deadline: Deadline) -> u64 {
+        match (self, deadline.exact()) {
+            (Resolution::Ticks(length), Some(nanos)) => length.up(nanos),
+            _ => self.tick_of_others(deadline),
+        }
+    }
+
+    /// The tick under which a deadline is linked: what is due already does not wait for the next one.
+    #[inline]
+    pub(crate) fn tick_from(self, deadline: Deadline, now: Nanos) -> u64 {
+        match (self, deadline.exact()) {
+            (Resolution::Ticks(length), Some(nanos)) if nanos > now => length.up(nanos),
+            _ if deadline.is_due(now) => IMMEDIATE,
+            _ => self.tick_of_others(deadline),
+        }
+    }
+
+    #[inline(never)]
+    fn tick_of_others(self, deadline: Deadline) -> u64 {
+        match self {
+            Resolution::Ticks(_) if deadline == Deadline::NEVER => NO_TICK,
+            Resolution::Ticks(length) => deadline.nanos().div_ceil(length.nanos),
+            Resolution::Exact(origin) => deadline.to_bits().saturating_sub(origin),
+        }
+    }
+
+    /// The last tick at or before `now`: the one whose turn it is.
+    #[inline]
+    pub(crate) fn tick_at(self, now: Nanos) -> u64 {
+        match self {
+            Resolution::Ticks(length) => length.down(now),
+            Resolution::Exact(origin) => Deadline::down(now).to_bits().saturating_sub(origin),
+        }
+    }
+
+    /// When `tick` begins.
+    pub(crate) fn start_of(self, tick: u64) -> Nanos {
+        match self {
+            Resolution::Ticks(length) => tick.saturating_mul(length.nanos),
+            Resolution::Exact(origin) => {
+                let bits = tick.saturating_add(origin).min(Deadline::NEVER.to_bits());
+                Deadline::from_bits(bits).nanos()
+            }
+        }
+    }
+}
+
+/// The length of a tick, and what to multiply by in order to divide by it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TickLength {
+    nanos: u64,
+    /// 2^(64 + shift) divided by the length, rounded up. What it is too large by is below 2^(5 + shift); so for what is below 2^59, which is
+    /// [`Deadline::exact`], the product is too large by less than one part in the length.
+    inverse: u64,
+    shift: u32,
+}
+
+impl TickLength {
+    fn new(nanos: u64) -> Self {
+        let nanos = nanos.max(2);
+        let shift = (u64::BITS - (nanos - 1).leading_zeros()).saturating_sub(5);
+        let inverse = (1_u128 << (u64::BITS + shift)).div_ceil(u128::from(nanos)) as u64;
+        Self { nanos, inverse, shift }
+    }
+
+    #[inline]
+    fn down(self, nanos: Nanos) -> u64 {
+        if nanos < Deadline::EXACT { self.quotient(nanos) } else { nanos / self.nanos }
+    }
+
+    /// Of an exact deadline.
+    #[inline]
+    fn up(self, nanos: Nanos) -> u64 {
+        nanos.checked_sub(1).map_or(0, |before| self.quotient(before) + 1)
+    }
+
+    /// `nanos`, which is below 2^59, divided by the length.
+    #[inline]
+    fn quotient(self, nanos: Nanos) -> u64 {
+        ((u128::from(nanos) * u128::from(self.inverse)) >> u64::BITS) as u64 >> self.shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{END_OF_TIME, edges};
+
+    // B10, B19, B23: early firing by rounding.
+    #[test]
+    fn a_tick_is_not_before_its_deadlines() {
+        for nanos in edges() {
+            let up = Deadline::up(nanos);
+            for tick in [1_000, 1_500_000, 1_000_000, 7_000_000, 86_400_000_000_000] {
+                let resolution = Resolution::ticks(tick);
+                let linked = resolution.tick_of(up);
+                assert!(resolution.start_of(linked) >= nanos, "{nanos} at {tick}");
+                assert!(resolution.start_of(resolution.tick_at(nanos)) <= nanos, "{nanos} at {tick}");
+                let due = resolution.start_of(linked);
+                assert!(due > END_OF_TIME || resolution.tick_at(due) >= linked, "due at its tick");
+                assert_eq!(
+                    resolution.tick_from(up, nanos.saturating_sub(1)),
+                    if nanos == 0 { IMMEDIATE } else { linked }
+                );
+                assert_eq!(resolution.tick_from(up, up.nanos()), IMMEDIATE);
+            }
+            for origin in [0, 1 << 40, nanos.min(1 << 50)] {
+                let resolution = Resolution::Exact(origin);
+                assert_eq!(resolution.tick_at(up.nanos()), resolution.tick_of(up));
+                assert!(up.to_bits() < origin || resolution.start_of(resolution.tick_of(up)) == up.nanos());
+            }
+        }
+    }
+
+    #[test]
+    fn a_multiplication_divides_exactly() {
+        let lengths = edges().chain((3..19).map(|tens| 10_u64.pow(tens))).filter(|length| *length > 1);
+        for length in lengths {
+            let ticks = TickLength::new(length);
+            let last = (Deadline::EXACT - 1) / length;
+            let quotients = edges().chain([last, last - last / 3]).filter(|quotient| *quotient <= last);
+            let edges_of_ticks = quotients.flat_map(|quotient| [0, 1, length - 1].map(|more| quotient * length + more));
+            for nanos in edges().chain(edges_of_ticks) {
+                assert_eq!(ticks.down(nanos), nanos / length, "{nanos} by {length}");
+                if nanos < Deadline::EXACT {
+                    assert_eq!(ticks.up(nanos), nanos.div_ceil(length), "{nanos} by {length}");
+                }
+            }
+        }
+    }
+}
