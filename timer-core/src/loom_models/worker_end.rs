@@ -53,7 +53,7 @@ fn comes_after_its_tasks() {
 }
 
 #[test]
-#[should_panic(expected = "lost")]
+#[should_panic(expected = "not seen")]
 fn negative_a_worker_that_is_not_known_to_run() {
     fails("timer/life.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
 }

@@ -12,7 +12,8 @@
 //! A holder, before it unlocks: if `waiting` is not 0, tries to lock the queue, takes at most [`HELP`] requests, and does them. A queue
 //! whose lock is taken is the worker's.
 //!
-//! The worker, at a shard whose `due` has come: locks the shard, then the queue, takes at most [`HELP`], does them.
+//! The worker, at a shard whose `due` has come, or where it sees requests: locks the shard, then the queue, takes at most [`HELP`], does
+//! them. (Else it leaves the queue alone, and its cache line to callers.)
 //!
 //! *The race*: a request is pushed after the holder has looked. *Proof that it is read*: `due` was lowered under the queue's lock, before
 //! `wake_before`; that is the alarm's caller's step 1 and 2, so the worker does not sleep beyond it. `due` rises only under the
@@ -195,6 +196,11 @@ impl Inbox {
     pub(crate) fn has_requests(&self) -> bool {
         // ORDERING: Relaxed, a hint: what is overlooked the worker reads.
         self.waiting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the worker reads requests in its turn of `tick`: it has to, or there are some.
+    pub(crate) fn is_due(&self, tick: u64) -> bool {
+        self.due() <= tick || self.has_requests()
     }
 
     /// By when the worker has to read.

@@ -42,7 +42,8 @@ use inbox::{Inbox, Request};
 pub(crate) const MAX_PER_LOCK: usize = 64;
 
 /// One of the parts among which callers are spread. Its own cache lines: no caller on another CPU touches them, but one that was moved
-/// there. What such a one writes, the end of the lock and what stands behind it, is on one line.
+/// there, and the worker. What these and the callers here write by turns is on one line: the end of the wheel and of the lock, and what
+/// stands behind it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// Virtual time, where the timer is on it.
@@ -59,11 +60,12 @@ pub(crate) struct Shard {
 }
 
 /// What the lock guards.
+#[repr(C)]
 pub(crate) struct Core {
+    context: Option<Arc<Context>>,
     wheel: EntryWheel,
     open: bool,
     generation: u16,
-    context: Option<Arc<Context>>,
 }
 
 /// What a shard is told when a timer leases it.
@@ -331,11 +333,21 @@ impl Core {
 #[cfg(all(test, target_pointer_width = "64", not(timer_loom)))]
 mod tests {
     use super::*;
+    use crate::entry::InEntry;
+    use crate::wheel::RawHierarchical;
     use std::mem::offset_of;
 
     #[test]
-    fn what_a_moved_caller_writes_is_on_one_line() {
-        let first = offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
-        assert_eq!(first / 64, (offset_of!(Shard, cancelled) + 7) / 64);
+    fn what_moves_between_cpus_is_one_line() {
+        let shard = Shard::leak(0);
+        let core = shard.lock.lock();
+        let EntryWheel::Hierarchical(wheel) = &core.wheel else { panic!("the default") };
+        let at = std::ptr::from_ref(shard).addr();
+        let first = std::ptr::from_ref(wheel).addr() - at + RawHierarchical::<Timeout, InEntry>::WRITTEN_FROM;
+        let word = offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
+        let last = offset_of!(Shard, cancelled) + 7;
+        assert!(first < word && word < last);
+        assert_eq!(first / 64, last / 64);
+        shard.unlock(core);
     }
 }

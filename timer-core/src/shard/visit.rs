@@ -79,8 +79,10 @@ impl Shard {
             },
         };
         let mut aside = Vec::new();
-        for request in self.inbox.drain() {
-            let _ = self.reconcile(&mut core, request, &mut aside);
+        if self.inbox.is_due(tick) {
+            for request in self.inbox.drain() {
+                let _ = self.reconcile(&mut core, request, &mut aside);
+            }
         }
         let step = if what == Take::OverdueFirst && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);

@@ -54,13 +54,14 @@ const RESERVED: u32 = 1 << 3;
 /// How often a caller looks again, and how often at the gate, and how often the worker.
 const SPINS: [u32; 3] = if cfg!(all(test, timer_loom)) { [0, 0, 0] } else { [8, 20, 30] };
 
-/// A value and the lock before it.
+/// A value and the lock beside it: the word comes last, next to the end of the value.
+#[repr(C)]
 pub(crate) struct Lock<T> {
-    word: AtomicU32,
-    value: UnsafeCell<T>,
     /// Held by the one thread that waits for the word.
     gate: Mutex<()>,
     bell: Parker,
+    value: UnsafeCell<T>,
+    word: AtomicU32,
 }
 
 // SAFETY: a shared `Lock` gives access to its value only through a `Guard`, of which there is at most one at a time, so sharing it

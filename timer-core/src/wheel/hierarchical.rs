@@ -25,20 +25,22 @@ const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
-/// The hierarchical wheel below its keys.
+/// The hierarchical wheel below its keys. What an insertion, a removal and the clock all write comes last, and next to each other:
+/// between CPUs, that is one cache line.
+#[repr(C)]
 pub(crate) struct RawHierarchical<V, P> {
-    now: u64,
-    len: usize,
-    /// Bit n: level n is not empty.
-    occupied: u32,
-    /// Each is allocated when it is first needed.
-    levels: Levels<V>,
+    tracker: P,
     /// What was due when it came in: all deadlines are <= now.
     overdue: Bucket<V>,
     carrying: Carrying,
     /// Arrays to be freed, which takes time, by the owner.
     emptied: Vec<Vec<Place<V>>>,
-    tracker: P,
+    /// Each is allocated when it is first needed.
+    levels: Levels<V>,
+    /// Bit n: level n is not empty.
+    occupied: u32,
+    now: u64,
+    len: usize,
 }
 
 type Levels<V> = [Option<Box<Level<V>>>; LEVELS];
@@ -105,6 +107,11 @@ fn id(level: usize, slot: usize) -> u32 {
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
+    /// Where that begins which is written by turns.
+    #[cfg(test)]
+    #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
+    pub(crate) const WRITTEN_FROM: usize = core::mem::offset_of!(Self, occupied);
+
     pub(crate) fn new(tracker: P) -> Self {
         RawHierarchical {
             now: 0,
