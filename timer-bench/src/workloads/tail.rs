@@ -1,12 +1,15 @@
 //! W10: single calls that schedule, while the timer fires 100,000 a second. Those are scheduled before, over 2 s; then one
 //! call every 10 us is timed, of a timer that is an hour off.
 //!
-//! `ns-p50` and so on are quantiles of the time of one call, reading the clock once included (20 to 40 ns).
+//! `ns-p50` and so on are quantiles of the time of one call, reading the clock once included (20 to 40 ns). All handles are kept, so
+//! the calls take fresh memory, and one in a hundred meets a page that the kernel has yet to give: `ns-p99-floor` and
+//! `ns-p99.9-floor` are those of the floor, to which the same happens, and beside which nothing fires.
 
 use super::Stop;
 use super::caller::{Counter, here, room};
 use super::out::Out;
 use super::quantiles::quantile;
+use crate::peers::floor::Floor;
 use crate::peers::{Peer, TICK};
 use crate::random::SplitMix64;
 use crate::row::short;
@@ -26,7 +29,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let counter = Counter::leak();
     let begin = Instant::now() + lead;
-    let (fired, mut nanos) = here(&peer, |caller| {
+    let (fired, nanos, floor) = here(&peer, |caller| {
         let (work, mut random) = (P::work(counter), SplitMix64::delays(0));
         let spans = Duration::ZERO..span;
         let background = (0..firing).map(|_| {
@@ -34,35 +37,44 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
             caller.schedule(due.saturating_duration_since(Instant::now()), &work)
         });
         let background: Vec<_> = background.collect();
-        let calls = (span.as_nanos() / PERIOD.as_nanos()) as usize;
-        let mut handles = room(calls);
-        let mut nanos = vec![0_u32; calls];
-        let far = P::work(Counter::leak());
-        thread::sleep(begin.saturating_duration_since(Instant::now()));
-        let before = counter.count();
-        let mut at = begin;
-        for (handle, nanos) in handles.iter_mut().zip(&mut nanos) {
-            at += PERIOD;
-            while Instant::now() < at {
-                spin_loop();
-            }
-            let start = Instant::now();
-            *handle = Some(caller.schedule(FAR, &far));
-            *nanos = start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32;
-        }
-        let fired = counter.count() - before;
+        let (handles, nanos) = timed(caller, begin, span);
+        let fired = counter.count();
+        let floor = here(&Floor::build(TICK), |floor| timed(floor, Instant::now(), span).1);
         drop((background, handles));
-        (fired, nanos)
+        (fired, nanos, floor)
     });
     // Figures of a timer that is far behind would look good, as its tasks come when all was measured.
     if (fired as usize) < firing / 2 {
         return Err(Stop::Unavailable(format!("only {fired} of {firing} fired meanwhile")));
     }
-    nanos.sort_unstable();
     let params = format!("fired={}/s", short(PER_SECOND));
     for (q, unit) in [(0.5, "ns-p50"), (0.99, "ns-p99"), (0.999, "ns-p99.9"), (1.0, "ns-max")] {
         out.figure(&params, f64::from(quantile(&nanos, q)), unit);
     }
+    for (q, unit) in [(0.99, "ns-p99-floor"), (0.999, "ns-p99.9-floor")] {
+        out.figure(&params, f64::from(quantile(&floor, q)), unit);
+    }
     peer.stop();
     Ok(())
+}
+
+/// Calls until `span` after `begin`: what they return, and how long each took, sorted.
+fn timed<P: Peer>(caller: &mut P, begin: Instant, span: Duration) -> (Vec<Option<P::Handle>>, Vec<u32>) {
+    let calls = (span.as_nanos() / PERIOD.as_nanos()) as usize;
+    let mut handles = room(calls);
+    let mut nanos = vec![0_u32; calls];
+    let far = P::work(Counter::leak());
+    thread::sleep(begin.saturating_duration_since(Instant::now()));
+    let mut at = begin;
+    for (handle, nanos) in handles.iter_mut().zip(&mut nanos) {
+        at += PERIOD;
+        while Instant::now() < at {
+            spin_loop();
+        }
+        let start = Instant::now();
+        *handle = Some(caller.schedule(FAR, &far));
+        *nanos = start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32;
+    }
+    nanos.sort_unstable();
+    (handles, nanos)
 }
