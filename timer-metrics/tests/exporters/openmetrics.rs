@@ -220,19 +220,28 @@ fn no_counter_falls_while_callers_are_busy() {
     let (timer, mut driver) = known(Timer::builder());
     let metrics = TimerMetrics::from_iter([&timer]);
     let mut last = scrape(&metrics);
+    let ((begun, has_begun), (done, is_done)) = (channel(), channel::<()>());
     let caller = std::thread::spawn({
         let timer = timer.clone();
         move || {
-            for n in 0..100_000_u64 {
+            for n in 0_u64.. {
                 let timeout = timer.new_timeout(Duration::from_millis(n % 200), |_| {}).unwrap();
                 if n % 2 == 0 {
                     timeout.cancel();
                 }
+                if n == 1_000 {
+                    begun.send(()).unwrap();
+                }
+                if is_done.try_recv().is_ok() {
+                    return;
+                }
             }
         }
     });
-    while !caller.is_finished() {
-        driver.advance(Duration::from_millis(1));
+    has_begun.recv().unwrap();
+    // Beyond the longest delay, so what was scheduled first has been carried down and has run.
+    for _ in 0..30 {
+        driver.advance(Duration::from_millis(10));
         let next = scrape(&metrics);
         for (before, after) in last.samples().zip(next.samples()) {
             assert_eq!((&before.name, &before.labels), (&after.name, &after.labels));
@@ -241,6 +250,7 @@ fn no_counter_falls_while_callers_are_busy() {
         }
         last = next;
     }
+    done.send(()).unwrap();
     caller.join().unwrap();
     assert!(last.value("timer_entries_cascaded_total", "timer") > 0.0, "that one has risen, too");
 }
