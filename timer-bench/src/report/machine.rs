@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
-use std::thread::available_parallelism;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread::{self, available_parallelism};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The crates whose versions matter to a reader of the tables.
 const CRATES: &[&str] = &[
@@ -39,8 +39,10 @@ pub struct Machine {
     pub versions: BTreeMap<String, String>,
     /// When the run began: `2025-01-31 12:00 UTC`.
     pub date: String,
-    /// How many threads wanted to run during the minute before. Above 0.3 the tables say that figures are not to be trusted.
-    pub load: f64,
+    /// How many CPUs were busy in the second before: not those of the minute before, in which this was compiled. Above 0.3 the tables
+    /// say that figures are not to be trusted.
+    #[serde(default)]
+    pub busy: f64,
 }
 
 impl Machine {
@@ -51,19 +53,36 @@ impl Machine {
             field(&read("/proc/meminfo"), "MemTotal").and_then(|kib| kib.split(' ').next()?.parse::<u64>().ok());
         let kernel = read("/proc/sys/kernel/osrelease");
         let versions = versions(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")));
+        let cores = available_parallelism().map_or(0, usize::from);
+        let before = read("/proc/stat");
+        thread::sleep(Duration::from_secs(1));
+        let busy = busy_between(&before, &read("/proc/stat")).unwrap_or_default();
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
             cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_default(),
-            cores: available_parallelism().map_or(0, usize::from),
+            cores,
             memory_gib: memory.unwrap_or_default() >> 20,
             kernel: format!("{} {}", std::env::consts::OS, kernel.trim()),
             rustc: said("rustc", &["--version"]),
             commit: said("git", &["describe", "--always", "--dirty"]),
             versions: versions.filter(|(name, _)| CRATES.contains(&name.as_str())).collect(),
             date: date(seconds),
-            load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default(),
+            busy: (100.0 * busy * cores as f64).round() / 100.0,
         }
     }
+}
+
+/// Which share of all CPUs was busy between two readings of `/proc/stat`, or taken away by other machines.
+fn busy_between(before: &str, after: &str) -> Option<f64> {
+    // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, stolen. What guests took is in the first.
+    let times = |text: &str| -> Option<Vec<u64>> {
+        let cpu = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        cpu.split_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect()
+    };
+    let (before, after) = (times(before)?, times(after)?);
+    let passed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after.saturating_sub(before)).collect();
+    let (all, idle): (u64, u64) = (passed.iter().sum(), passed.iter().skip(3).take(2).sum());
+    (all > 0).then(|| (all - idle) as f64 / all as f64)
 }
 
 /// What stands after `name :` in one of the lines.
@@ -108,7 +127,7 @@ fn date(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, date, field, versions};
+    use super::{Machine, busy_between, date, field, versions};
 
     #[test]
     fn dates_are_those_of_the_calendar() {
@@ -137,6 +156,15 @@ mod tests {
         let machine = Machine::of_this();
         assert!(machine.cores > 0 && machine.date.starts_with("20"));
         assert_eq!(machine.versions["timer-core"], env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
+    fn what_is_neither_idle_nor_waits_is_busy() {
+        let before = "cpu  10 0 10 100 50 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        let after = "cpu  40 10 20 160 80 5 5 10 30 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(busy_between(before, after), Some(0.4375));
+        assert_eq!(busy_between(before, before), None);
+        assert_eq!(busy_between("", ""), None);
     }
 
     #[test]

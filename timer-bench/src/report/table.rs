@@ -11,12 +11,12 @@ const CASES: usize = 3;
 
 /// Where and with what.
 pub fn header(machine: &Machine) -> String {
-    let Machine { cpu, cores, memory_gib, kernel, rustc, commit, versions, date, load } = machine;
+    let Machine { cpu, cores, memory_gib, kernel, rustc, commit, versions, date, busy } = machine;
     let versions: Vec<String> = versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let mut text = format!("{date}, {cpu}, {cores} cores, {memory_gib} GiB, {kernel}, {rustc}\n");
     text += &format!("{}; commit {commit}\n", versions.join(", "));
-    if *load > 0.3 {
-        text += &format!("The machine was busy before: load {load}. Do not trust the figures.\n");
+    if *busy > 0.3 {
+        text += &format!("{busy} CPUs were busy just before. Do not trust the figures.\n");
     }
     text
 }
