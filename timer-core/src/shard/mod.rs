@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn what_moves_between_cpus_is_one_line() {
-        let shard = Shard::leak(0);
+        let lease = pool().lease(1);
+        let shard = lease.shards()[0];
         let core = shard.lock.lock();
         let EntryWheel::Hierarchical(wheel) = &core.wheel else { panic!("the default") };
         let at = std::ptr::from_ref(shard).addr();
