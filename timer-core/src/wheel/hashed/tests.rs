@@ -128,3 +128,20 @@ fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
     assert!(advance(&mut wheel, 100).is_empty());
     assert_eq!(wheel.next_expiry(), Some(101));
 }
+
+/// A bucket whose earliest value has left is read, and then no more until the next one is due.
+#[test]
+fn a_step_that_takes_nothing_is_not_told_as_one() {
+    let mut wheel = ring(1);
+    for value in 0..20 {
+        wheel.insert(10 * (1 + u64::from(value)), value);
+    }
+    let location = wheel.tracker().location(0);
+    assert_eq!(wheel.remove(location, |value| *value == 0), Some(0));
+    wheel.tracker_mut().forget(0);
+    assert_eq!(wheel.earliest(), Some(10), "as before: the bucket is long");
+    let mut taken = Vec::new();
+    assert!(!wheel.take_next(15, &mut taken) && taken.is_empty());
+    assert_eq!(wheel.earliest(), Some(20));
+    assert_eq!(advance(&mut wheel, 20), [1]);
+}
