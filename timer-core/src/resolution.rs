@@ -75,8 +75,9 @@ impl Resolution {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TickLength {
     nanos: u64,
-    /// 2^(64 + shift) divided by the length, rounded up. What it is too large by is below 2^(5 + shift); so for what is below 2^59, which is
-    /// [`Deadline::exact`], the product is too large by less than one part in the length.
+    /// 2^(64 + shift) divided by the length, rounded up: times the length it is too large by less than the length, which is at most
+    /// 2^(5 + shift). So the quotient of what is below 2^59, as exact deadlines are, is too large by less than one part in the length, and
+    /// rounds down to the right number.
     inverse: u64,
     shift: u32,
 }

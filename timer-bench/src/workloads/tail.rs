@@ -29,7 +29,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let counter = Counter::leak();
     let begin = Instant::now() + lead;
-    let (fired, nanos, floor) = here(&peer, |caller| {
+    let (fired, mut nanos, mut floor) = here(&peer, |caller| {
         let (work, mut random) = (P::work(counter), SplitMix64::delays(0));
         let spans = Duration::ZERO..span;
         let background = (0..firing).map(|_| {
@@ -37,9 +37,8 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
             caller.schedule(due.saturating_duration_since(Instant::now()), &work)
         });
         let background: Vec<_> = background.collect();
-        let (handles, nanos) = timed(caller, begin, span);
-        let fired = counter.count();
-        let floor = here(&Floor::build(TICK), |floor| timed(floor, Instant::now(), span).1);
+        let (handles, nanos, fired) = timed(caller, begin, span, counter);
+        let floor = here(&Floor::build(TICK), |floor| timed(floor, Instant::now(), span, counter).1);
         drop((background, handles));
         (fired, nanos, floor)
     });
@@ -47,6 +46,8 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     if (fired as usize) < firing / 2 {
         return Err(Stop::Unavailable(format!("only {fired} of {firing} fired meanwhile")));
     }
+    nanos.sort_unstable();
+    floor.sort_unstable();
     let params = format!("fired={}/s", short(PER_SECOND));
     for (q, unit) in [(0.5, "ns-p50"), (0.99, "ns-p99"), (0.999, "ns-p99.9"), (1.0, "ns-max")] {
         out.figure(&params, f64::from(quantile(&nanos, q)), unit);
@@ -58,13 +59,19 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Calls until `span` after `begin`: what they return, and how long each took, sorted.
-fn timed<P: Peer>(caller: &mut P, begin: Instant, span: Duration) -> (Vec<Option<P::Handle>>, Vec<u32>) {
+/// Calls from `begin` on for so long: what they return, how long each took, and how many others fired meanwhile.
+fn timed<P: Peer>(
+    caller: &mut P,
+    begin: Instant,
+    span: Duration,
+    others: &Counter,
+) -> (Vec<Option<P::Handle>>, Vec<u32>, u64) {
     let calls = (span.as_nanos() / PERIOD.as_nanos()) as usize;
     let mut handles = room(calls);
     let mut nanos = vec![0_u32; calls];
     let far = P::work(Counter::leak());
     thread::sleep(begin.saturating_duration_since(Instant::now()));
+    let before = others.count();
     let mut at = begin;
     for (handle, nanos) in handles.iter_mut().zip(&mut nanos) {
         at += PERIOD;
@@ -75,6 +82,6 @@ fn timed<P: Peer>(caller: &mut P, begin: Instant, span: Duration) -> (Vec<Option
         *handle = Some(caller.schedule(FAR, &far));
         *nanos = start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32;
     }
-    nanos.sort_unstable();
-    (handles, nanos)
+    let fired = others.count() - before;
+    (handles, nanos, fired)
 }

@@ -107,10 +107,11 @@ fn id(level: usize, slot: usize) -> u32 {
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
-    /// Where that begins which is written by turns.
+    /// Where the fields are that are written by turns.
     #[cfg(test)]
     #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
-    pub(crate) const WRITTEN_FROM: usize = core::mem::offset_of!(Self, occupied);
+    pub(crate) const WRITTEN_AT: [usize; 3] =
+        [core::mem::offset_of!(Self, occupied), core::mem::offset_of!(Self, now), core::mem::offset_of!(Self, len)];
 
     pub(crate) fn new(tracker: P) -> Self {
         RawHierarchical {
