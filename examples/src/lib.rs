@@ -22,3 +22,8 @@
 pub mod cli;
 pub mod ledger;
 pub mod sessions;
+
+/// Compiles and runs the programs in the repository's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
