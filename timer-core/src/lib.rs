@@ -32,6 +32,8 @@
 //! fine. A panic of a task is caught, counted and traced (with `panic = "unwind"`).
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
 #![cfg_attr(timer_shuttle, allow(dead_code, unused_imports, reason = "loom's models use more of it"))]
 // What ships goes through the facade `sync`; tests may name threads and locks as they are.
@@ -72,3 +74,8 @@ pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, 
 pub use timer::{StopReport, Unprocessed};
 #[doc(no_inline)]
 pub use timer_executor as executor;
+
+/// Compiles and runs the examples in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

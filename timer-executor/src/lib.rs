@@ -71,6 +71,8 @@
 //! | `ForkJoinPool.awaitQuiescence(...)` | `ThreadPoolExecutor::wait_idle()`, without a limit |
 //! | `UncaughtExceptionHandler` | a `tracing` subscriber |
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
 
 #[cfg(any(feature = "rayon", feature = "threadpool"))]
@@ -94,3 +96,8 @@ pub use rayon::RayonExecutor;
 pub use task::Task;
 #[cfg(feature = "threadpool")]
 pub use threadpool::ThreadPoolExecutor;
+
+/// Compiles and runs the examples in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -81,6 +81,8 @@
 //! [`Timer::stats`]: timer_core::Timer::stats
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
 #![cfg_attr(
     not(all(feature = "prometheus", feature = "http", feature = "metrics")),
@@ -108,3 +110,8 @@ pub use http::{ListenAddr, MetricsServer, ParseListenAddrError};
 pub use snapshot::TimerSnapshot;
 pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;
+
+/// Compiles and runs the examples in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

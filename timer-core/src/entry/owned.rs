@@ -29,7 +29,7 @@ impl<J> Slot<J> {
 pub(super) struct VTable {
     pub(super) runs: Runs,
     pub(super) layout: Layout,
-    job: TypeId,
+    job: fn() -> TypeId,
     /// Takes the job and runs it; `Some`: it is back, and runs again.
     ///
     /// # Safety
@@ -49,7 +49,7 @@ impl VTable {
             &VTable {
                 runs: J::RUNS,
                 layout: Layout::new::<Entry<J>>(),
-                job: TypeId::of::<J>(),
+                job: TypeId::of::<J>,
                 run: run::<J>,
                 cancelled: cancelled::<J>,
                 discard: discard::<J>,
@@ -148,7 +148,7 @@ impl<R: Borrow<Timeout>> Owned<R> {
     pub(crate) fn into_job<J: Job>(self) -> Option<J> {
         let timeout = self.timeout.borrow();
         // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job.
-        (timeout.header().vtable.job == TypeId::of::<J>()).then(|| unsafe { take::<J>(timeout.entry) })
+        ((timeout.header().vtable.job)() == TypeId::of::<J>()).then(|| unsafe { take::<J>(timeout.entry) })
     }
 }
 
@@ -206,6 +206,6 @@ impl<'a> Claim<'a> {
     }
 
     fn is_of<J: Job>(&self) -> bool {
-        self.timeout.header().vtable.job == TypeId::of::<J>()
+        (self.timeout.header().vtable.job)() == TypeId::of::<J>()
     }
 }
