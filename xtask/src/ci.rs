@@ -9,7 +9,7 @@ use xshell::{Shell, cmd};
 use crate::chores::{docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
-use crate::{flags, fuzz, loom, sanitize, tidy};
+use crate::{api, flags, fuzz, loom, sanitize, tidy};
 
 /// Quick ones first.
 const STEPS: &[Step] = &[
@@ -42,6 +42,7 @@ const LONG: &[Step] = &[
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
+    ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
     ("metrics-e2e", Call(metrics_e2e)),
     ("instructions", Call(instructions)),
 ];

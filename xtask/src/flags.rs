@@ -7,6 +7,11 @@ use std::ffi::OsString;
 xflags::xflags! {
     /// The project's chores.
     cmd xtask {
+        /// Compares the public API with the text kept in docs/api.
+        cmd api {
+            /// Replaces the kept text.
+            optional --bless
+        }
         /// The workloads side by side with other timers, or the benchmarks of single operations.
         cmd bench {
             /// Workloads, as W1,W2; with --criterion what is for the benchmarks, after `--`.
@@ -105,7 +110,7 @@ mod tests {
     #[test]
     fn every_command_is_there_and_in_the_help() {
         let help = words("help").unwrap_err();
-        for name in "bench ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
+        for name in "api bench ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
             assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
         }
         assert!(help.is_help() && words("tset").is_err() && words("").is_err() && words("tidy --loud").is_err());

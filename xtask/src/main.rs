@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod chores;
 mod ci;
 mod crates;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
 fn dispatch(command: XtaskCmd) -> Result {
     let sh = &run::shell()?;
     match command {
+        XtaskCmd::Api(flags) => api::command(sh, &flags),
         XtaskCmd::Bench(flags) => chores::bench(sh, flags),
         XtaskCmd::Ci(flags) => ci::command(&flags),
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
