@@ -1,4 +1,5 @@
-//! The threads of a storm. They are not joined: one that never returns ends with the process.
+//! The threads of a storm. Nothing joins them, so that a thread whose call never returns ends with
+//! the process.
 
 use super::super::histogram::{Counts, Histogram};
 use super::book::{Book, CANCELLED, Mark, millisecond, sum_before};
@@ -13,32 +14,34 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const DELAYS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::from_millis(3);
-/// One of so many is not cancelled.
+/// One in this many timeouts is not cancelled.
 const KEPT: u64 = 10;
-/// After so many pairs comes a pause, if there is one.
+/// A thread pauses after this many pairs, if the plan has a pause.
 const BURST: u64 = 100;
-/// One pair of so many has its CPU time measured, which takes longer than the pair; and each call that takes longer than this.
+/// One pair in this many has its CPU time measured, because a measurement takes longer than the pair.
 const SAMPLED: u64 = 64;
+/// The CPU time of a call that took more than this many nanoseconds is also measured.
 const LONG: u64 = 50_000;
-/// A handle whose drop would cancel is dropped when others have run whose deadline is later by so much.
+/// If dropping a handle cancels the timeout, the handle is dropped once a timeout has run whose
+/// deadline is this many nanoseconds later.
 const SURELY_RUN: u64 = 50_000_000;
 
-/// Whether the CPU time of a call is read.
+/// Decides whether the CPU time of a call is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cpu {
     Read,
     ReadIfLong,
 }
 
-/// How the storm is.
+/// The shape of a storm.
 pub(super) struct Plan {
     pub(super) threads: usize,
     pub(super) pause: Duration,
-    /// The end of each timer is checked, for so many of them; then callers end. 0: none is checked.
+    /// The number of timeouts whose end is checked one by one. The callers stop after that many. With 0 none is checked.
     pub(super) each_has_a_place: usize,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Common {
     book: &'static Book,
     abort: AtomicBool,
@@ -53,7 +56,7 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// Starts the threads; they wait.
+    /// Starts the threads, which wait for [`Self::go`].
     pub(super) fn ready<P: Storming>(peer: &P, book: &'static Book, plan: &Plan) -> Self {
         let (abort, next_place) = (AtomicBool::new(false), AtomicU32::new(0));
         let common = Arc::new(Common { book, abort, next_place, pause: plan.pause });
@@ -66,12 +69,12 @@ impl Callers {
                 let context = peer.clone();
                 context.on_thread(|| {
                     let mut caller = Caller { peer, common: &common, tape: &shared, held: VecDeque::new() };
-                    // The allocator prepares for this thread.
+                    // The first allocation prepares the allocator for this thread.
                     drop(vec![1_u8; 48]);
                     gate.wait();
                     caller.storm(index);
                 });
-                // ORDERING: Release, pairs with the Acquire of the one that reads the tape to its end.
+                // ORDERING: Release, pairs with the Acquire in `have_ended_within`, after which the tape is complete.
                 shared.has_ended.store(true, Ordering::Release);
             });
             tape
@@ -80,21 +83,21 @@ impl Callers {
         Self { common, tapes, gate }
     }
 
-    /// Lets them go.
+    /// Releases the threads.
     pub(super) fn go(&self) {
         self.gate.wait();
     }
 
-    /// Ends those that do not end by themselves.
+    /// Makes the threads return before their next pair.
     pub(super) fn abort(&self) {
-        // ORDERING: Relaxed, a flag and nothing that hangs on it.
+        // ORDERING: Relaxed, because the flag guards no other data.
         self.common.abort.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all have ended before `limit` is over.
+    /// Waits for at most `limit` and returns `true` if all threads have ended.
     pub(super) fn have_ended_within(&self, limit: Duration) -> bool {
         let begin = Instant::now();
-        // ORDERING: Acquire, what a thread wrote is complete.
+        // ORDERING: Acquire, pairs with the Release at the end of each thread.
         while !self.tapes.iter().all(|tape| tape.has_ended.load(Ordering::Acquire)) {
             if begin.elapsed() > limit {
                 return false;
@@ -105,7 +108,7 @@ impl Callers {
     }
 
     fn sum(&self, counter: impl Fn(&Tape) -> &AtomicU64) -> u64 {
-        // ORDERING: Relaxed, counts; exact when the threads have ended.
+        // ORDERING: Relaxed, because these are counts. They are exact once the threads have ended.
         self.tapes.iter().map(|tape| counter(tape).load(Ordering::Relaxed)).sum()
     }
 
@@ -117,12 +120,12 @@ impl Callers {
         self.common.book.ran()
     }
 
-    /// The time of calls, those that have not returned included.
+    /// Returns the wall times of all calls, including the calls that have not returned yet.
     pub(super) fn calls(&self) -> Counts {
         let mut calls = Histogram::sum(self.tapes.iter().map(|tape| &tape.calls));
         let now = self.common.book.now();
         for tape in &self.tapes {
-            // ORDERING: Relaxed, a reading that may be a little old.
+            // ORDERING: Relaxed, because the reading may be slightly stale.
             match tape.calling_since.load(Ordering::Relaxed) {
                 0 => {}
                 since => calls.add(now.saturating_sub(since)),
@@ -131,21 +134,20 @@ impl Callers {
         calls
     }
 
-    /// The CPU time of calls.
+    /// Returns the CPU times of the measured calls.
     pub(super) fn cpu_of_calls(&self) -> Counts {
         Histogram::sum(self.tapes.iter().map(|tape| &tape.cpu))
     }
 
-    /// How many of those that are kept are due by now and have not run.
+    /// Returns the number of kept timeouts that are due by now and have not run.
     pub(super) fn overdue(&self) -> u64 {
         let now = (self.common.book.now() / 1_000_000) as usize;
-        // What runs between the two readings counts as run.
+        // `kept` is read first, so a timeout that runs between the two readings counts as run.
         let kept: u64 = self.tapes.iter().map(|tape| sum_before(&tape.kept_by_due, now)).sum();
         kept.saturating_sub(self.common.book.ran_before(now))
     }
 
-    /// How many were accepted and have not ended in one way, when callers and timer have; `None` if the timer does not tell. Runs
-    /// that are on their way are waited for.
+    /// Returns the number of accepted timeouts that did not end in exactly one way, or `None` if the timer does not report whether a cancel succeeded. The threads and the timer must have stopped. Waits for at most `limit` for runs in progress.
     pub(super) fn unaccounted(&self, limit: Duration) -> Option<u64> {
         let begin = Instant::now();
         if self.sum(|tape| &tape.untold) > 0 || self.sum(|tape| &tape.accepted) == 0 {
@@ -162,25 +164,25 @@ impl Callers {
     }
 }
 
-/// One thread at work.
+/// One thread of the storm.
 struct Caller<'a, P: Storming> {
     peer: P,
     common: &'a Common,
     tape: &'a Tape,
-    /// Handles whose drop would cancel, with their deadlines.
+    /// Handles whose drop would cancel their timeouts, with the deadlines.
     held: VecDeque<(u64, P::Handle)>,
 }
 
 impl<P: Storming> Caller<'_, P> {
-    /// Until the timer is stopped, or the caller gives up.
+    /// Schedules and cancels until the timer is stopped or the storm is aborted.
     fn storm(&mut self, index: usize) {
         let book = self.common.book;
         let mut random = SplitMix64::delays(index << 32);
-        // All that are cancelled may have the same job, unless each is checked.
+        // Timeouts to be cancelled share one job, unless each is checked.
         let common_work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false });
         let mut last_cpu = thread_cpu();
         for pair in 0_u64.. {
-            // ORDERING: Relaxed, a flag and nothing that hangs on it.
+            // ORDERING: Relaxed, because the flag guards no other data.
             if pair % 8 == 0 && self.common.abort.load(Ordering::Relaxed) {
                 break;
             }
@@ -215,21 +217,21 @@ impl<P: Storming> Caller<'_, P> {
         }
     }
 
-    /// A place of its own for the next timer, if each has one.
+    /// Returns a place for the next timeout, or `u32::MAX` if the book has no places.
     fn place(&self) -> u32 {
         if !self.common.book.has_places() {
             return u32::MAX;
         }
-        // ORDERING: Relaxed, a number that is given once.
+        // ORDERING: Relaxed, because each number only has to be unique.
         let place = self.common.next_place.fetch_add(1, Ordering::Relaxed);
         if self.common.book.is_full(place) {
-            // ORDERING: Relaxed, a flag.
+            // ORDERING: Relaxed, because the flag guards no other data.
             self.common.abort.store(true, Ordering::Relaxed);
         }
         place
     }
 
-    /// One call, timed.
+    /// Makes one call and records its times.
     #[inline]
     fn call<R>(&mut self, cpu: Cpu, last_cpu: &mut Duration, call: impl FnOnce(&mut P) -> R) -> R {
         let (book, tape) = (self.common.book, self.tape);
@@ -237,7 +239,7 @@ impl<P: Storming> Caller<'_, P> {
             *last_cpu = thread_cpu();
         }
         let begin = book.now();
-        // ORDERING: Relaxed, for a reader that wants to know roughly, here and below.
+        // ORDERING: Relaxed, here and below, because the reader wants an approximate value.
         tape.calling_since.store(begin, Ordering::Relaxed);
         let result = call(&mut self.peer);
         tape.calling_since.store(0, Ordering::Relaxed);
@@ -254,7 +256,7 @@ impl<P: Storming> Caller<'_, P> {
 
     fn keep(&mut self, due: u64, handle: P::Handle) {
         let kept = &self.tape.kept_by_due[millisecond(due, &self.tape.kept_by_due)];
-        // ORDERING: Relaxed, a count with one writer.
+        // ORDERING: Relaxed, because this thread is the only writer of the count.
         kept.store(kept.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         if P::DROP_CANCELS {
             self.held.push_back((due, handle));

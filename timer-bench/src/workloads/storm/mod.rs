@@ -1,21 +1,39 @@
-//! W15: more threads than CPUs use a timer at full speed. Each schedules timeouts of 1 to 3 ms and cancels nine of ten at
-//! once, for 2 s; then the timer is stopped while they go on. Or 64 threads pause for a millisecond after every 100 pairs.
-//! Or two threads of nice 19 use the timer at full speed and share one CPU with another that burns it, and with a caller
-//! that makes a pair each millisecond. Beside each runs a thread that only sleeps for a millisecond, and the floor does all
-//! of it without a timer: both show what the scheduler does.
+//! W15, the storm: a timer under more busy threads than the machine has CPUs.
 //!
-//! The threads are confined to so many CPUs. `ns/pair` is wall time / pairs, of all threads; `cpu-ns/pair` the CPU
-//! time of the process. A call schedules or cancels: `ns-p50` to `us-max` are quantiles of its wall time, until the
-//! end of the stop, one that never returned included. `cpu-*` are those of its CPU time, of one pair in 64 and of
-//! each call that took long (of those from the last reading on, so that the greatest is an upper bound; what a
-//! reading takes is taken off). `us-lag-*`: from the deadline to the run, of those that are not cancelled and ran
-//! within the 2 s; `early`: how many ran before it. `overdue`: how many are not cancelled, were due by then, and had
-//! not run. `MiB-peak`: by how much resident memory grew at most (what is pending at a time is less than 1 MiB).
-//! `ms-stop`: how long the stop took, and `handed-back` how many timers came back; `unaccounted`: timers that were
-//! accepted and did not end in just one way. `us-sleeper-*`: how much longer than a millisecond the other thread
-//! slept.
+//! There are three kinds of load:
 //!
-//! A timer that does not stop within 10 s has no figure for that, and the process ends with what it has.
+//! - Threads at full speed. Each thread schedules timeouts of 1 to 3 ms and cancels nine out of ten
+//!   at once. After 2 s the timer is stopped while the threads continue.
+//! - Threads that pause. 64 threads sleep for a millisecond after every 100 pairs.
+//! - Threads of nice 19. Two of them use the timer at full speed. They share one CPU with a thread
+//!   that burns it and with a caller that makes one pair per millisecond.
+//!
+//! The scheduler's own delays show in two places: a thread beside each storm only sleeps for a
+//! millisecond at a time, and the floor runs the same load without a timer.
+//!
+//! The threads are confined to a fixed number of CPUs. A call is one schedule or one cancel. The
+//! units of the rows are:
+//!
+//! - `ns/pair` and `cpu-ns/pair`: wall time and CPU time of the process, divided by the pairs of
+//!   all threads.
+//! - `ns-p50` to `us-max`: quantiles of a call's wall time until the end of the stop. They include
+//!   calls that never returned.
+//! - `cpu-*`: quantiles of a call's CPU time, for one pair in 64 and for each long call. The CPU
+//!   time of a long call is counted from the last reading before it, so the maximum is an upper
+//!   bound. The cost of a reading is subtracted.
+//! - `us-lag-*`: time from the deadline to the run, for timeouts that were not cancelled and ran
+//!   within the 2 s.
+//! - `early`: number of timeouts that ran before their deadline.
+//! - `overdue`: number of timeouts that were not cancelled, were due at the end of the 2 s and had
+//!   not run.
+//! - `MiB-peak`: greatest growth of resident memory. The pending timeouts account for less than 1
+//!   MiB.
+//! - `ms-stop`: duration of the stop. `handed-back` is the number of timeouts that it returned.
+//! - `unaccounted`: number of accepted timeouts that did not end in exactly one way.
+//! - `us-sleeper-*`: the excess over a millisecond of each sleep of the sleeping thread.
+//!
+//! If a timer does not stop within 10 s, its row says so and the process ends with the figures that
+//! it has.
 
 mod book;
 mod callers;
@@ -43,7 +61,7 @@ pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Sto
     let limit = Duration::from_millis(settings.number("stop-ms", 10_000, 3_000) as u64);
     let cpus = settings.number("cpus", 2, 2);
     let nice = settings.number("nice", 0, 0) > 0;
-    // Before any thread is started: those inherit it.
+    // The threads inherit the confinement, so it has to precede their start.
     confine(if nice { 1 } else { cpus }).map_err(Stop::Unavailable)?;
     if nice {
         return nice::run::<P>(span * 2, limit, out);
@@ -80,7 +98,7 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
         out.figure(params, callers.overdue() as f64, "overdue");
     }
     let stopped = stop(&peer, &callers, limit, params, out);
-    // Those that a stop cannot end.
+    // The stop does not end every kind of caller.
     callers.abort();
     calls(&callers.calls(), "", params, out);
     calls(&callers.cpu_of_calls(), "cpu-", params, out);
@@ -91,7 +109,7 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
     }
     let quiet = Duration::from_secs(2);
     if !stopped || !callers.have_ended_within(quiet) {
-        // Neither can be dropped while it is at work.
+        // The stopping thread and the callers still use the timer, so it cannot be dropped.
         std::mem::forget(peer);
         return Err(Stop::Endless);
     }
@@ -105,7 +123,8 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
     Ok(())
 }
 
-/// Stops the timer on a thread of its own, and waits for it no longer than `limit`; whether the timer has ended.
+/// Stops the timer on a separate thread and waits for it for at most `limit`. Returns `true` if the
+/// timer has stopped.
 fn stop<P: Storming>(peer: &P, callers: &Callers, limit: Duration, params: &str, out: &Out) -> bool {
     if let Some(why) = P::NO_STOP {
         out.unavailable(params, "ms-stop", why);
@@ -116,7 +135,7 @@ fn stop<P: Storming>(peer: &P, callers: &Callers, limit: Duration, params: &str,
         let begin = Instant::now();
         let back = stopping.stop_beside_callers();
         let took = begin.elapsed();
-        // The other end may have given up.
+        // After `limit` the receiver is gone.
         let _sent = tell.send((took, back));
     });
     match told.recv_timeout(limit) {
@@ -140,7 +159,7 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// The quantiles of calls.
+/// Reports the quantiles of a call's time.
 fn calls(calls: &Counts, kind: &str, params: &str, out: &Out) {
     if calls.count() == 0 {
         return;
@@ -152,7 +171,7 @@ fn calls(calls: &Counts, kind: &str, params: &str, out: &Out) {
     out.figure(params, micros(calls.max()), &format!("{kind}us-max"));
 }
 
-/// The quantiles of lags.
+/// Reports the quantiles of the lags.
 fn lags(lags: &Counts, params: &str, out: &Out) {
     for (q, unit) in [(0.5, "us-lag-p50"), (0.99, "us-lag-p99"), (1.0, "us-lag-max")] {
         match lags.count() {

@@ -1,5 +1,6 @@
-//! Callers beside holders that the scheduler keeps waiting: two threads of nice 19 schedule and cancel at full speed, another
-//! one burns the rest of the only CPU, and one caller of the usual rank makes a pair each millisecond.
+//! Callers beside lock holders that the scheduler preempts for long. Two threads of nice 19
+//! schedule and cancel at full speed, a third thread burns the rest of the only CPU, and one caller
+//! of normal priority makes a pair each millisecond.
 
 use super::super::Stop;
 use super::super::histogram::Histogram;
@@ -20,7 +21,7 @@ const FAR: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(5);
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Default)]
 struct Common {
     over: AtomicBool,
@@ -30,25 +31,25 @@ struct Common {
 
 impl Common {
     fn is_over(&self) -> bool {
-        // ORDERING: Relaxed, a flag and nothing that hangs on it.
+        // ORDERING: Relaxed, because the flag guards no other data.
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a thread that is not joined: one that hangs ends with the process.
+    /// Starts a thread. Nothing joins it, so that a thread that hangs ends with the process.
     fn start(self: &Arc<Self>, body: impl FnOnce(&Self) + Send + 'static) {
-        // ORDERING: Relaxed, counted before the thread begins.
+        // ORDERING: Relaxed, because spawning the thread orders the increment before its decrement.
         self.at_work.fetch_add(1, Ordering::Relaxed);
         let common = self.clone();
         thread::spawn(move || {
             body(&common);
-            // ORDERING: Release, pairs with the Acquire of the reader: what the thread did is done.
+            // ORDERING: Release, pairs with the Acquire in `have_ended_within`.
             common.at_work.fetch_sub(1, Ordering::Release);
         });
     }
 
     fn have_ended_within(&self, limit: Duration) -> bool {
         let begin = Instant::now();
-        // ORDERING: Acquire, as above.
+        // ORDERING: Acquire, pairs with the Release at the end of each thread.
         while self.at_work.load(Ordering::Acquire) > 0 {
             if begin.elapsed() > limit {
                 return false;
@@ -76,11 +77,11 @@ pub(super) fn run<P: Storming>(span: Duration, limit: Duration, out: &Out) -> Re
     common.start(move |common| call(calling, book, span, common));
     thread::sleep(span);
     let begin = Instant::now();
-    // The caller ends the others when it is done, unless it hangs.
+    // The caller ends the other threads when it is done, unless it hangs.
     while !common.is_over() && begin.elapsed() < limit {
         thread::sleep(PERIOD);
     }
-    // ORDERING: Relaxed, as above.
+    // ORDERING: Relaxed, because the flag guards no other data.
     common.over.store(true, Ordering::Relaxed);
     calls(&Histogram::sum([&common.calls]), "", PARAMS, out);
     if P::FIRES {
@@ -96,7 +97,7 @@ pub(super) fn run<P: Storming>(span: Duration, limit: Duration, out: &Out) -> Re
 }
 
 fn use_at_full_speed<P: Storming>(peer: P, book: &'static Book, common: &Common) {
-    // Where that is refused the figures are better than they should be, and never worse.
+    // If the system refuses the lower priority, the figures are better than they should be, never worse.
     yield_to_all_others();
     let context = peer.clone();
     context.on_thread(|| {
@@ -113,7 +114,7 @@ fn call<P: Storming>(peer: P, book: &'static Book, span: Duration, common: &Comm
     let context = peer.clone();
     context.on_thread(|| {
         let (mut peer, begin) = (peer, Instant::now());
-        // Some are cancelled when they are dropped.
+        // A peer may cancel a timeout when its handle is dropped.
         let mut held = Vec::with_capacity((span.as_millis() / 10) as usize + 1);
         for pair in 0_u64.. {
             if begin.elapsed() >= span || common.is_over() {
@@ -134,7 +135,7 @@ fn call<P: Storming>(peer: P, book: &'static Book, span: Duration, common: &Comm
             }
             thread::sleep(PERIOD);
         }
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because the flag guards no other data.
         common.over.store(true, Ordering::Relaxed);
     });
 }

@@ -1,4 +1,5 @@
-//! The thread beside a storm that only sleeps, a millisecond at a time: how much longer that takes is the scheduler's doing.
+//! A thread beside a storm that sleeps for a millisecond at a time. The excess of each sleep is the
+//! scheduler's delay.
 
 use super::super::histogram::Histogram;
 use super::super::out::Out;
@@ -21,7 +22,7 @@ impl Sleeper {
         let (over, longer) = (Arc::new(AtomicBool::new(false)), Arc::new(Histogram::default()));
         let (ended, histogram) = (over.clone(), longer.clone());
         let nap = move || {
-            // ORDERING: Relaxed, a flag and nothing that hangs on it.
+            // ORDERING: Relaxed, because the flag guards no other data.
             while !ended.load(Ordering::Relaxed) {
                 let begin = Instant::now();
                 thread::sleep(NAP);
@@ -31,11 +32,11 @@ impl Sleeper {
         Self { over, longer, thread: thread::spawn(nap) }
     }
 
-    /// Ends it.
+    /// Stops the thread and reports the quantiles of the excess.
     pub(super) fn report(self, params: &str, out: &Out) {
-        // ORDERING: Relaxed, as above; the join publishes the rest.
+        // ORDERING: Relaxed, because the flag guards no other data. The join publishes the histogram.
         self.over.store(true, Ordering::Relaxed);
-        // It cannot panic.
+        // The thread has no code that panics.
         let _joined: thread::Result<()> = self.thread.join();
         let longer = Histogram::sum([&*self.longer]);
         for (q, unit) in [(0.5, "us-sleeper-p50"), (0.99, "us-sleeper-p99"), (1.0, "us-sleeper-max")] {

@@ -1,5 +1,6 @@
-//! What one thread of a storm writes down, with plain stores, as the only one: writing costs little. Others read
-//! it at any time, also when the thread hangs in a call.
+//! The records of one thread of a storm. The thread is the only writer and uses plain stores, so
+//! that recording costs little. Other threads may read the records at any time, even while the
+//! thread hangs in a call.
 
 use super::super::histogram::Histogram;
 use super::book::by_millisecond;
@@ -7,27 +8,27 @@ use crate::scheduling::thread_cpu;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What one thread has done.
+/// The records of one thread.
 pub(super) struct Tape {
     pub(super) calls: Histogram,
     pub(super) cpu: Histogram,
-    /// What it takes to read the CPU clock, which the measured CPU time includes.
+    /// The cost of reading the CPU clock, which is part of each measured CPU time.
     pub(super) reading: Duration,
     pub(super) pairs: AtomicU64,
     pub(super) accepted: AtomicU64,
-    /// Cancelled before they ran.
+    /// Timeouts that were cancelled before they ran.
     pub(super) cancelled: AtomicU64,
-    /// Cancelled, and the timer does not tell whether they ran before.
+    /// Timeouts that were cancelled, where the timer does not report whether they ran before.
     pub(super) untold: AtomicU64,
-    /// Accepted and not to be cancelled, by the millisecond of their deadline.
+    /// Accepted timeouts that are not to be cancelled, by the millisecond of their deadline.
     pub(super) kept_by_due: Vec<AtomicU32>,
-    /// When the present call began; 0 between calls.
+    /// The beginning of the present call, or 0 between calls.
     pub(super) calling_since: AtomicU64,
     pub(super) has_ended: AtomicBool,
 }
 
 impl Tape {
-    /// An empty one for deadlines within `span`, its memory touched.
+    /// Creates empty records for deadlines within `span` and touches their memory.
     pub(super) fn new(span: Duration, reading: Duration) -> Self {
         Self {
             calls: Histogram::default(),
@@ -44,14 +45,14 @@ impl Tape {
     }
 }
 
-/// One more, by the only thread that writes it.
+/// Increments a counter whose only writer is this thread.
 #[inline]
 pub(super) fn count(counter: &AtomicU64) {
-    // ORDERING: Relaxed, a count with one writer.
+    // ORDERING: Relaxed, because this thread is the only writer of the count.
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// The CPU time that one reading of the CPU clock takes, by the median.
+/// Measures the CPU time of one reading of the CPU clock and returns the median.
 pub(super) fn time_of_reading() -> Duration {
     let mut readings = [(); 101].map(|()| {
         let before = thread_cpu();

@@ -1,6 +1,7 @@
-//! Every timer that a storm has accepted ends exactly once: it runs, is cancelled, or is handed back and then runs.
+//! Every timeout that a storm has accepted ends exactly once: it runs, it is cancelled, or the stop
+//! returns it and the test runs it.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something is wrong")]
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use super::book::{Book, CANCELLED, RAN};
 use super::callers::{Callers, Plan};
@@ -11,8 +12,8 @@ use std::time::Duration;
 const TIMERS: usize = 20_000;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How the timers of a small storm have ended, and how many were accepted. `pause` keeps it from being one: the tests are
-/// of the books, and of a timer that is not flooded.
+/// Returns the ends of the timeouts of a small storm and the number of unaccounted ones. The
+/// callers pause, because the test checks the accounting and not the behavior under overload.
 fn ends<P: Storming>() -> (Vec<u8>, Option<u64>) {
     let peer = P::build(TICK);
     let book = Book::leak(Duration::from_secs(60), TIMERS);
@@ -46,7 +47,7 @@ fn every_accepted_timer_of_the_tree_ends_exactly_once() {
     assert_eq!((unaccounted, ends.iter().all(is_one)), (Some(0), true));
 }
 
-/// Loses one timer of a hundred, and does not say so.
+/// A timer that loses one timeout in a hundred without reporting it.
 #[derive(Clone)]
 struct Lossy(ours::Hierarchical, u32);
 
@@ -98,7 +99,7 @@ impl Storming for Lossy {
 }
 
 #[test]
-fn a_timer_that_loses_some_is_found_out() {
+fn a_lossy_timer_has_unaccounted_timeouts() {
     let peer = Lossy::build(TICK);
     let book = Book::leak(Duration::from_secs(60), 2_000);
     let callers = Callers::ready(&peer, book, &Plan { threads: 2, pause: Duration::ZERO, each_has_a_place: 2_000 });
