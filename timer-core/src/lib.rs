@@ -39,6 +39,12 @@
 // What ships goes through the facade `sync`; tests may name threads and locks as they are.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+compile_error!(
+    "timer-core needs threads and a monotonic clock, which wasm32-unknown-unknown does not have; use the timers of the \
+     browser (the crate `gloo-timers`), or the target wasm32-wasip1-threads"
+);
+
 mod alarm;
 mod backpressure;
 pub mod book;

@@ -12,7 +12,10 @@ pub(crate) use std::thread::{ThreadId, yield_now};
 pub(crate) type AtomicBool = std::sync::atomic::AtomicBool;
 pub(crate) type AtomicU16 = std::sync::atomic::AtomicU16;
 pub(crate) type AtomicU32 = std::sync::atomic::AtomicU32;
+#[cfg(target_has_atomic = "64")]
 pub(crate) type AtomicU64 = std::sync::atomic::AtomicU64;
+#[cfg(not(target_has_atomic = "64"))]
+pub(crate) type AtomicU64 = portable_atomic::AtomicU64;
 pub(crate) type AtomicUsize = std::sync::atomic::AtomicUsize;
 pub(crate) type JoinHandle<T> = std::thread::JoinHandle<T>;
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;

@@ -6,9 +6,10 @@ use std::cell::{Cell, RefCell};
 /// The number of the CPU that the caller runs on just now, or of its thread where the system does not tell.
 #[inline]
 pub(crate) fn cpu() -> usize {
-    #[cfg(target_os = "linux")]
+    // Miri has no `sched_getcpu`.
+    #[cfg(all(target_os = "linux", not(miri)))]
     return nix::sched::sched_getcpu().unwrap_or(0);
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     return thread_slot();
 }
 
@@ -91,7 +92,8 @@ pub(crate) fn give_way(period: u64, n: u64, many: u64) -> bool {
 
 /// Keeps signals away from the calling thread, but for those that its own faults raise: a handler must not run on the worker.
 pub(crate) fn block_signals() {
-    #[cfg(unix)]
+    // Miri has no signals.
+    #[cfg(all(unix, not(miri)))]
     {
         use nix::sys::signal::{SigSet, Signal};
         let mut signals = SigSet::all();
@@ -107,7 +109,8 @@ pub(crate) fn block_signals() {
 /// default, so that wake-ups of several threads fall together. Afterwards it is as before, so that what a task starts does not
 /// inherit it.
 pub(crate) fn wait_on_time(wait: impl FnOnce()) {
-    #[cfg(target_os = "linux")]
+    // Miri has no `prctl`.
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         use nix::sys::prctl::{get_timerslack, set_timerslack};
         let before = get_timerslack().ok().and_then(|nanos| u64::try_from(nanos).ok());
@@ -116,7 +119,7 @@ pub(crate) fn wait_on_time(wait: impl FnOnce()) {
         // 0 is the thread's default.
         let _ = set_timerslack(before.unwrap_or(0));
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     wait();
 }
 
