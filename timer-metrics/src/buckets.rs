@@ -1,4 +1,4 @@
-//! A lag's histogram, cut into the few buckets that travel.
+//! The buckets of exported histograms.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ const fn micros(n: u64) -> Duration {
     Duration::from_micros(n)
 }
 
-/// The upper bounds of the exported histograms, from 10 us to 10 s; what is longer is in the bucket `+Inf`.
+/// The upper bounds of the exported histograms: 1, 2.5 and 5 in each power of ten from 10 us to 10
+/// s. Longer lags are in the bucket `+Inf`.
 ///
 /// # Examples
 ///
@@ -39,14 +40,14 @@ pub const LAG_BUCKETS: [Duration; 19] = [
     micros(10_000_000),
 ];
 
-/// How many lags lie in each step of a ladder of rising bounds: one figure for each bound, and a last one for the rest.
-/// Their sum is the lag's count.
+/// Returns the number of lags between each bound and the one before it, and last the number above
+/// all bounds. `bounds` must rise. The sum of the numbers is the lag's count.
 #[cfg(any(feature = "prometheus", feature = "metrics"))]
 pub(crate) fn counts(lag: &timer_core::LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
     let mut below = 0;
     let mut counts = Vec::new();
     for bound in bounds {
-        // Nothing is above a bound that all lie below: no need to add up a long histogram again.
+        // Once a bound covers all lags, the later ones do as well, so the histogram need not be added up again.
         let up_to = if below == lag.count() { below } else { lag.count_up_to(bound).clamp(below, lag.count()) };
         counts.push(up_to - below);
         below = up_to;

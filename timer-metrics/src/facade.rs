@@ -1,8 +1,9 @@
-//! The timers to the recorder that is installed for the facade `metrics`.
+//! The timers for the recorder that is installed for the facade `metrics`.
 //!
-//! The facade has calls for counters, gauges and single observations, and a timer has counts of its own. So counters are
-//! published as absolute values, gauges are set, and of a histogram what has come since the last time is recorded once more,
-//! step by step of a fine ladder: the way in which other sources with histograms of their own fill the facade's.
+//! The facade has counters, gauges and single observations, while a timer has counts and histograms
+//! of its own. The publisher therefore publishes counters as absolute values and sets gauges. Of a
+//! histogram it records the new lags since the last call, rounded to the steps of a fine ladder.
+//! Other sources with their own histograms fill the facade in the same way.
 
 use crate::buckets::counts;
 use crate::series::{LABEL, SERIES, Series, Value};
@@ -16,22 +17,26 @@ use timer_core::LagSnapshot;
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// At most so many observations are recorded of one histogram at a time; more are thinned, in proportion.
+/// The greatest number of observations recorded in one histogram per call. More are thinned in
+/// proportion.
 const MOST_RECORDS: u64 = 10_000;
 
-/// Publishes the timers of a [`TimerMetrics`] through the facade `metrics`, with the names that Prometheus sees.
+/// Publishes the timers of a [`TimerMetrics`] through the facade `metrics`, under the same names as
+/// in Prometheus.
 ///
-/// Counters are absolute values. When a timer is gone its gauges are set to zero once, because the facade cannot take a
-/// series back, and its counters stay; another timer under the same label goes on from there. So a bound or a longest delay of
-/// zero means that there is none.
+/// Counters are absolute values. The facade cannot remove a series, so when a timer is gone, its
+/// gauges are set to zero once and its counters keep their values. Another timer under the same
+/// label continues them. A bound or a longest delay of zero means that there is none.
 ///
-/// Lags are histograms in seconds: what came since the last call is recorded again, each lag rounded up by at most 28 %
-/// (bounds such as 10, 25, 50, 100 us are hit exactly, so buckets there are exact). Of more than 10,000 new lags an even
-/// choice is recorded, at least one of each size, so that a call stays short; `timer_runs_total` has the exact number.
+/// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
+/// by at most 28 %. Bounds such as 10, 25, 50 and 100 us are steps of the ladder, so buckets with
+/// these bounds are exact. Of more than 10,000 new lags a proportional choice is recorded, with at
+/// least one lag of each size, so that the call stays short. `timer_runs_total` has the exact
+/// number.
 ///
 /// # Examples
 ///
-/// From a timeout of the timer itself. The publisher keeps no timer alive:
+/// A timeout of the timer itself can publish. The publisher does not keep the timer alive:
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,26 +54,26 @@ pub struct Publisher {
     published: HashMap<String, Published>,
 }
 
-/// What was published under a label.
+/// The published state of a label.
 struct Published {
-    /// Which timer it was.
+    /// The number of the timer that has the label.
     number: u64,
     gone: bool,
-    /// One for each of the series.
+    /// One figure for each of the series.
     figures: Vec<Figure>,
 }
 
 enum Figure {
-    /// What earlier timers under the label have counted, and what this one has.
+    /// The counts of earlier timers under the label, and of the present one.
     Counter { earlier: u64, current: u64 },
-    /// Whether it has been set, and not been cleared since.
+    /// A gauge, and whether it has a value that was not cleared since.
     Gauge { set: bool },
-    /// How many lags of each size were recorded of this timer.
+    /// The number of lags of each size that were recorded of the present timer.
     Lag(Vec<u64>),
 }
 
 impl TimerMetrics {
-    /// Something to publish the timers of this set with, now and then.
+    /// Creates a publisher of the timers of this set.
     ///
     /// # Examples
     ///
@@ -83,18 +88,18 @@ impl TimerMetrics {
 }
 
 impl Publisher {
-    /// Publishes all timers as they stand now. Install the recorder before the first call: that one describes the series, too, and
-    /// lags that are published without a recorder are not recorded later.
+    /// Publishes the present state of all timers.
     ///
-    /// Costs as much as [`TimerMetrics::snapshots`], and of each timer's three lags at most 10,000 records and one for each size,
-    /// at what the recorder takes for them. A panic of the recorder is passed on.
+    /// Install the recorder before the first call. That call also describes the series, and lags published without a recorder are not recorded later.
+    ///
+    /// Costs as much as [`TimerMetrics::snapshots`] plus the recorder's own time for each timer's three lags, each with at most 10,000 records and one more per size. A panic of the recorder propagates to the caller.
     ///
     /// # Examples
     ///
     /// ```
     /// let timer = timer_core::Timer::new();
     /// let mut publisher = timer_metrics::TimerMetrics::from_iter([&timer]).publisher();
-    /// // The recorder for this call only; an application installs one for all.
+    /// // The recorder serves this call only. An application installs one globally.
     /// metrics::with_local_recorder(&metrics::NoopRecorder, || publisher.publish());
     /// ```
     pub fn publish(&mut self) {
@@ -164,7 +169,7 @@ impl Published {
         }
     }
 
-    /// Another timer comes under the label.
+    /// Continues the series with a new timer under the same label.
     fn follow(&mut self, number: u64) {
         self.number = number;
         for figure in &mut self.figures {
@@ -176,7 +181,7 @@ impl Published {
         }
     }
 
-    /// The timer is gone.
+    /// Sets the gauges to zero after the timer is gone.
     fn clear(&mut self, recorder: &dyn Recorder, label: &str) {
         self.gone = true;
         for (series, figure) in SERIES.iter().zip(&mut self.figures) {
@@ -187,7 +192,7 @@ impl Published {
     }
 }
 
-/// Records what a histogram has more than `before`, and makes that the new `before`.
+/// Records the lags that were added since `before`, and updates `before`.
 fn record(recorder: &dyn Recorder, key: &Key, lag: &LagSnapshot, before: &mut Vec<u64>) {
     let now = counts(lag, ladder());
     before.resize(now.len(), 0);
@@ -201,7 +206,8 @@ fn record(recorder: &dyn Recorder, key: &Key, lag: &LagSnapshot, before: &mut Ve
     }
 }
 
-/// Without a value: zero, if an earlier one is to be seen. A bound or a delay that an earlier timer had is not this one's.
+/// Sets a gauge. Without a value, sets it to zero if an earlier value is visible, so that a timer
+/// does not inherit the bound of an earlier one.
 fn gauge(recorder: &dyn Recorder, key: &Key, value: Option<f64>, set: &mut bool) {
     let seen = std::mem::replace(set, value.is_some());
     if seen || value.is_some() {
@@ -209,13 +215,14 @@ fn gauge(recorder: &dyn Recorder, key: &Key, value: Option<f64>, set: &mut bool)
     }
 }
 
-/// The share of `count` in [`MOST_RECORDS`], but not nothing.
+/// Returns the share of `count` in [`MOST_RECORDS`], at least 1.
 fn thinned(count: u64, total: u64) -> u64 {
     let share = u128::from(count) * u128::from(MOST_RECORDS) / u128::from(total.max(1));
     u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }
 
-/// Ten steps in each power of ten (the preferred numbers R10), from 1 us to 10,000 s.
+/// Returns the steps of the ladder: ten in each power of ten (the preferred numbers R10), from 1 us
+/// to 10,000 s.
 fn ladder() -> impl Iterator<Item = Duration> {
     const STEPS: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
     let powers = (0..10).map(|power| 10_u64.pow(power) * 10);
@@ -244,7 +251,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_ladder_hits_every_exported_bound() {
+    fn ladder_contains_every_exported_bound() {
         let ladder: Vec<Duration> = ladder().collect();
         assert_eq!((ladder[0], ladder[ladder.len() - 1]), (Duration::from_micros(1), Duration::from_secs(10_000)));
         for pair in ladder.windows(2) {
@@ -255,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_keeps_the_shares_and_loses_no_size() {
+    fn thinning_keeps_shares_and_every_size() {
         assert_eq!(thinned(500_000, 1_000_000), MOST_RECORDS / 2);
         assert_eq!(thinned(1, u64::MAX), 1);
         assert_eq!(thinned(u64::MAX, u64::MAX), MOST_RECORDS);

@@ -1,14 +1,15 @@
-//! What a timer does, for the systems that watch it: Prometheus and OpenMetrics, the facade `metrics`, Grafana.
+//! Exporters and a live page for the counts and lags of timers.
 //!
-//! [`TimerMetrics`] is a set of timers to export, each under a label of its own. It reads [`Timer::stats`] when it is asked, by a
-//! scrape or a call, and at no other time: no thread of its own, no timeout, nothing on the timer's hot paths. It keeps no timer
-//! alive: a timer ends with its last handle, and its series end with it.
+//! [`TimerMetrics`] is the set of timers to export, each under its own label. It reads
+//! [`Timer::stats`] when a scrape or a call asks for it. It has no thread and no timeout of its own
+//! and costs nothing on the timer's hot paths. It keeps no timer alive: the series of a timer end
+//! when its last handle is dropped.
 //!
-//! | feature | brings | needs |
+//! | feature | adds | dependency |
 //! |---|---|---|
 //! | `prometheus` (default) | [`TimerMetrics::register`]: all timers in your own registry | `prometheus-client` |
-//! | `http` | [`MetricsServer`]: a registry under `/metrics`, without an async runtime | `httparse` |
-//! | `metrics` | [`Publisher`]: all timers to the recorder that is installed | `metrics` |
+//! | `http` | [`TimerMetrics::serve`]: metrics and a live page, without an async runtime | `httparse` |
+//! | `metrics` | [`Publisher`]: all timers to the installed recorder | `metrics` |
 //!
 #![cfg_attr(feature = "prometheus", doc = "```")]
 #![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
@@ -28,55 +29,60 @@
 //!
 //! # Series
 //!
-//! All have the label `timer`, the timer's name. The names are the same in Prometheus and in the facade.
+//! Every series has the label `timer`, which is the timer's name. Prometheus and the facade
+//! `metrics` use the same names.
 //!
 //! | name | type | meaning |
 //! |---|---|---|
-//! | `timer_pending_timeouts` | gauge | accepted and not ended |
-//! | `timer_tasks_queued` | gauge | handed over and not started: they wait for a thread of the executor, and are pending |
-//! | `timer_tasks_running` | gauge | started and not returned; those that the worker runs itself count as one |
-//! | `timer_timeouts_scheduled_total` | counter | accepted; a periodic task counts once |
-//! | `timer_timeouts_expired_total` | counter | ended by running |
-//! | `timer_timeouts_cancelled_total` | counter | ended by `cancel`, or handed back by `stop` |
-//! | `timer_timeouts_rejected_total` | counter | calls that were refused |
-//! | `timer_task_panics_total` | counter | panics that were caught |
-//! | `timer_executor_rejections_total` | counter | tasks that ran on the worker because the executor did not take them |
-//! | `timer_turns_total` | counter | how often the worker looked for due timeouts |
-//! | `timer_runs_total` | counter | tasks handed over to run; a periodic task counts with every run, one that is moved while it is queued may count again |
-//! | `timer_entries_cascaded_total` | counter | entries moved from a coarse level of the wheel to a finer one |
-//! | `timer_inbox_handovers_total` | counter | calls that found the lock of their shard taken and left a request |
-//! | `timer_shards` | gauge | among how many shards callers are spread |
-//! | `timer_longest_task_seconds` | gauge | the longest that one task can have held the worker: of a batch of up to 64, all of it |
-//! | `timer_max_pending_timeouts` | gauge | how many may be pending at once; only for timers with a bound |
-//! | `timer_longest_delay_seconds` | gauge | the longest delay in use, where [`Watch::longest_delay`] told it |
-//! | `timer_tick_lag_seconds` | histogram | how late a turn began after the tick that it was to handle |
-//! | `timer_timeout_lag_seconds` | histogram | how late a task was handed over after its deadline |
-//! | `timer_start_lag_seconds` | histogram | how late a task started after its deadline |
+//! | `timer_pending_timeouts` | gauge | timeouts that were accepted and have not ended |
+//! | `timer_tasks_queued` | gauge | pending tasks that wait for a thread of the executor |
+//! | `timer_tasks_running` | gauge | tasks that are running; all tasks on the worker count as one |
+//! | `timer_timeouts_scheduled_total` | counter | accepted timeouts; a periodic task counts once |
+//! | `timer_timeouts_expired_total` | counter | timeouts that ended by running |
+//! | `timer_timeouts_cancelled_total` | counter | timeouts that were cancelled or returned by `stop` |
+//! | `timer_timeouts_rejected_total` | counter | calls that the timer refused |
+//! | `timer_task_panics_total` | counter | panics that the timer caught |
+//! | `timer_executor_rejections_total` | counter | tasks that ran on the worker because the executor refused them |
+//! | `timer_turns_total` | counter | turns of the worker |
+//! | `timer_runs_total` | counter | tasks handed over; a periodic task counts with every run |
+//! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |
+//! | `timer_inbox_handovers_total` | counter | calls that found their shard locked and left a request |
+//! | `timer_shards` | gauge | number of shards |
+//! | `timer_longest_task_seconds` | gauge | longest batch of up to 64 tasks that the worker ran |
+//! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
+//! | `timer_longest_delay_seconds` | gauge | longest delay in use, if [`Watch::longest_delay`] states it |
+//! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
+//! | `timer_timeout_lag_seconds` | histogram | time from a deadline to the hand-over of its task |
+//! | `timer_start_lag_seconds` | histogram | time from a deadline to the start of its task |
 //!
-//! The two last ones are the same where tasks run on the worker. With an executor that has threads of its own, what the start
-//! lag has more is the wait in the executor's queue: then `timer_tasks_queued` grows, too, and more threads or less work help.
+//! The timeout lag and the start lag are equal where tasks run on the worker. With an executor that
+//! has its own threads, the difference is the wait in the executor's queue. If it grows,
+//! `timer_tasks_queued` grows as well, and the executor needs more threads or less work.
 //!
-//! At quiet, scheduled = pending + expired + cancelled.
+//! A task that is moved while it is queued may count twice in `timer_runs_total`.
+//!
+//! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!
 //! # Dashboard and alerts
 //!
-//! Ready for use, in the crate's folder: a Grafana dashboard (`grafana/dashboard.json`), and alert rules for Prometheus
-//! (`prometheus/alerts.yml`) with their tests (`prometheus/alerts_test.yml`, for `promtool test rules`).
+//! The crate's folder contains a Grafana dashboard (`grafana/dashboard.json`) and alert rules for
+//! Prometheus (`prometheus/alerts.yml`) with tests (`prometheus/alerts_test.yml`, for `promtool
+//! test rules`).
 //!
 //! | alert | fires when |
 //! |---|---|
 //! | `TimerLate` | 1 in 100 timeouts is handed over more than a second late |
 //! | `TimerTasksStartLate` | 1 in 100 tasks starts more than a second late |
-//! | `TimerNearlyFull` | 90 % of the timeouts that may be pending are; only for timers with a bound |
-//! | `TimerRejecting` | calls were refused in the last 5 minutes |
-//! | `TimerExecutorRejecting` | the executor did not take tasks in the last 5 minutes |
+//! | `TimerNearlyFull` | a timer with a bound is at 90 % of it |
+//! | `TimerRejecting` | the timer refused calls in the last 5 minutes |
+//! | `TimerExecutorRejecting` | the executor refused tasks in the last 5 minutes |
 //! | `TimerTaskPanics` | tasks panicked in the last 5 minutes |
-//! | `TimerWorkerStuck` | a timeout is overdue and the worker has not looked for 10 minutes |
+//! | `TimerWorkerStuck` | a timeout is overdue and the worker took no turn for 10 minutes |
 //!
-//! All of them work for a timer that is watched, but the last: it needs the longest delay in use, which a timer cannot tell and
-//! [`Watch::longest_delay`] can. A bound need not be told.
+//! All alerts but the last work for every watched timer. The last alert also needs the longest
+//! delay in use, which the timer does not know. State it with [`Watch::longest_delay`].
 //!
-//! *What is absent*: pushing to a gateway, and a global registry. Both are the application's choice.
+//! Pushing to a gateway and a global registry are left to the application.
 //!
 //! [`Timer::stats`]: timer_core::Timer::stats
 

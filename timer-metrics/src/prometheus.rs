@@ -1,7 +1,8 @@
 //! The timers in a registry of `prometheus-client`, the official client crate.
 //!
-//! One collector writes each metric family once, with a sample for every living timer; a family without samples is not
-//! written. The client appends `_total` and the unit to the names by itself, so it is given the stems.
+//! One collector writes each metric family once, with a sample for every living timer, and leaves
+//! out families without samples. The client appends `_total` and the unit to a name itself, so the
+//! collector passes the name without them.
 
 use crate::buckets::{LAG_BUCKETS, counts};
 use crate::series::{LABEL, SERIES, Series, Value};
@@ -16,11 +17,9 @@ use std::time::Duration;
 use timer_core::LagSnapshot;
 
 impl TimerMetrics {
-    /// Adds the timers of this set, now and later, to a registry: once is enough, also for timers that are watched later.
+    /// Adds this set to a registry. Timers that are watched later are exported as well.
     ///
-    /// Each scrape costs as much as [`snapshots`](Self::snapshots), and about 5 kB of text for each timer. A registry's prefix and
-    /// labels apply. Register one set only, and once only, in a registry: a second one would write
-    /// the same metric families again, which is not allowed in the format.
+    /// Each scrape costs as much as [`snapshots`](Self::snapshots) and produces about 5 kB of text per timer. The registry's prefix and labels apply. Register only one set in a registry, and only once, because the format does not allow a metric family to occur twice.
     ///
     /// # Examples
     ///
@@ -45,12 +44,11 @@ impl TimerMetrics {
         registry.register_collector(Box::new(TimerCollector { metrics: self.clone() }));
     }
 
-    /// The timers of this set, and nothing else, as OpenMetrics text: a whole scrape, with its end mark. For an HTTP server of
-    /// one's own, whose content type then is `application/openmetrics-text; version=1.0.0; charset=utf-8`, or for a log.
+    /// Returns the timers of this set as OpenMetrics text, including the end mark. For a log, or for your own HTTP server with the content type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     ///
     /// # Errors
     ///
-    /// None that is known: the client's encoder has them in its signature.
+    /// The encoder of the client has an error in its signature. No case is known in which it fails.
     ///
     /// # Examples
     ///
@@ -116,7 +114,7 @@ fn in_seconds(series: &Series) -> (&'static str, &'static str) {
     (series.name.strip_suffix("_seconds").unwrap_or(series.name), series.help)
 }
 
-/// Writes a metric family: its descriptor, and one metric for each timer. Nothing at all if there is none.
+/// Writes a metric family with one metric for each sample, or nothing if there are no samples.
 fn family<'a, T>(
     encoder: &mut DescriptorEncoder<'_>,
     (stem, help): (&str, &str),
@@ -138,7 +136,7 @@ fn family<'a, T>(
 
 fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
     let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
-    // The encoder wants each bucket's own count, and adds them up.
+    // The encoder takes the count of each bucket alone and accumulates them.
     let buckets: Vec<(f64, u64)> = bounds.zip(counts(lag, LAG_BUCKETS)).collect();
     metric.encode_histogram::<NoLabelSet>(lag.sum().as_secs_f64(), lag.count(), &buckets, None)
 }

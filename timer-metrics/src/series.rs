@@ -1,28 +1,28 @@
-//! What is exported of a timer: one table, from which every exporter takes names, units and meanings.
+//! The table of exported series. Every exporter takes names, units and descriptions from it.
 
 use crate::snapshot::TimerSnapshot;
 use std::time::Duration;
 use timer_core::LagSnapshot;
 
-/// The name of the one label.
+/// The name of the label that every series has.
 pub(crate) const LABEL: &str = "timer";
 
-/// How a figure is got from a snapshot, and what kind of figure it is.
+/// The type of a series and the function that reads it from a snapshot.
 pub(crate) enum Value {
-    /// It only rises while the timer lives; the name ends in `_total`.
+    /// A number that only rises while the timer lives. The name ends in `_total`.
     Counter(fn(&TimerSnapshot) -> u64),
-    /// Left out where it is not known.
+    /// A number that may fall. A series without a value is left out.
     Gauge(fn(&TimerSnapshot) -> Option<u64>),
-    /// A gauge; the name ends in `_seconds`.
+    /// A gauge in seconds. The name ends in `_seconds`.
     Seconds(fn(&TimerSnapshot) -> Option<Duration>),
-    /// A histogram; the name ends in `_seconds`.
+    /// A histogram. The name ends in `_seconds`.
     Lag(fn(&TimerSnapshot) -> &LagSnapshot),
 }
 
-/// One exported figure of every timer.
+/// One series, exported for every timer.
 pub(crate) struct Series {
     pub(crate) name: &'static str,
-    /// A sentence without characters that would have to be escaped.
+    /// A sentence without characters that need escaping.
     pub(crate) help: &'static str,
     pub(crate) value: Value,
 }
@@ -31,7 +31,7 @@ const fn series(name: &'static str, value: Value, help: &'static str) -> Series 
     Series { name, help, value }
 }
 
-/// All of them, in the order in which they are written.
+/// All series, in the order in which they are exported.
 pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_pending_timeouts",
@@ -46,7 +46,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_tasks_running",
         Value::Gauge(|timer| Some(timer.stats.running)),
-        "Tasks that have started and not returned; those that the worker runs itself count as one.",
+        "Tasks that have started and not returned; all tasks on the worker count as one.",
     ),
     series(
         "timer_timeouts_scheduled_total",
@@ -56,32 +56,32 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_timeouts_expired_total",
         Value::Counter(|timer| timer.stats.expired),
-        "Timeouts ended by running, or, for a periodic task, by a panic of it.",
+        "Timeouts that ended by running, or, for a periodic task, by a panic.",
     ),
     series(
         "timer_timeouts_cancelled_total",
         Value::Counter(|timer| timer.stats.cancelled),
-        "Timeouts ended by cancelling, or handed back when the timer was stopped.",
+        "Timeouts that were cancelled, or returned when the timer was stopped.",
     ),
     series(
         "timer_timeouts_rejected_total",
         Value::Counter(|timer| timer.stats.rejected),
-        "Calls that were refused because the timer was stopped or full; they count nowhere else.",
+        "Calls that were refused because the timer was stopped or full; no other counter includes them.",
     ),
     series(
         "timer_task_panics_total",
         Value::Counter(|timer| timer.stats.task_panics),
-        "Panics of tasks, and of what is called and dropped with them, that were caught.",
+        "Panics that were caught in tasks, in hooks and in the destructors of both.",
     ),
     series(
         "timer_executor_rejections_total",
         Value::Counter(|timer| timer.stats.executor_rejections),
-        "Tasks that the executor refused, lost or panicked over; they ran on the worker instead.",
+        "Tasks that ran on the worker because the executor refused them, dropped them or panicked.",
     ),
     series(
         "timer_turns_total",
         Value::Counter(|timer| timer.stats.turns),
-        "How often the worker looked for due timeouts.",
+        "Turns of the worker, in which it looks for due timeouts.",
     ),
     series(
         "timer_runs_total",
@@ -98,35 +98,35 @@ pub(crate) const SERIES: &[Series] = &[
         Value::Counter(|timer| timer.stats.inbox_handovers),
         "Calls that found the lock of their shard taken and left a request in its inbox.",
     ),
-    series("timer_shards", Value::Gauge(|timer| Some(timer.stats.shards)), "Among how many shards callers are spread."),
+    series("timer_shards", Value::Gauge(|timer| Some(timer.stats.shards)), "Shards over which callers are spread."),
     series(
         "timer_longest_task_seconds",
         Value::Seconds(|timer| Some(timer.stats.longest_task)),
-        "The longest that one task can have held the worker; of a batch of up to 64, all of it.",
+        "Longest time that the worker took for a batch of up to 64 tasks, since the timer was built.",
     ),
     series(
         "timer_max_pending_timeouts",
         Value::Gauge(|timer| timer.max_pending),
-        "How many timeouts may be pending at once, where that is bounded.",
+        "Bound on pending timeouts, for timers that have one.",
     ),
     series(
         "timer_longest_delay_seconds",
         Value::Seconds(|timer| timer.longest_delay),
-        "The longest delay that the timer is given, where that was told.",
+        "Longest delay in use, where the application stated it.",
     ),
     series(
         "timer_tick_lag_seconds",
         Value::Lag(|timer| &timer.stats.tick_lag),
-        "How late a turn began after the tick that it was to handle.",
+        "Time from a tick to the turn of the worker that handled it.",
     ),
     series(
         "timer_timeout_lag_seconds",
         Value::Lag(|timer| &timer.stats.timeout_lag),
-        "How late a task was handed over after its deadline.",
+        "Time from the deadline of a task to its hand-over.",
     ),
     series(
         "timer_start_lag_seconds",
         Value::Lag(|timer| &timer.stats.start_lag),
-        "How late a task started after its deadline; in an executor's queue it waits longer than in the timer.",
+        "Time from the deadline of a task to its start, including the wait in the executor's queue.",
     ),
 ];

@@ -1,9 +1,10 @@
-//! One timer as it stood when it was asked.
+//! The state of one timer at the moment when an exporter asked for it.
 
 use std::time::Duration;
 use timer_core::TimerStats;
 
-/// What an exporter gets of one timer: its label, its counts, its bound, and what [`Watch`](crate::Watch) told about it.
+/// A snapshot of one timer: its label, its counts, its bound and the facts stated by its
+/// [`Watch`](crate::Watch).
 ///
 /// # Examples
 ///
@@ -18,16 +19,18 @@ use timer_core::TimerStats;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TimerSnapshot {
-    /// The value of the label `timer`; no two timers of one set have the same.
+    /// The value of the label `timer`, which is unique within the set.
     pub label: String,
     /// The timer's own counts.
     pub stats: TimerStats,
-    /// The bound on pending timeouts: what [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts) told, else the
-    /// timer's own, `None` if it has none.
+    /// The bound on pending timeouts. This is the value given to [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts), else the timer's own bound, or `None` if it has neither.
     pub max_pending: Option<u64>,
-    /// The longest delay in use, if it was told.
+    /// The longest delay in use, if it was stated.
     pub longest_delay: Option<Duration>,
-    /// Which of all watched timers this is: another one under the same label has another number.
-    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "only the publisher asks"))]
+    /// The number of this timer among all that were ever watched. It tells a new timer from an earlier one with the same label.
+    #[cfg_attr(
+        not(any(feature = "metrics", feature = "http")),
+        allow(dead_code, reason = "for exporters with a memory")
+    )]
     pub(crate) number: u64,
 }

@@ -1,7 +1,7 @@
 //! The set of timers to export.
 //!
-//! The lock guards the list and nothing else: timers are asked, and handles to them dropped, with no lock held, because the
-//! last handle may be the one dropped here, and then the user's code runs.
+//! The lock guards only the list. No lock is held while a timer is read or a handle is dropped,
+//! because dropping the last handle of a timer runs user code.
 
 use crate::snapshot::TimerSnapshot;
 use crate::watch::Watch;
@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use timer_core::{Timer, WeakTimer};
 
-/// A set of timers to export. A cheap handle: clones are the same set.
+/// A set of timers to export. Clones share the set.
 ///
-/// It keeps no timer alive. A timer whose last handle was dropped is left out from then on, and its label is free for
-/// another one. Watching the same timer twice exports it twice.
+/// The set keeps no timer alive. After the last handle of a timer is dropped, the set leaves the
+/// timer out and its label is free for another one. A timer that is watched twice is exported
+/// twice.
 ///
 /// # Examples
 ///
@@ -36,7 +37,7 @@ pub struct TimerMetrics {
 #[derive(Default)]
 struct List {
     watched: Vec<Watched>,
-    /// How many have ever been watched.
+    /// The number of timers that were ever watched.
     count: u64,
 }
 
@@ -50,7 +51,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// `None` once the timer is gone.
+    /// Returns `None` if the timer is gone.
     fn snapshot(&self) -> Option<TimerSnapshot> {
         let stats = self.timer.upgrade()?.stats();
         Some(TimerSnapshot {
@@ -64,7 +65,7 @@ impl Watched {
 }
 
 impl TimerMetrics {
-    /// A set without timers.
+    /// Creates a set without timers.
     ///
     /// # Examples
     ///
@@ -75,10 +76,9 @@ impl TimerMetrics {
         Self::default()
     }
 
-    /// Exports `timer` from now on. Returns its label: its name, or, if another living timer of the set has that already,
-    /// its name with `-2`, `-3` and so on.
+    /// Adds `timer` to the set and returns its label. The label is the timer's name. If another living timer of the set already has that label, `-2`, `-3` and so on is appended.
     ///
-    /// Costs as much as [`snapshots`](Self::snapshots) of the timers that are watched already, and the timer itself nothing.
+    /// Costs as much as one call of [`snapshots`](Self::snapshots). It costs the timer itself nothing.
     ///
     /// # Examples
     ///
@@ -93,7 +93,7 @@ impl TimerMetrics {
         self.watch_with(timer, Watch::new())
     }
 
-    /// As [`watch`](Self::watch), with what else is known about the timer. A label that is told is made unique in the same way.
+    /// Adds `timer` with further settings. See [`watch`](Self::watch); a label in `watch` is made unique in the same way.
     ///
     /// # Examples
     ///
@@ -104,7 +104,7 @@ impl TimerMetrics {
     /// assert_eq!(metrics.watch_with(&timer, Watch::new().label("leases")), "leases");
     /// ```
     pub fn watch_with(&self, timer: &Timer, watch: Watch) -> String {
-        // First, so that the labels of timers that are gone are free.
+        // Taking snapshots removes the timers that are gone, so that their labels are free.
         drop(self.snapshots());
         let wanted = watch.label.unwrap_or_else(|| timer.name().to_owned());
         let mut list = self.list();
@@ -127,8 +127,7 @@ impl TimerMetrics {
         label
     }
 
-    /// Every timer of the set that is not gone, as it stands now, in the order in which they were added. For exporters of
-    /// one's own. Some microseconds for each timer; never blocks a worker.
+    /// Returns a snapshot of every living timer of the set, in the order in which they were added. For exporters of your own. Takes some microseconds per timer and never blocks a worker.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-//! What is known about a timer and cannot be read from it, or is to be exported otherwise.
+//! Settings for the export of a timer, and facts that cannot be read from it.
 
 use std::time::Duration;
 
-/// How a timer is to be exported: under which label, and with which of the facts that alerts need.
+/// The settings under which a timer is exported: its label, and facts that alerts need.
 ///
 /// # Examples
 ///
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// metrics.watch_with(&timer, Watch::new().label("rpc").longest_delay(Duration::from_secs(30)));
 /// ```
 #[derive(Debug, Clone, Default)]
-#[must_use = "it says how to watch a timer, and watches none"]
+#[must_use = "these settings do nothing until they are passed to `watch_with`"]
 pub struct Watch {
     pub(crate) label: Option<String>,
     pub(crate) max_pending: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The timer's own name as its label, its own bound, no longest delay.
+    /// Creates the default settings: the timer's name as its label, its own bound and no longest delay.
     ///
     /// # Examples
     ///
@@ -37,7 +37,7 @@ impl Watch {
         Self::default()
     }
 
-    /// The value of the label `timer`, instead of the timer's name. Any text; it is escaped where it is written.
+    /// Sets the value of the label `timer`, instead of the timer's name. Any text is allowed, because the exporters escape it.
     ///
     /// # Examples
     ///
@@ -51,11 +51,9 @@ impl Watch {
         self
     }
 
-    /// The bound to export as `timer_max_pending_timeouts`, instead of the timer's own: for a timer that is bounded elsewhere,
-    /// by a semaphore or by the number of connections. Any number of timeouts; zero says that there is no bound, and the alert
-    /// leaves such a timer out. It only reports; it bounds nothing.
+    /// Sets the bound to export as `timer_max_pending_timeouts`, instead of the timer's own. For a timer that is bounded elsewhere, for example by a semaphore or by the number of connections. Zero means that there is no bound, so that the alert leaves the timer out. The setting is only exported and bounds nothing.
     ///
-    /// A bound that the timer was built with need not be told: it is exported without this call.
+    /// The bound of a timer built with one is exported without this call.
     ///
     /// # Examples
     ///
@@ -73,10 +71,9 @@ impl Watch {
         self
     }
 
-    /// The longest delay (or period) that is ever given to the timer, exported as `timer_longest_delay_seconds`.
+    /// States the longest delay or period that the timer is ever given, exported as `timer_longest_delay_seconds`.
     ///
-    /// With it an alert can tell a worker that is stuck from one that has nothing to do yet: if a timeout has been pending for
-    /// longer than this and the worker has not taken a turn in all that time, the timeout is overdue.
+    /// With it an alert can tell a stuck worker from one that has nothing to do yet. If a timeout has been pending for longer than this and the worker took no turn in that time, the timeout is overdue.
     ///
     /// # Examples
     ///

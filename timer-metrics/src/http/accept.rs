@@ -1,6 +1,6 @@
-//! Which of the two formats a client wants, by its `Accept`.
+//! Content negotiation: the choice between the two text formats by the header `Accept`.
 
-/// The two text formats that every version of Prometheus reads one of.
+/// The two text formats. Every version of Prometheus reads at least one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     OpenMetrics,
@@ -15,8 +15,7 @@ impl Format {
         }
     }
 
-    /// The one that `accept` (all its values, with commas between them) weighs most; OpenMetrics if both weigh the same; the
-    /// plain one, which every client can read, if it asks for neither.
+    /// Returns the format that `accept` prefers. `accept` has all values of the header, joined by commas. OpenMetrics wins a tie. The plain format is the default, because every client can read it.
     pub(super) fn wanted(accept: &str) -> Self {
         let (mut openmetrics, mut plain) = (0, 0);
         for range in accept.split(',').map(Range::parse) {
@@ -37,7 +36,7 @@ impl Format {
 struct Range {
     media: String,
     version: Option<String>,
-    /// In thousandths.
+    /// The weight in thousandths.
     weight: u32,
 }
 
@@ -71,7 +70,7 @@ mod tests {
     use super::Format::{self, OpenMetrics, Plain};
 
     #[test]
-    fn real_clients_get_what_they_ask_for() {
+    fn real_clients_get_their_preferred_format() {
         let clients = [
             ("", Plain),
             ("*/*", Plain),
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_decide_and_nonsense_weighs_nothing() {
+    fn weights_decide_and_invalid_weights_are_zero() {
         let openmetrics = "application/openmetrics-text";
         assert_eq!(Format::wanted(openmetrics), OpenMetrics);
         assert_eq!(Format::wanted("Application/OpenMetrics-Text; Version=\"1.0.0\""), OpenMetrics);

@@ -1,12 +1,12 @@
-//! Where to listen. Without an address: where only this machine can ask.
+//! The address of the server. A port alone means the loopback address.
 
 use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::str::FromStr;
 
-/// An address to listen on. A port alone means the loopback address 127.0.0.1: other machines see nothing unless you name an
-/// address that they can reach.
+/// An address to listen on. A port alone means the loopback address 127.0.0.1, so other machines
+/// have no access unless the address names an interface that they can reach.
 ///
 /// # Examples
 ///
@@ -69,7 +69,7 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-/// A text that is no address to listen on.
+/// The error for a text that is not an address to listen on.
 ///
 /// # Examples
 ///
@@ -77,7 +77,7 @@ impl fmt::Display for ListenAddr {
 /// use timer_metrics::ListenAddr;
 ///
 /// let error = "everywhere".parse::<ListenAddr>().unwrap_err();
-/// assert!(error.to_string().starts_with("`everywhere` is no address to listen on"));
+/// assert!(error.to_string().starts_with("`everywhere` is not an address to listen on"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseListenAddrError {
@@ -89,8 +89,8 @@ impl fmt::Display for ParseListenAddrError {
         let Self { given } = self;
         write!(
             f,
-            "`{given}` is no address to listen on: allowed are a port from 0 to 65535 (on 127.0.0.1), or an IP address and a \
-             port, such as 0.0.0.0:9184 or [::]:9184"
+            "`{given}` is not an address to listen on: allowed are a port from 0 to 65535 (on 127.0.0.1), or an IP address \
+             and a port, such as 0.0.0.0:9184 or [::]:9184"
         )
     }
 }

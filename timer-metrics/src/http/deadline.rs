@@ -1,10 +1,10 @@
-//! A socket that waits until an instant and no longer, however the other side divides its bytes.
+//! Reads and writes that end at an instant, however the other side splits its bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Reads some bytes; fails as timed out at the deadline.
+/// Reads some bytes. Fails with `TimedOut` at the deadline.
 pub(super) fn read(mut stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
     again(|| {
         stream.set_read_timeout(Some(left(deadline)?))?;
@@ -12,7 +12,7 @@ pub(super) fn read(mut stream: &TcpStream, buffer: &mut [u8], deadline: Instant)
     })
 }
 
-/// Writes all bytes; fails as timed out at the deadline.
+/// Writes all bytes. Fails with `TimedOut` at the deadline.
 pub(super) fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let written = again(|| {
@@ -27,7 +27,8 @@ pub(super) fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant)
     Ok(())
 }
 
-/// What is left of the time. Not zero, which a socket would take for "for ever".
+/// Returns the remaining time. Fails instead of returning zero, which a socket takes for "no
+/// timeout".
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -37,7 +38,7 @@ fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // What a timeout of a socket is called differs between systems.
+            // The error of a socket's timeout differs between systems.
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
             result => return result,
         }

@@ -1,25 +1,26 @@
-//! What a client may ask for. All of it bounded, so that no client can take the process's memory, threads or time.
+//! Limits for clients, so that no client can exhaust the memory, the threads or the time of the
+//! process.
 
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How long a request may take to come in, from the first moment to the last byte.
+    /// The longest time from the connection to the last byte of the request's head.
     pub(super) request: Duration,
-    /// How long a reply may take to go out.
+    /// The longest time for sending the reply.
     pub(super) reply: Duration,
-    /// How long the client may take to hang up after the reply.
+    /// The longest time that the client may take to hang up after the reply.
     pub(super) goodbye: Duration,
-    /// How many clients are served at once.
+    /// The number of clients served at once.
     pub(super) clients: usize,
 }
 
 impl Limits {
-    /// The most bytes that a request's head may have; scrapers send a few hundred.
+    /// The greatest size of a request's head in bytes. Scrapers send a few hundred.
     pub(super) const HEAD: usize = 8 * 1024;
-    /// The most headers.
+    /// The greatest number of headers.
     pub(super) const HEADERS: usize = 64;
-    /// So many bytes after the head are read and thrown away, so that the reply reaches a client that is still sending.
+    /// The number of bytes after the head that are read and discarded, so that the reply reaches a client that is still sending.
     pub(super) const REST: usize = 64 * 1024;
 }
 

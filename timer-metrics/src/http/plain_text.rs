@@ -1,14 +1,16 @@
-//! OpenMetrics text 1.0.0, as `prometheus-client` writes it, to Prometheus text 0.0.4, which older scrapers read.
+//! Translation of OpenMetrics text 1.0.0, as `prometheus-client` writes it, into Prometheus text
+//! 0.0.4 for older scrapers.
 //!
-//! The differences: in the older format a counter's metadata have its full name, there are no units, no exemplars and no
-//! end mark, and some types have other names. Values and labels are written alike.
+//! In the older format the metadata of a counter use its full name, some types have other names,
+//! and there are no units, no exemplars and no end mark. Values and labels are the same in both.
 
-/// The same metrics in the older format.
+/// Translates `text` into the older format.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     // It comes before the type, and needs the name that the type gives it.
+    // The help comes before the type, but its name depends on the type.
     let mut help = None;
-    // Not by `lines`: a carriage return is a character like others here.
+    // `lines` would also split at a carriage return, which is an ordinary character here.
     for line in text.split('\n') {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             help = rest.split_once(' ');
@@ -31,7 +33,8 @@ pub(super) fn from_openmetrics(text: &str) -> String {
     plain
 }
 
-/// A sample up to the ` # ` that begins an exemplar; one within a label's value begins none.
+/// Returns a sample up to the ` # ` that begins an exemplar, ignoring ` # ` within the value of a
+/// label.
 fn without_exemplar(sample: &str) -> &str {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in sample.bytes().enumerate() {
@@ -51,7 +54,7 @@ mod tests {
     use super::from_openmetrics;
 
     #[test]
-    fn every_type_is_translated() {
+    fn translates_every_type() {
         let openmetrics = "# HELP a Help with # and  blanks.\n# TYPE a counter\na_total{x=\"1\"} 1\n\
                            # HELP b_seconds B.\n# TYPE b_seconds gauge\n# UNIT b_seconds seconds\nb_seconds 1.5\n\
                            # HELP c C.\n# TYPE c info\nc_info{v=\"1\"} 1\n# HELP d D.\n# TYPE d unknown\nd 1\n\
@@ -64,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn exemplars_go_and_labels_that_look_like_them_stay() {
+    fn drops_exemplars_and_keeps_similar_labels() {
         let openmetrics =
             "# TYPE a counter\na_total{x=\"b # {c\\\" # \\\\\",y=\"\r\"} 1 # {id=\"2 # 3\"} 1.0 4\n# EOF\n";
         let plain = "# TYPE a_total counter\na_total{x=\"b # {c\\\" # \\\\\",y=\"\r\"} 1\n";

@@ -1,4 +1,4 @@
-//! The head of a request: what is asked for, and in which format. Bodies are not read.
+//! The head of a request: method, path and accepted formats. Bodies are not read.
 
 use super::deadline;
 use super::limits::Limits;
@@ -6,27 +6,27 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// A request, as far as it matters here.
+/// The parts of a request that the server uses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// Without query.
+    /// The path without the query.
     pub(super) path: String,
-    /// All values of `Accept`, with commas between them.
+    /// All values of `Accept`, joined by commas.
     pub(super) accept: String,
 }
 
-/// Why there is no request.
+/// The reason why there is no request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoRequest {
-    /// The client has gone, or never said anything.
+    /// The client has hung up or has never sent anything.
     Gone,
-    /// To be told the client, by this status.
+    /// The client is to be refused with this status.
     Refused(u16),
 }
 
 impl Request {
-    /// Reads a head from the socket.
+    /// Reads the head of a request from the socket.
     pub(super) fn read(stream: &TcpStream, deadline: Instant) -> Result<Self, NoRequest> {
         let mut buffer = vec![0; Limits::HEAD];
         let mut filled = 0;
@@ -44,7 +44,7 @@ impl Request {
         Err(NoRequest::Refused(431))
     }
 
-    /// `None` if there is more to come.
+    /// Returns `None` if the head is incomplete.
     fn parse(bytes: &[u8]) -> Result<Option<Self>, NoRequest> {
         let mut headers = [httparse::EMPTY_HEADER; Limits::HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-/// The path of a target in either form, `/a?b` and `http://host/a?b`.
+/// Returns the path of a target in either form, `/a?b` or `http://host/a?b`.
 fn path(target: &str) -> &str {
     let path = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
@@ -79,7 +79,7 @@ mod tests {
     use super::{NoRequest, Request, path};
 
     #[test]
-    fn a_head_in_pieces_is_read_when_it_is_whole() {
+    fn parses_a_head_once_it_is_complete() {
         let head = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\naccept: */*;q=0.1\r\n\r\n";
         for end in 0..head.len() {
             assert_eq!(Request::parse(&head[..end]), Ok(None), "{end}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn refuses_malformed_requests() {
         let refused = |bytes: &[u8]| match Request::parse(bytes) {
             Err(NoRequest::Refused(status)) => status,
             other => panic!("{other:?}"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_a_target_have_a_path() {
+    fn finds_the_path_in_both_forms_of_a_target() {
         for target in
             ["/metrics", "/metrics?a=http://b/c", "http://host:1/metrics", "http://host/metrics#x", "/metrics?"]
         {

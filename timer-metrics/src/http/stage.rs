@@ -1,7 +1,8 @@
-//! Where a client's thread is: at its socket, where it can be cut off, or at the collectors, which are the user's code.
+//! The stage of a client's thread: at its socket, where it can be cut off, or in the collectors,
+//! which are user code.
 //!
-//! *Promise*: once [`Stage::cut_off`] has succeeded, and the socket is shut down, the thread ends without a call of the user's
-//! code, so that joining it takes no time to speak of. Both sides decide on one atomic word.
+//! After [`Stage::cut_off`] has succeeded and the socket is shut down, the thread ends without
+//! calling user code, so joining it takes no noticeable time. Both sides decide on one atomic word.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -13,23 +14,23 @@ const CUT_OFF: u8 = 2;
 pub(super) struct Stage(AtomicU8);
 
 impl Stage {
-    /// The thread goes on to the collectors; `false` if it has been cut off.
+    /// Enters the collectors. Returns `false` if the client has been cut off.
     pub(super) fn enter_collectors(&self) -> bool {
         self.change(AT_SOCKET, AT_COLLECTORS)
     }
 
-    /// The thread is back.
+    /// Returns to the socket.
     pub(super) fn leave_collectors(&self) {
         self.change(AT_COLLECTORS, AT_SOCKET);
     }
 
-    /// Ends the client's turn; `false` if its thread is at the collectors.
+    /// Cuts the client off. Returns `false` if its thread is in the collectors.
     pub(super) fn cut_off(&self) -> bool {
         self.change(AT_SOCKET, CUT_OFF)
     }
 
     fn change(&self, from: u8, to: u8) -> bool {
-        // ORDERING: Relaxed, nothing is handed over but the right to go on, and one word has one order of changes.
+        // ORDERING: Relaxed, because the word publishes no other data and has a single modification order.
         self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! The dashboard and the alerts name nothing that a scrape does not have, and the tools that load them can read them.
+//! The dashboard and the alerts use only series that a scrape has, and their tools can load them.
 
 use crate::support::exposition::{Format, parse};
 use crate::support::known;
@@ -22,7 +22,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&file("grafana/dashboard.json")).unwrap()
 }
 
-/// All strings under the key `name`, however deep.
+/// Collects all strings under the key `name` at any depth.
 fn strings<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a str>) {
     match value {
         Value::Object(object) => {
@@ -34,7 +34,7 @@ fn strings<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The names of all samples that a scrape has.
+/// Returns the names of all samples in a scrape.
 fn scraped() -> BTreeSet<String> {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(10));
     let metrics = TimerMetrics::new();
@@ -45,21 +45,21 @@ fn scraped() -> BTreeSet<String> {
     parse(&text, Format::OpenMetrics).unwrap().names().into_iter().map(str::to_owned).collect()
 }
 
-/// Everything in a text that looks like one of our metrics.
+/// Returns the words of a text that look like metric names.
 fn named(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("timer_")).collect()
 }
 
 #[test]
-fn every_metric_that_is_named_is_in_a_scrape() {
+fn dashboard_and_alerts_use_only_existing_series() {
     let scraped = scraped();
     for path in ["grafana/dashboard.json", "prometheus/alerts.yml", "prometheus/alerts_test.yml"] {
         let text = file(path);
         let named = named(&text);
         assert!(named.len() >= 8, "{path} names {named:?} only");
         let unknown: Vec<_> = named.iter().filter(|name| !scraped.contains(**name)).collect();
-        // Words on metrics in comments are names of histograms as a whole.
+        // Comments also use the name of a histogram as a whole.
         let unknown: Vec<_> = unknown.iter().filter(|name| !scraped.contains(&format!("{name}_bucket"))).collect();
         assert!(unknown.is_empty(), "{path}: {unknown:?}");
     }
@@ -76,7 +76,7 @@ fn the_dashboard_shows_every_metric() {
 }
 
 #[test]
-fn the_docs_list_every_metric_and_every_alert() {
+fn the_docs_list_every_series_and_every_alert() {
     let docs = file("src/lib.rs");
     let stem =
         |name: &str| ["_bucket", "_sum", "_count"].iter().fold(name.to_owned(), |name, end| name.replace(end, ""));
@@ -112,9 +112,10 @@ fn the_dashboard_can_be_imported() {
     }
 }
 
-/// A sum over replicas hides the one that is late. What cannot be drawn but as a sum stands in a row for each instance.
+/// A sum over replicas would hide the late one. Heatmaps can only show a sum, so there is a row of
+/// them per instance.
 #[test]
-fn the_dashboard_adds_up_no_replicas() {
+fn the_dashboard_does_not_sum_over_replicas() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let mut repeated = false;
@@ -141,7 +142,7 @@ fn the_dashboard_adds_up_no_replicas() {
 }
 
 #[test]
-fn promtool_can_read_every_query_of_the_dashboard() {
+fn promtool_parses_every_query_of_the_dashboard() {
     let dashboard = dashboard();
     let mut queries = Vec::new();
     strings(&dashboard, "expr", &mut queries);
@@ -163,7 +164,7 @@ fn promtool_accepts_the_alerts_and_their_tests() {
     promtool(&["test", "rules", &format!("{FOLDER}/prometheus/alerts_test.yml")], "");
 }
 
-/// Without the tool, too: each alert has what is needed at night.
+/// Checks the completeness of each alert, even where `promtool` is not installed.
 #[test]
 fn every_alert_has_severity_summary_and_description() {
     let text = file("prometheus/alerts.yml");

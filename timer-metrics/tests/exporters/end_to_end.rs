@@ -1,7 +1,8 @@
-//! A real Prometheus scrapes a timer, and what it answers is compared with what the timer itself has counted.
+//! A real Prometheus scrapes a timer, and its answers are compared with the timer's own counts.
 //!
-//! `cargo xtask metrics-e2e` runs it: it needs the programs `prometheus` and `promtool`. All that listens does so on the
-//! loopback address and a free port; all files are below the target folder.
+//! `cargo xtask metrics-e2e` runs these tests, which need the programs `prometheus` and `promtool`.
+//! All servers listen on a free port of the loopback address, and all files are in the target
+//! folder.
 
 use crate::support::Waiting;
 use serde_json::Value;
@@ -17,31 +18,33 @@ use timer_metrics::{LAG_BUCKETS, TimerMetrics};
 const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/end_to_end");
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus/alerts.yml");
 
-/// How often it is asked for something that is to come, and how long it is left in peace in between: a minute in all.
+/// The number of attempts to see an expected value, and the pause between them. Together they take
+/// a minute.
 const TRIES: u32 = 240;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// So many run within 5 s, so many wait, so many of those are cancelled, and so many are more than fit.
+/// The numbers of timeouts that run within 5 s, that wait, that are cancelled while they wait, and
+/// that exceed the bound.
 const RUN: u32 = 3_000;
 const WAIT: u32 = 500;
 const CANCELLED: u32 = 200;
 const REFUSED: u32 = 7;
 
-/// So many are handed over to an executor at once.
+/// The number of tasks handed over to an executor at once.
 const AT_EXECUTOR: u32 = 5;
 
-/// A Prometheus of our own, until it is dropped.
+/// A Prometheus process that ends when this is dropped.
 struct Prometheus {
     child: Child,
     url: String,
-    /// Where its settings, its data and its log are.
+    /// The folder of its settings, data and log.
     folder: String,
 }
 
 impl Prometheus {
-    /// It scrapes `target` and itself once a second, and has the alert rules. No two of them may have the same `name`.
+    /// Starts a Prometheus that scrapes `target` and itself once a second and loads the alert rules. Each one needs its own `name`.
     fn start(name: &str, target: &str) -> Self {
-        // A port that is free just now.
+        // A port that is free at the moment.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let folder = format!("{FOLDER}/{name}");
         _ = fs::remove_dir_all(&folder);
@@ -60,11 +63,11 @@ impl Prometheus {
         Self { child, url: format!("http://{own}"), folder }
     }
 
-    /// Each series that a query has now: the label `le`, which only buckets have, and the value.
+    /// Returns the present series of a query, each as the label `le`, which only buckets have, and the value.
     fn series(&self, query: &str) -> Vec<(String, f64)> {
         let mut command = Command::new("promtool");
         let output = command.args(["query", "instant", "--format", "json", &self.url, query]).output().unwrap();
-        // Until it is ready, it answers nothing.
+        // Until Prometheus is ready, the output is empty.
         let Ok(Value::Array(found)) = serde_json::from_slice(&output.stdout) else { return Vec::new() };
         let pair = |series: &Value| {
             let le = series["metric"]["le"].as_str().unwrap_or_default().to_owned();
@@ -73,13 +76,13 @@ impl Prometheus {
         found.iter().map(pair).collect()
     }
 
-    /// Waits until a query has one series, and its value is as wanted.
+    /// Waits until a query has a single series with a value that `wanted` accepts.
     fn until(&mut self, query: &str, wanted: impl Fn(f64) -> bool) -> f64 {
         for _ in 0..TRIES {
-            if let [(_, value)] = self.series(query)[..]
-                && wanted(value)
-            {
-                return value;
+            if let [(_, value)] = self.series(query)[..] {
+                if wanted(value) {
+                    return value;
+                }
             }
             assert!(self.child.try_wait().unwrap().is_none(), "prometheus has ended: {}", self.log());
             park_timeout(PAUSE);
@@ -87,7 +90,7 @@ impl Prometheus {
         panic!("waited in vain for {query}: {:?}\n{}", self.series(query), self.log());
     }
 
-    /// What it has of a histogram is what the timer has, bucket by bucket.
+    /// Checks that Prometheus and the timer have the same histogram, bucket by bucket.
     fn has_buckets(&self, query: &str, lag: &LagSnapshot) {
         let buckets = self.series(query);
         assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1, "{buckets:?}");
@@ -104,7 +107,7 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -112,7 +115,7 @@ impl Drop for Prometheus {
 
 #[test]
 #[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
-fn promtool_tells_what_the_timer_has_counted() {
+fn promtool_returns_the_counts_of_the_timer() {
     let timer = Timer::builder().name("e2e").max_pending_timeouts((RUN + WAIT) as usize).build().unwrap();
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
     let hour = Duration::from_secs(3_600);
@@ -120,7 +123,7 @@ fn promtool_tells_what_the_timer_has_counted() {
     let mut prometheus = Prometheus::start("e2e", &server.local_addr().to_string());
     prometheus.until("timer_pending_timeouts{timer='e2e'}", |pending| pending == f64::from(WAIT));
 
-    // Looked at while they run.
+    // Prometheus scrapes while they run.
     for number in 0..RUN {
         timer.new_timeout(Duration::from_secs(5) * number / RUN, |_| ()).unwrap();
     }
@@ -128,9 +131,9 @@ fn promtool_tells_what_the_timer_has_counted() {
     assert!(far[..CANCELLED as usize].iter().all(|timeout| timeout.cancel()));
     let some = |expired| expired > 0.0 && expired < f64::from(RUN);
     let some = prometheus.until("timer_timeouts_expired_total{timer='e2e'}", some);
-    println!("scraped while they ran: {some} of {RUN}");
+    println!("scraped during the runs: {some} of {RUN}");
 
-    // And afterwards.
+    // Prometheus scrapes after all have run.
     prometheus.until("timer_timeouts_expired_total{timer='e2e'}", |expired| expired == f64::from(RUN));
     let stats = timer.stats();
     assert_eq!(
@@ -153,15 +156,16 @@ fn promtool_tells_what_the_timer_has_counted() {
     prometheus.has_buckets("timer_timeout_lag_seconds_bucket{timer='e2e'}", &stats.timeout_lag);
     prometheus.has_buckets("timer_start_lag_seconds_bucket{timer='e2e'}", &stats.start_lag);
 
-    // The rules can be evaluated.
+    // Prometheus evaluates the rules without a failure.
     prometheus.until("sum(prometheus_rule_evaluations_total)", |times| times > 0.0);
     prometheus.until("sum(prometheus_rule_evaluation_failures_total)", |times| times == 0.0);
 }
 
-/// Tasks of an executor, scraped while they wait, while one of them runs, and when all have run.
+/// The tasks of an executor are scraped while they wait, while one of them runs, and after all have
+/// run.
 #[test]
 #[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
-fn promtool_tells_what_is_at_the_executor() {
+fn promtool_returns_the_tasks_at_the_executor() {
     let executor = Waiting::default();
     let timer = Timer::builder().name("pool").executor(executor.clone()).build().unwrap();
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
@@ -194,6 +198,6 @@ fn promtool_tells_what_is_at_the_executor() {
     let all = |count| count == f64::from(AT_EXECUTOR);
     prometheus.until("timer_start_lag_seconds_count{timer='pool'}", all);
     prometheus.has_buckets("timer_start_lag_seconds_bucket{timer='pool'}", &stats.start_lag);
-    // An unbounded timer has no bound to show.
+    // A timer without a bound has no such series.
     assert!(prometheus.series("timer_max_pending_timeouts{timer='pool'}").is_empty());
 }

@@ -1,4 +1,4 @@
-//! What a recorder of the facade `metrics` gets.
+//! The values that a recorder of the facade `metrics` receives.
 
 use crate::support::recorder::Keeper;
 use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
@@ -20,7 +20,7 @@ fn counters_and_gauges_are_exact() {
     let metrics = TimerMetrics::new();
     metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
-    // Twice: absolute values do not add up.
+    // The second call must not add to the absolute values.
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
     for (name, value) in counts(&timer) {
@@ -31,7 +31,7 @@ fn counters_and_gauges_are_exact() {
 }
 
 #[test]
-fn each_lag_is_recorded_once_and_rounded_up_a_little() {
+fn each_lag_is_recorded_once_and_rounded_up() {
     let (timer, mut driver) = known(Timer::builder());
     let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
     publish(&mut publisher, &keeper);
@@ -76,7 +76,7 @@ fn tasks_at_an_executor_are_published() {
 }
 
 #[test]
-fn many_lags_are_thinned_and_no_size_is_lost() {
+fn many_lags_are_thinned_and_every_size_remains() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
     driver.advance(Duration::from_secs(60));
     for _ in 0..40_000 {
@@ -92,7 +92,7 @@ fn many_lags_are_thinned_and_no_size_is_lost() {
 }
 
 #[test]
-fn a_timer_that_is_gone_leaves_no_stale_gauge() {
+fn a_dropped_timer_leaves_no_stale_gauge() {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(9));
     let metrics = TimerMetrics::from_iter([&timer]);
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
@@ -103,7 +103,7 @@ fn a_timer_that_is_gone_leaves_no_stale_gauge() {
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), None);
     assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(10.0));
-    // Once: another timer under that name is not disturbed.
+    // The gauges are cleared once, so that another timer under that label is not disturbed.
     keeper.0.lock().unwrap().values.clear();
     publish(&mut publisher, &keeper);
     assert!(keeper.0.lock().unwrap().values.is_empty());
@@ -117,7 +117,7 @@ fn an_unbounded_timer_does_not_inherit_a_bound() {
     metrics.watch_with(&bounded, Watch::new().longest_delay(MILLI));
     publish(&mut publisher, &keeper);
     drop(bounded);
-    // Under the same label, with no call of the publisher in between.
+    // The new timer takes the label before the next call of the publisher.
     let (unbounded, _driver) = known(Timer::builder());
     assert_eq!(metrics.watch(&unbounded), "timer");
     publish(&mut publisher, &keeper);
@@ -127,7 +127,7 @@ fn an_unbounded_timer_does_not_inherit_a_bound() {
 }
 
 #[test]
-fn a_timer_with_a_former_label_goes_on_counting() {
+fn a_timer_under_an_old_label_continues_counting() {
     let metrics = TimerMetrics::new();
     let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
     let (first, _driver) = known(Timer::builder());
@@ -160,7 +160,7 @@ fn a_publisher_in_a_timeout_keeps_no_timer_alive() {
 }
 
 #[test]
-fn every_series_is_described_once_with_its_unit() {
+fn each_series_is_described_once_with_its_unit() {
     let (timer, _driver) = known(Timer::builder());
     let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
     publish(&mut publisher, &keeper);
@@ -176,7 +176,7 @@ fn every_series_is_described_once_with_its_unit() {
 }
 
 #[test]
-fn without_a_recorder_nothing_happens() {
+fn publishing_without_a_recorder_does_nothing() {
     let timer = Timer::new();
     TimerMetrics::from_iter([&timer]).publisher().publish();
 }

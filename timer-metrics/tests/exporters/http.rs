@@ -1,4 +1,4 @@
-//! The server, by raw sockets: what good clients get, and that bad ones hurt no other.
+//! The metrics server on raw sockets: replies to good clients, and isolation of bad ones.
 
 use crate::support::exposition::{Format, parse};
 use crate::support::known;
@@ -27,7 +27,7 @@ impl Reply {
     }
 }
 
-/// Sends bytes as they are and reads what comes until the other side hangs up.
+/// Sends raw bytes and reads until the server hangs up.
 fn raw(addr: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.write_all(request).unwrap();
@@ -52,7 +52,7 @@ fn metrics(addr: SocketAddr) -> Reply {
 }
 
 #[test]
-fn the_format_is_the_one_that_the_client_accepts() {
+fn the_format_follows_the_accept_header() {
     let (timer, _driver) = known(Timer::builder().name("a # \"b\""));
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
     let openmetrics =
@@ -66,7 +66,7 @@ fn the_format_is_the_one_that_the_client_accepts() {
     let openmetrics = parse(&openmetrics.body, Format::OpenMetrics).unwrap();
     promtool(&["check", "metrics"], &plain.body);
     let plain = parse(&plain.body, Format::Plain).unwrap();
-    // The same samples in both.
+    // Both formats have the same samples.
     let samples = |scrape: &crate::support::exposition::Scrape| format!("{:?}", scrape.samples().collect::<Vec<_>>());
     assert_eq!(samples(&openmetrics), samples(&plain));
     assert_eq!(plain.value("timer_timeouts_scheduled_total", "a # \"b\""), 10.0);
@@ -94,7 +94,7 @@ fn other_paths_are_404_and_other_methods_405() {
 }
 
 #[test]
-fn after_garbage_the_next_client_is_served() {
+fn malformed_requests_do_not_stop_the_server() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let addr = server.local_addr();
     let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00".as_slice();
@@ -121,16 +121,16 @@ fn after_garbage_the_next_client_is_served() {
     assert_eq!(metrics(addr).status, 200);
 }
 
-/// A head without an end must not grow in memory: the server stops reading it.
+/// The server must stop reading a head without an end, so that it takes no more memory.
 #[test]
 fn an_endless_request_is_cut_off() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     stream.write_all(b"GET /metrics?").unwrap();
     let chunk = [b'a'; 64 * 1024];
-    // A socket takes some megabytes on its own; a client cannot send this much to a server that does not read it.
+    // Socket buffers hold some megabytes. More than that is sent only if the server reads it.
     let sent = (0..4_096).try_for_each(|_| stream.write_all(&chunk));
-    assert!(sent.is_err(), "256 MiB of request line were taken");
+    assert!(sent.is_err(), "the server read 256 MiB of request line");
     assert_eq!(metrics(server.local_addr()).status, 200);
 }
 
@@ -142,7 +142,7 @@ fn a_client_that_is_still_sending_reads_its_reply() {
     assert!(raw(server.local_addr(), request.as_bytes()).starts_with("HTTP/1.1 405 "));
 }
 
-/// So long that no pair of socket buffers holds it.
+/// A collector whose text no pair of socket buffers can hold.
 #[derive(Debug)]
 struct Long;
 
@@ -155,8 +155,8 @@ impl Collector for Long {
     }
 }
 
-/// Clients that hold a connection in every way there is: silent, in the middle of a head, with a body that does not come,
-/// and not reading a reply that no buffer holds.
+/// Connects clients that hold a connection in four ways: silent, in the middle of a head, with a
+/// body that never comes, and without reading a reply that no buffer can hold.
 fn slow_clients(addr: SocketAddr) -> Vec<TcpStream> {
     let requests: [&[u8]; 4] = [
         b"",
@@ -169,13 +169,13 @@ fn slow_clients(addr: SocketAddr) -> Vec<TcpStream> {
         stream.write_all(request).unwrap();
         stream
     });
-    // The last one's reply is on its way.
+    // The reply to the last client has begun.
     (&clients[3]).read_exact(&mut [0]).unwrap();
     clients.into()
 }
 
 #[test]
-fn slow_clients_delay_no_other() {
+fn slow_clients_do_not_delay_others() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Long));
     let server = MetricsServer::serve(0, registry).unwrap();
@@ -188,30 +188,30 @@ fn slow_clients_delay_no_other() {
 }
 
 #[test]
-fn a_crowd_of_silent_clients_delays_no_other() {
+fn a_crowd_of_silent_clients_does_not_delay_others() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let crowd: Vec<_> = (0..200).map(|_| TcpStream::connect(server.local_addr()).unwrap()).collect();
     assert_eq!(metrics(server.local_addr()).status, 200);
-    // The first ones were cut off for the later ones.
+    // The server cut off the first clients to serve the later ones.
     assert!(matches!((&crowd[0]).read(&mut [0]), Ok(0) | Err(_)));
 }
 
 #[test]
-fn dropping_it_joins_its_threads_and_frees_the_port() {
+fn drop_joins_its_threads_and_frees_the_port() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Long));
     let registry = std::sync::Arc::new(registry);
-    // An address of its own where there is one: no other test takes the port when it is free again.
+    // An address that no other test uses, where the system has one, so that none takes the freed port.
     let own = (Ipv4Addr::new(127, 0, 0, 77), 0);
     let own = if TcpListener::bind(own).is_ok() { own.into() } else { ListenAddr::from(0) };
     let server = MetricsServer::serve(own, registry.clone()).unwrap();
     let addr = server.local_addr();
     let slow = slow_clients(addr);
     drop(server);
-    // Every thread had the registry; so all have ended.
+    // Every thread holds the registry, so a count of one means that all have ended.
     assert_eq!(std::sync::Arc::strong_count(&registry), 1);
     for mut client in slow {
-        // Cut off in the middle: the end, or an error, but it ends.
+        // A client that was cut off sees the end or an error.
         let _ = client.read_to_end(&mut Vec::new());
     }
     let refused = TcpStream::connect(addr).map(drop).map_err(|error| error.kind());
@@ -220,10 +220,10 @@ fn dropping_it_joins_its_threads_and_frees_the_port() {
 }
 
 #[test]
-fn it_listens_on_loopback_unless_told_otherwise() {
+fn listens_on_loopback_by_default() {
     let metrics = TimerMetrics::new();
     assert_eq!(metrics.serve(0).unwrap().local_addr().ip(), Ipv4Addr::LOCALHOST);
-    // Also dropped again: the server must find its own way to wake itself.
+    // The servers are also dropped, and each has to wake its own thread.
     assert_eq!(metrics.serve((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().ip(), Ipv4Addr::UNSPECIFIED);
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
         assert_eq!(metrics.serve((Ipv6Addr::LOCALHOST, 0)).unwrap().local_addr().ip(), Ipv6Addr::LOCALHOST);
@@ -231,12 +231,12 @@ fn it_listens_on_loopback_unless_told_otherwise() {
     }
     for bad in ["", "localhost", "localhost:1", "65536", "1.2.3.4", ":1", "-1"] {
         let error = bad.parse::<ListenAddr>().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("`{bad}` is no address")), "{error}");
+        assert!(error.starts_with(&format!("`{bad}` is not an address")), "{error}");
     }
 }
 
 #[test]
-fn an_address_in_use_is_an_error_that_names_it() {
+fn the_error_for_a_taken_address_names_it() {
     let first = MetricsServer::serve(0, Registry::default()).unwrap();
     let error = MetricsServer::serve(first.local_addr(), Registry::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
@@ -254,7 +254,7 @@ impl Collector for Broken {
 }
 
 #[test]
-fn a_panicking_collector_makes_a_500_and_no_half() {
+fn a_panicking_collector_gives_500_and_no_partial_text() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Broken));
     let server = MetricsServer::serve(0, registry).unwrap();
@@ -278,7 +278,7 @@ fn the_older_format_has_no_exemplars() {
 }
 
 #[test]
-fn a_dropped_timer_is_gone_from_the_next_scrape() {
+fn a_dropped_timer_is_absent_from_the_next_scrape() {
     let (timer, _driver) = known(Timer::builder());
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
     assert!(metrics(server.local_addr()).body.contains("timer=\"timer\""));

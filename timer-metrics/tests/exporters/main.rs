@@ -1,5 +1,6 @@
-//! What the exporters write, read back by parsers of the tests' own, for timers on virtual time with known counts.
-#![allow(clippy::unwrap_used, reason = "only tests use this")]
+//! Tests that read the exporters' output back with independent parsers, for timers on virtual time
+//! with known counts.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "prometheus")]

@@ -1,4 +1,4 @@
-//! The text that a scrape gets from a registry.
+//! The text of a scrape.
 
 use crate::support::exposition::{Format, Scrape, parse};
 use crate::support::promtool::promtool;
@@ -35,7 +35,7 @@ fn counters_and_gauges_are_exact() {
 }
 
 #[test]
-fn the_names_types_and_units_are_these() {
+fn names_types_and_units_are_stable() {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(100));
     let metrics = TimerMetrics::new();
     metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
@@ -125,7 +125,7 @@ fn tasks_at_an_executor_are_in_a_scrape() {
     assert!(cancelled.cancel());
     let scrape = scrape(&metrics);
     assert_eq!(figures(&scrape), [1.0, 1.0, 0.0]);
-    // Handed over in time, all three; the one that started had waited for 7 ms.
+    // All three were handed over in time. The task that started had waited for 7 ms.
     assert_eq!(scrape.value("timer_timeout_lag_seconds_count", "timer"), 3.0);
     assert_eq!(scrape.value("timer_timeout_lag_seconds_sum", "timer"), 0.0);
     assert_eq!(scrape.value("timer_start_lag_seconds_sum", "timer"), 0.007);
@@ -134,7 +134,7 @@ fn tasks_at_an_executor_are_in_a_scrape() {
 }
 
 #[test]
-fn any_name_is_escaped_and_comes_back() {
+fn any_name_is_escaped_and_parsed_back() {
     let names = ["", "\\", "\"", "\n", "a\\nb", "\r", "{timer=\"x\"} 1 # {", "µ-Zähler 定时器", "\\\"\n\\", ",}"];
     for name in names {
         let timer = Timer::builder().name(name).build().unwrap();
@@ -156,13 +156,13 @@ fn timers_in_one_registry_do_not_mix() {
 }
 
 #[test]
-fn timers_of_the_same_name_are_told_apart() {
+fn timers_of_the_same_name_get_distinct_labels() {
     let timers = [Timer::new(), Timer::new()];
     assert_eq!(scrape(&TimerMetrics::from_iter(&timers)).timers(), BTreeSet::from(["timer", "timer-2"]));
 }
 
 #[test]
-fn a_dropped_timer_is_out_and_a_late_one_in() {
+fn scrapes_follow_drops_and_late_registrations() {
     let metrics = TimerMetrics::new();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
@@ -184,7 +184,7 @@ fn a_dropped_timer_is_out_and_a_late_one_in() {
 }
 
 #[test]
-fn a_stopped_timer_stays_with_nothing_pending() {
+fn a_stopped_timer_stays_without_pending_timeouts() {
     let timer = Timer::new();
     timer.new_timeout(Duration::from_secs(3_600), |_| {}).unwrap();
     let metrics = TimerMetrics::from_iter([&timer]);
@@ -213,10 +213,10 @@ fn the_users_registry_keeps_its_own_metrics() {
     assert_eq!(pending.labels.len(), 2);
 }
 
-/// Prometheus takes a counter that falls for a restart.
+/// Prometheus takes a falling counter for a restart.
 #[test]
 fn no_counter_falls_while_callers_are_busy() {
-    // One shard, so the callers and the reader meet all the time.
+    // A manual timer has one shard, so the callers and the reader contend for it.
     let (timer, mut driver) = known(Timer::builder());
     let metrics = TimerMetrics::from_iter([&timer]);
     let mut last = scrape(&metrics);
@@ -239,7 +239,7 @@ fn no_counter_falls_while_callers_are_busy() {
         }
     });
     has_begun.recv().unwrap();
-    // Beyond the longest delay, so what was scheduled first has been carried down and has run.
+    // The time exceeds the longest delay, so the first timeouts have cascaded and run.
     for _ in 0..30 {
         driver.advance(Duration::from_millis(10));
         let next = scrape(&metrics);
@@ -252,17 +252,17 @@ fn no_counter_falls_while_callers_are_busy() {
     }
     done.send(()).unwrap();
     caller.join().unwrap();
-    assert!(last.value("timer_entries_cascaded_total", "timer") > 0.0, "that one has risen, too");
+    assert!(last.value("timer_entries_cascaded_total", "timer") > 0.0, "entries have cascaded");
 }
 
 #[test]
-fn promtool_is_content_with_the_text() {
+fn promtool_accepts_the_text() {
     let (timer, _driver) = known(Timer::builder().name("a \"quoted\" name").max_pending_timeouts(10));
     let metrics = TimerMetrics::new();
     metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_secs(1)));
     let mut registry = Registry::default();
     metrics.register(&mut registry);
-    // The tool reads the older format, in which a counter's metadata have its full name.
+    // The tool reads the older format, in which the metadata of a counter use its full name.
     let mut plain = text(&registry);
     for family in parse(&plain.clone(), Format::OpenMetrics).unwrap().families {
         if family.kind == "counter" {

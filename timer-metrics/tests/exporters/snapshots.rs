@@ -1,4 +1,4 @@
-//! The set of timers itself, without any exporter.
+//! The set of timers without any exporter.
 
 use crate::support::{KNOWN, known};
 use std::time::Duration;
@@ -10,7 +10,7 @@ fn labels(metrics: &TimerMetrics) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_has_the_timers_own_counts() {
+fn a_snapshot_has_the_counts_of_its_timer() {
     let (timer, _driver) = known(Timer::builder());
     let metrics = TimerMetrics::from_iter([&timer]);
     let stats = &metrics.snapshots()[0].stats;
@@ -32,7 +32,7 @@ fn the_set_keeps_no_timer_alive() {
 }
 
 #[test]
-fn a_worker_ends_although_its_timer_is_watched() {
+fn the_worker_of_a_watched_timer_ends() {
     struct Ends(std::sync::mpsc::Sender<()>);
     impl Drop for Ends {
         fn drop(&mut self) {
@@ -50,7 +50,7 @@ fn a_worker_ends_although_its_timer_is_watched() {
 }
 
 #[test]
-fn no_two_living_timers_have_the_same_label() {
+fn labels_of_living_timers_are_unique() {
     let timers: Vec<Timer> = (0..3).map(|_| Timer::new()).collect();
     let mut metrics = TimerMetrics::new();
     metrics.watch_with(&timers[0], Watch::new().label("timer-2"));
@@ -59,7 +59,7 @@ fn no_two_living_timers_have_the_same_label() {
 }
 
 #[test]
-fn the_label_of_a_timer_that_is_gone_is_free() {
+fn the_label_of_a_dropped_timer_is_free() {
     let metrics = TimerMetrics::new();
     let first = Timer::new();
     assert_eq!(metrics.watch(&first), "timer");
@@ -69,7 +69,7 @@ fn the_label_of_a_timer_that_is_gone_is_free() {
 }
 
 #[test]
-fn what_was_told_is_in_the_snapshot_and_nothing_else() {
+fn a_snapshot_has_the_settings_of_its_watch() {
     let (told, untold) = (Timer::new(), Timer::new());
     let metrics = TimerMetrics::new();
     metrics.watch_with(&told, Watch::new().max_pending_timeouts(7).longest_delay(Duration::from_secs(3)));
@@ -80,7 +80,7 @@ fn what_was_told_is_in_the_snapshot_and_nothing_else() {
 }
 
 #[test]
-fn the_bound_is_the_timers_own_unless_it_was_told() {
+fn the_bound_is_the_timers_unless_watch_sets_it() {
     let bounded = || Timer::builder().max_pending_timeouts(500);
     let (own, told, unbounded) = (bounded().build().unwrap(), bounded().build().unwrap(), Timer::new());
     let metrics = TimerMetrics::from_iter([&own]);
@@ -90,9 +90,9 @@ fn the_bound_is_the_timers_own_unless_it_was_told() {
     assert_eq!(bounds, [Some(500), Some(7), None]);
 }
 
-/// The last handle may be dropped by a scrape: then what the timer drops may ask the set again.
+/// A scrape may drop the last handle of a timer. The task that it drops may then use the set again.
 #[test]
-fn a_task_dropped_by_a_scrape_may_ask_for_one() {
+fn a_task_dropped_by_a_scrape_may_use_the_set() {
     struct Asks(TimerMetrics);
     impl Drop for Asks {
         fn drop(&mut self) {

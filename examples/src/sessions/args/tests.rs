@@ -92,7 +92,9 @@ fn what_makes_no_sense_together_is_refused() {
 
 #[test]
 fn where_to_serve_and_what_to_write_must_be_said() {
-    assert!(refusal(&["--metrics", "here"]).starts_with("--metrics: `here` is no address to listen on: allowed are"));
+    assert!(
+        refusal(&["--metrics", "here"]).starts_with("--metrics: `here` is not an address to listen on: allowed are")
+    );
     assert!(refusal(&["--metrics", "65536"]).contains("a port from 0 to 65535"));
     assert_eq!(refusal(&["--metrics"]), "--metrics needs a value; allowed: a port, or an IP address and a port");
     assert_eq!(refusal(&["--linger", "1"]), "--linger given without --metrics; allowed: both");

@@ -24,7 +24,7 @@ fn ask(mut stream: &TcpStream, path: &str) {
     write!(stream, "GET {path} HTTP/1.1\r\n\r\n").unwrap();
 }
 
-/// All that comes until the other side hangs up, in whatever way.
+/// Reads until the server hangs up in any way.
 fn rest(mut stream: &TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
@@ -32,7 +32,7 @@ fn rest(mut stream: &TcpStream) -> String {
 }
 
 #[test]
-fn silent_clients_are_sent_away_slow_ones_told_why() {
+fn silent_clients_are_cut_off_and_slow_ones_get_408() {
     let soon = Limits { request: Duration::from_millis(20), ..PATIENT };
     let server = listen(Registry::default(), soon);
     let silent = connect(server.addr());
@@ -43,7 +43,7 @@ fn silent_clients_are_sent_away_slow_ones_told_why() {
 }
 
 #[test]
-fn one_client_too_many_takes_the_place_of_the_oldest() {
+fn a_surplus_client_replaces_the_oldest() {
     let server = listen(Registry::default(), Limits { clients: 2, ..PATIENT });
     let (oldest, second, third) = (connect(server.addr()), connect(server.addr()), connect(server.addr()));
     assert_eq!(rest(&oldest), "");
@@ -54,7 +54,7 @@ fn one_client_too_many_takes_the_place_of_the_oldest() {
 }
 
 #[test]
-fn a_slow_client_is_not_too_slow_while_its_time_lasts() {
+fn a_slow_client_is_served_within_its_time() {
     let server = listen(Registry::default(), PATIENT);
     let mut slow = connect(server.addr());
     for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
@@ -63,7 +63,7 @@ fn a_slow_client_is_not_too_slow_while_its_time_lasts() {
     assert!(rest(&slow).starts_with("HTTP/1.1 200 "));
 }
 
-/// Says that it is asked, then waits until it may answer.
+/// A collector that reports each scrape and then waits until it may answer.
 struct Blocked {
     asked: Sender<()>,
     answer: Mutex<Receiver<()>>,
@@ -84,7 +84,7 @@ impl Collector for Blocked {
 }
 
 #[test]
-fn stuck_collectors_take_a_bounded_number_of_threads() {
+fn stuck_collectors_hold_a_bounded_number_of_threads() {
     let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
@@ -93,11 +93,11 @@ fn stuck_collectors_take_a_bounded_number_of_threads() {
     let waits = connect(server.addr());
     ask(&waits, "/metrics");
     is_asked.recv().unwrap();
-    // Not the oldest is cut off, which cannot be, but the one after it.
+    // The oldest client is in the collectors and cannot be cut off, so the next one is.
     let (silent, waits_too) = (connect(server.addr()), connect(server.addr()));
     assert_eq!(rest(&silent), "");
     ask(&waits_too, "/metrics");
-    // Whether the second has come to the collectors or waits for the first there: both are held by them now or soon.
+    // The second scrape is in the collectors or waits for the first one.
     may_answer.send(()).unwrap();
     assert!(rest(&waits).starts_with("HTTP/1.1 200 "));
     is_asked.recv().unwrap();
@@ -106,7 +106,7 @@ fn stuck_collectors_take_a_bounded_number_of_threads() {
 }
 
 #[test]
-fn one_too_many_is_sent_away_while_all_collect() {
+fn a_surplus_client_is_cut_off_while_all_collect() {
     let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));

@@ -1,4 +1,5 @@
-//! A strict reader of OpenMetrics text 1.0.0 and Prometheus text 0.0.4: what the formats do not allow is an error.
+//! A strict parser of OpenMetrics text 1.0.0 and Prometheus text 0.0.4. Everything outside the
+//! formats is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,17 +37,17 @@ impl Scrape {
         self.families.iter().flat_map(|family| &family.samples)
     }
 
-    /// The names of all samples.
+    /// Returns the names of all samples.
     pub(crate) fn names(&self) -> BTreeSet<&str> {
         self.samples().map(|sample| sample.name.as_str()).collect()
     }
 
-    /// The values of the label `timer`.
+    /// Returns the values of the label `timer`.
     pub(crate) fn timers(&self) -> BTreeSet<&str> {
         self.samples().filter_map(|sample| sample.labels.get("timer")).map(String::as_str).collect()
     }
 
-    /// The one sample of a timer with this name and no other label.
+    /// Returns the value of the sample with this name and no label but `timer`.
     pub(crate) fn value(&self, name: &str, timer: &str) -> f64 {
         let labels = Labels::from([("timer".to_owned(), timer.to_owned())]);
         let mut found = self.samples().filter(|sample| sample.name == name && sample.labels == labels);
@@ -55,7 +56,7 @@ impl Scrape {
         value
     }
 
-    /// The cumulative buckets of a timer's histogram, as (bound, count).
+    /// Returns the cumulative buckets of a timer's histogram as (bound, count).
     pub(crate) fn buckets(&self, name: &str, timer: &str) -> Vec<(f64, f64)> {
         let name = format!("{name}_bucket");
         let buckets = self.samples().filter(|sample| sample.name == name && sample.labels["timer"] == timer);
@@ -116,7 +117,7 @@ fn add(families: &mut Vec<Family>, line: &str, format: Format) -> Result<(), Str
     Ok(())
 }
 
-/// What may follow a family's name in its samples.
+/// Returns the suffixes that a family's name may have in its samples.
 fn suffixes(family: &Family, format: Format) -> &'static [&'static str] {
     match (family.kind.as_str(), format) {
         ("counter", Format::OpenMetrics) => &["_total"],
@@ -149,7 +150,8 @@ fn check(family: &Family, format: Format) -> Result<(), String> {
     if kind == "histogram" { histogram(family) } else { Ok(()) }
 }
 
-/// Each histogram has rising bounds, rising counts, `+Inf` as its last bound, its count there, and a sum.
+/// Checks that each histogram has rising bounds, rising counts, `+Inf` as its last bound with the
+/// count, and a sum.
 fn histogram(family: &Family) -> Result<(), String> {
     let mut groups: BTreeMap<Labels, Vec<&Sample>> = BTreeMap::new();
     for sample in &family.samples {
@@ -197,7 +199,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     Ok(Sample { name: name.to_owned(), labels, value })
 }
 
-/// Labels up to their closing brace, and what follows it.
+/// Splits off the labels up to their closing brace.
 fn labels(mut rest: &str) -> Result<(Labels, &str), String> {
     let mut labels = Labels::new();
     loop {
@@ -244,7 +246,7 @@ fn is_label_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is)
 }
 
-/// Colons, too, may be anywhere.
+/// Returns `true` for a metric name, which may also contain colons.
 fn is_metric_name(text: &str) -> bool {
     is_label_name(&text.replace(':', "_"))
 }

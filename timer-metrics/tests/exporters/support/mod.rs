@@ -1,5 +1,6 @@
-//! Known timers, and readers of what is exported that share no code with the exporters.
-#![allow(dead_code, reason = "which of them is used depends on the features")]
+//! Timers with known counts, and parsers of the exported formats that share no code with the
+//! exporters.
+#![allow(dead_code, reason = "the features decide which items are used")]
 
 pub(crate) mod exposition;
 pub(crate) mod promtool;
@@ -14,7 +15,7 @@ use timer_core::{ManualDriver, Timer, TimerBuilder};
 
 pub(crate) const MILLI: Duration = Duration::from_millis(1);
 
-/// The counts of [`known`].
+/// The counts of the timer that [`known`] returns.
 pub(crate) const KNOWN: &[(&str, f64)] = &[
     ("timer_pending_timeouts", 2.0),
     ("timer_tasks_queued", 0.0),
@@ -31,21 +32,22 @@ pub(crate) const KNOWN: &[(&str, f64)] = &[
     ("timer_longest_task_seconds", 0.0),
 ];
 
-/// The counts that every timer has: [`KNOWN`], and those that depend on how the wheel is built.
+/// Returns the counts that every timer has: [`KNOWN`], and the counts that depend on the wheel.
 pub(crate) fn counts(timer: &Timer) -> Vec<(&'static str, f64)> {
     let stats = timer.stats();
     let inner = [("timer_turns_total", stats.turns), ("timer_entries_cascaded_total", stats.cascaded)];
     KNOWN.iter().copied().chain(inner.map(|(name, count)| (name, count as f64))).collect()
 }
 
-/// The late ones of [`known`]: 30 us, 7 ms and 20 s.
+/// The lags of the late tasks of [`known`].
 pub(crate) const LATE: [Duration; 3] = [Duration::from_micros(30), Duration::from_millis(7), Duration::from_secs(20)];
 
-/// How many of [`known`] were handed over in time.
+/// The number of tasks of [`known`] that were handed over in time.
 pub(crate) const IN_TIME: u64 = 5;
 
-/// A timer on virtual time with [`KNOWN`] counts: two one-shot runs in time, one of which panics, three late, three runs of
-/// a periodic task, three cancelled, one refused, one pending next to the periodic one.
+/// Creates a timer on virtual time with the counts in [`KNOWN`]. It has two one-shot runs in time
+/// (one of which panics), three late runs, three runs of a periodic task, three cancelled timeouts,
+/// one refused call, and one pending timeout beside the periodic one.
 pub(crate) fn known(builder: TimerBuilder) -> (Timer, ManualDriver) {
     let (timer, mut driver) = builder.build_manual().unwrap();
     let hour = 3_600_000 * MILLI;
@@ -65,14 +67,14 @@ pub(crate) fn known(builder: TimerBuilder) -> (Timer, ManualDriver) {
     (timer, driver)
 }
 
-/// An executor that runs a task when the test says so. Clones are the same one.
+/// An executor that runs a task when the test asks for it. Clones share the queue.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Arc<Mutex<VecDeque<Task>>>);
 
 impl Waiting {
-    /// Runs the oldest task, on this thread.
+    /// Runs the oldest task on this thread.
     pub(crate) fn run_one(&self) {
-        // A statement of its own: the task may hand over another one.
+        // A separate statement unlocks the queue first, because the task may hand over another one.
         let task = self.0.lock().unwrap().pop_front();
         task.unwrap().run();
     }

@@ -1,9 +1,10 @@
-//! The tool that comes with Prometheus, where it is installed.
+//! The tool `promtool`, which comes with Prometheus, where it is installed.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Runs it with `input`; `None`, and a line on stderr, if it is not there. Panics with what it says if it is not content.
+/// Runs `promtool` with `input` and returns its output. Without the tool, prints a line and returns
+/// `None`. Panics with the output of the tool if the tool fails.
 pub(crate) fn promtool(arguments: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new("promtool");
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

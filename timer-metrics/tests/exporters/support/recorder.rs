@@ -1,4 +1,4 @@
-//! A recorder for the facade that keeps what it is told.
+//! A recorder for the facade that keeps the published values.
 
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// By `name{label}`; a counter takes the higher of two absolute values, as the facade demands.
+    /// The values by `name{label}`. A counter keeps the higher of two absolute values, as the facade requires.
     pub(crate) values: BTreeMap<String, f64>,
-    /// Value and how often.
+    /// The recorded values with their counts.
     pub(crate) records: BTreeMap<String, Vec<(f64, usize)>>,
-    /// Name, kind and unit.
+    /// The name, kind and unit of each described series.
     pub(crate) described: Vec<(String, &'static str, Option<Unit>)>,
 }
 
@@ -38,7 +38,7 @@ impl Keeper {
         self.0.lock().unwrap().values.get(key).copied()
     }
 
-    /// Takes out what was recorded of a histogram.
+    /// Removes and returns the records of a histogram.
     pub(crate) fn take_records(&self, key: &str) -> Vec<(f64, usize)> {
         self.0.lock().unwrap().records.remove(key).unwrap_or_default()
     }
