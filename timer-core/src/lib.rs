@@ -58,6 +58,7 @@ mod error;
 pub mod future;
 pub mod global;
 mod handle;
+pub mod infallible;
 #[cfg(all(test, timer_loom, not(timer_shuttle)))]
 mod loom_models;
 mod resolution;
@@ -77,6 +78,7 @@ pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, Stopped, W
 #[doc(inline)]
 pub use future::{Interval, Sleep, TimeoutError, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
+pub use infallible::InfallibleTimer;
 pub use timer::{StopReport, Unprocessed};
 #[doc(no_inline)]
 pub use timer_executor as executor;

@@ -16,6 +16,9 @@ mod real;
 #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this is the one door to them")]
 mod system;
 
+#[allow(clippy::disallowed_types, reason = "this is the one door to them")]
+mod scope;
+
 pub(crate) use lock::{Guard, Lock, Owed};
 #[cfg(all(test, timer_loom))]
 pub(crate) use model::*;
@@ -24,5 +27,6 @@ pub(crate) use model::*;
 pub(crate) type TaskBox<T> = parking_lot::Mutex<T>;
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) use real::*;
+pub(crate) use scope::{swap_thread_value, thread_value};
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) use system::*;

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::config::MissedRuns;
 use crate::entry::{Period, period_nanos};
 use crate::error::RejectReason;
-use crate::time::Deadline;
+use crate::time::{Deadline, Nanos};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Ticks at a fixed rate: [`Timer::interval`](crate::Timer::interval), [`Timer::interval_at`](crate::Timer::interval_at).
 ///
-/// A tick takes place when it is awaited; one that nothing waits for costs nothing. Ticks that were missed are skipped and the
-/// phase is kept, unless [`with_missed_runs`](Self::with_missed_runs) says otherwise. One allocation for all ticks.
+/// A tick takes place when it is awaited; one that nothing waits for costs nothing. A tick is missed if it is awaited more
+/// than 5 ms after its deadline. Missed ticks are skipped and the phase is kept, unless
+/// [`with_missed_runs`](Self::with_missed_runs) says otherwise.
 ///
 /// # Examples
 ///
@@ -56,16 +57,8 @@ impl Interval {
     /// ```
     #[must_use]
     pub fn with_missed_runs(mut self, missed_runs: MissedRuns) -> Self {
-        self.set_missed_runs(missed_runs);
-        self
-    }
-
-    pub(crate) fn set_missed_runs(&mut self, missed_runs: MissedRuns) {
         self.missed_runs = missed_runs;
-    }
-
-    pub(crate) fn missed_runs(&self) -> MissedRuns {
-        self.missed_runs
+        self
     }
 
     /// Waits for the next tick and returns when it was due. Dropped before it is ready, it loses no tick.
@@ -107,11 +100,12 @@ impl Interval {
     /// assert!(ticks.poll_tick(&mut Context::from_waker(Waker::noop())).is_pending());
     /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Result<Instant, RejectReason>> {
-        let Some(period) = period_nanos(self.period) else { return Poll::Ready(Err(RejectReason::ZeroPeriod)) };
+        if self.period.is_zero() {
+            return Poll::Ready(Err(RejectReason::ZeroPeriod));
+        }
         ready!(Pin::new(&mut self.sleep).poll(cx))?;
         let (due, now) = (self.sleep.due(), self.sleep.now());
-        let next = Period::Rate(period).next(due, now, self.missed_runs);
-        self.sleep.set(Deadline::up(next), now);
+        self.sleep.set(Deadline::up(next_tick(due, now, self.period, self.missed_runs)), now);
         Poll::Ready(Ok(clock::instant(due)))
     }
 
@@ -186,6 +180,19 @@ impl Interval {
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.reset_at(deadline);
     }
+}
+
+/// How late a tick may be without being missed, as in tokio. Executors poll some milliseconds late
+/// under load, and a short interval would lose its rate otherwise.
+const TOLERANCE: Nanos = 5_000_000;
+
+/// Returns the tick after the one that was due at `due` and was polled at `now`.
+pub(crate) fn next_tick(due: Nanos, now: Nanos, period: Duration, missed: MissedRuns) -> Nanos {
+    let period = period_nanos(period).unwrap_or(1);
+    if now <= due.saturating_add(TOLERANCE) {
+        return due.saturating_add(period);
+    }
+    Period::Rate(period).next(due, now, missed)
 }
 
 impl fmt::Debug for Interval {

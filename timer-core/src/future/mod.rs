@@ -74,5 +74,6 @@ mod sleep;
 mod timeout;
 
 pub use interval::Interval;
+pub(crate) use interval::next_tick;
 pub use sleep::Sleep;
 pub use timeout::{TimeoutError, TimeoutFuture};

@@ -123,16 +123,16 @@ impl Sleep {
         self.registration.is_elapsed()
     }
 
-    pub(super) fn due(&self) -> Nanos {
+    pub(crate) fn due(&self) -> Nanos {
         self.registration.deadline().nanos()
     }
 
-    pub(super) fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         self.registration.now()
     }
 
     /// `reset`, to what was computed at `now`.
-    pub(super) fn set(&mut self, deadline: Deadline, now: Nanos) {
+    pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.registration.reset(deadline, now, deadline.is_due(now));
     }
 }

@@ -210,7 +210,7 @@ impl TimerBuilder {
     }
 
     /// [`build`](Self::build) of choices that are known to be in range.
-    pub(super) fn build_default(self) -> Timer {
+    pub(crate) fn build_default(self) -> Timer {
         Timer::from_engine(Arc::new(Engine::new(self.config, self.executor, DrivenBy::Worker, worker::run)))
     }
 

@@ -1,11 +1,13 @@
 //! Virtual time: the driver for tests, simulations and replays.
 
 use crate::clock;
-use crate::sync::yield_now;
+use crate::sync::{Arc, AtomicBool, Ordering, Parker, yield_now};
 use crate::time::{END_OF_TIME, Nanos, after};
 use crate::timer::Unprocessed;
 use crate::worker::Dispatcher;
 use std::fmt;
+use std::pin::pin;
+use std::task::{self, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Moves the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
@@ -82,6 +84,82 @@ impl ManualDriver {
         }
         self.set_present(target);
         expired
+    }
+
+    /// Moves time to the next deadline, runs the timeouts that are due, and returns the new present.
+    ///
+    /// Timeouts that are due already run without moving time. Deadlines of cancelled or moved timeouts are
+    /// passed over. Returns `None` if nothing is pending, or if all that is pending never comes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let begin = driver.now();
+    /// timer.new_timeout(Duration::from_secs(60), |_| println!("a minute is over"))?;
+    /// timer.new_timeout(Duration::from_secs(3600), |_| println!("an hour is over"))?;
+    /// assert_eq!(driver.advance_to_next(), Some(begin + Duration::from_secs(60)));
+    /// assert_eq!(driver.advance_to_next(), Some(begin + Duration::from_secs(3600)));
+    /// assert_eq!(driver.advance_to_next(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "runToNextTimer")]
+    pub fn advance_to_next(&mut self) -> Option<Instant> {
+        while self.dispatcher.engine().pending() > 0 {
+            let next = self.next_expiry()?;
+            if after(self.present(), next) > END_OF_TIME {
+                return None;
+            }
+            if self.advance(next) > 0 {
+                return Some(self.now());
+            }
+        }
+        None
+    }
+
+    /// Runs `future` to its end on this thread and returns its output. Whenever the future waits, time
+    /// moves to the next deadline.
+    ///
+    /// Time stands still while the future is being polled, and as long as it has been woken. If nothing is
+    /// pending, the call waits for another thread to wake the future or to schedule a timeout, and looks
+    /// for a new timeout every 10 ms of real time. Code that uses [`global`](crate::global) takes part if
+    /// the thread has [entered](crate::global::enter) the timer.
+    ///
+    /// # Panics
+    ///
+    /// Panics only if the future panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let timer = timer.infallible();
+    /// let answer = driver.block_on(async {
+    ///     timer.sleep(Duration::from_secs(365 * 86_400)).await;
+    ///     42
+    /// });
+    /// assert_eq!(answer, 42);
+    /// assert_eq!(driver.elapsed(), Duration::from_secs(365 * 86_400));
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn block_on<F: IntoFuture>(&mut self, future: F) -> F::Output {
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        let mut future = pin!(future.into_future());
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
+                return output;
+            }
+            while !bell.take() {
+                if self.advance_to_next().is_none() {
+                    bell.parker.park(Some(Instant::now() + MAX_IDLE));
+                }
+            }
+        }
     }
 
     /// How far off the next timeout is: never later than the earliest deadline, and exactly that unless it, or one due
@@ -168,6 +246,36 @@ impl ManualDriver {
     /// ```
     pub fn stop(self) -> Vec<Unprocessed> {
         self.dispatcher.engine().stop()
+    }
+}
+
+/// How long [`ManualDriver::block_on`] waits before it looks for timeouts of other threads.
+const MAX_IDLE: Duration = Duration::from_millis(10);
+
+/// The waker of [`ManualDriver::block_on`].
+#[derive(Default)]
+struct Bell {
+    is_rung: AtomicBool,
+    parker: Parker,
+}
+
+impl Bell {
+    /// Returns `true` if the future was woken since the last call.
+    fn take(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees what the waker did.
+        self.is_rung.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // ORDERING: Release pairs with the Acquire in `take`.
+        self.is_rung.store(true, Ordering::Release);
+        self.parker.unpark();
     }
 }
 

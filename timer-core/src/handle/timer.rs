@@ -82,7 +82,7 @@ impl Timer {
     }
 
     #[inline]
-    pub(super) fn engine(&self) -> &Arc<Engine> {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 

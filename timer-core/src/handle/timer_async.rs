@@ -5,34 +5,10 @@ use crate::clock;
 use crate::context::deadline_after;
 use crate::error::RejectReason;
 use crate::future::{Interval, Sleep, TimeoutFuture};
-use crate::sync::OnceLock;
 use crate::time::{Deadline, Nanos};
 use std::time::{Duration, Instant};
 
 impl Timer {
-    /// The timer of the whole process: all defaults, named "global", made on first use. Its worker starts with the first timeout or
-    /// the first future. It is never stopped: [`stop`](Self::stop) and [`stop_and_wait`](Self::stop_and_wait) say
-    /// [`StopError::Global`](crate::StopError::Global).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use timer_core::{StopError, Timer};
-    ///
-    /// Timer::global().new_timeout(Duration::from_secs(5), |_| println!("no reply"))?.cancel();
-    /// assert_eq!(Timer::global().stop().unwrap_err(), StopError::Global);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn global() -> &'static Timer {
-        static GLOBAL: OnceLock<Timer> = OnceLock::new();
-        GLOBAL.get_or_init(|| {
-            let timer = Timer::builder().name("global").build_default();
-            timer.engine().make_global();
-            timer
-        })
-    }
-
     /// A future that is ready `delay` from now, which is the instant of this call: never earlier, and at most a tick later but for
     /// what the machine and the executor add. On any executor; see [`future`](crate::future).
     ///

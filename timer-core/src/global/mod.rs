@@ -1,0 +1,185 @@
+//! The names of `tokio::time` on the timer of the process: write `use timer_core::global` instead of
+//! `use tokio::time`.
+//!
+//! The functions work on any executor, and on a tokio runtime that was built without `enable_time`.
+//!
+//! ```
+//! use timer_core::global::{self, Duration, Instant};
+//!
+//! # futures::executor::block_on(async {
+//! let before = Instant::now();
+//! global::sleep(Duration::from_millis(2)).await;
+//! assert!(before.elapsed() >= Duration::from_millis(2));
+//!
+//! let late = global::timeout(Duration::from_millis(2), std::future::pending::<()>()).await;
+//! assert!(late.is_err());
+//!
+//! let mut ticks = global::interval(Duration::from_millis(1));
+//! ticks.tick().await;
+//! # });
+//! ```
+//!
+//! # Which timer
+//!
+//! 1. The timer that the calling thread has [entered](enter), if there is one.
+//! 2. [`Timer::global`], which is the timer given to [`Timer::set_global`], or one with all defaults.
+//!
+//! A manual timer in either place gives virtual time to all code that uses this module. See
+//! [`ManualDriver::block_on`](crate::ManualDriver::block_on).
+//!
+//! # Differences from tokio
+//!
+//! Nothing here panics, and nothing is refused, because the futures are those of
+//! [`infallible`](crate::infallible).
+//!
+//! | | tokio | here |
+//! |---|---|---|
+//! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
+//! | `Instant` | a type of its own | that of `std`; [`now`] reads the clock of the timer in use |
+//! | instants as arguments | tokio's | anything that converts into an `Instant`, tokio's included |
+//! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
+//! | a period of zero | panics | is one millisecond |
+//! | outside of a runtime, or without `enable_time` | panics | works |
+//! | `pause`, `advance`, `resume` | of the runtime's clock | in `timer_adapters::tokio` |
+//! | cooperative budget | a ready sleep consumes it | none, so a loop over ready sleeps has to yield by itself |
+
+mod process;
+
+pub use process::{EnterGuard, enter};
+pub(crate) use process::{fallback, with_current};
+
+use crate::handle::Timer;
+use crate::infallible;
+
+#[doc(no_inline)]
+pub use crate::future::TimeoutError;
+#[doc(no_inline)]
+pub use crate::infallible::{Interval, MissedTickBehavior, Sleep, Timeout};
+pub use std::time::{Duration, Instant};
+
+/// Error types, with the names of `tokio::time::error`.
+pub mod error {
+    #[doc(no_inline)]
+    pub use crate::infallible::Elapsed;
+}
+
+/// Returns the present of the timer in use: virtual if that timer is manual.
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::global::{self, Duration};
+/// use timer_core::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// let _entered = global::enter(timer);
+/// let before = global::now();
+/// driver.advance(Duration::from_secs(5));
+/// assert_eq!(global::now() - before, Duration::from_secs(5));
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[doc(alias = "Instant::now")]
+pub fn now() -> Instant {
+    with_current(Timer::now)
+}
+
+/// Returns a future that is ready `delay` from now.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, sleep};
+/// # futures::executor::block_on(async {
+/// sleep(Duration::from_millis(2)).await;
+/// # });
+/// ```
+#[inline]
+pub fn sleep(delay: Duration) -> Sleep {
+    with_current(|timer| infallible::sleep(timer, delay))
+}
+
+/// Returns a future that is ready at `deadline`, or at its first poll if that has passed.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, Instant, sleep_until};
+/// # futures::executor::block_on(async {
+/// sleep_until(Instant::now() + Duration::from_millis(2)).await;
+/// # });
+/// ```
+#[inline]
+pub fn sleep_until(deadline: impl Into<Instant>) -> Sleep {
+    with_current(|timer| infallible::sleep_until(timer, deadline.into()))
+}
+
+/// Gives `future` `delay` from now to be ready.
+///
+/// Each poll polls the future first, also when the deadline has passed.
+///
+/// # Errors
+///
+/// The future returns [`error::Elapsed`] if it is still pending at the deadline.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, timeout};
+/// # futures::executor::block_on(async {
+/// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+#[inline]
+pub fn timeout<F: IntoFuture>(delay: Duration, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), sleep(delay))
+}
+
+/// Gives `future` until `deadline` to be ready. Otherwise as [`timeout`].
+///
+/// # Errors
+///
+/// The future returns [`error::Elapsed`] if it is still pending at the deadline.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, Instant, timeout_at};
+/// # futures::executor::block_on(async {
+/// assert_eq!(timeout_at(Instant::now() + Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+#[inline]
+pub fn timeout_at<F: IntoFuture>(deadline: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), sleep_until(deadline))
+}
+
+/// Ticks every `period`, for the first time at once. A period of zero is one millisecond.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, interval};
+/// # futures::executor::block_on(async {
+/// let mut ticks = interval(Duration::from_millis(1));
+/// let first = ticks.tick().await;
+/// assert!(ticks.tick().await > first);
+/// # });
+/// ```
+pub fn interval(period: Duration) -> Interval {
+    Interval::new(sleep(Duration::ZERO), period)
+}
+
+/// Ticks every `period`, for the first time at `start`. Otherwise as [`interval`].
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, Instant, interval_at};
+/// # futures::executor::block_on(async {
+/// let start = Instant::now() + Duration::from_millis(1);
+/// assert_eq!(interval_at(start, Duration::from_secs(1)).tick().await, start);
+/// # });
+/// ```
+pub fn interval_at(start: impl Into<Instant>, period: Duration) -> Interval {
+    Interval::new(sleep_until(start), period)
+}

@@ -1,0 +1,146 @@
+//! The timer of the process, and timers that take its place.
+
+use crate::handle::Timer;
+use crate::sync::{Arc, OnceLock, swap_thread_value, thread_value};
+use core::any::Any;
+use core::fmt;
+use core::marker::PhantomData;
+
+static GLOBAL: OnceLock<Timer> = OnceLock::new();
+
+impl Timer {
+    /// Returns the timer of the process.
+    ///
+    /// This is the timer given to [`set_global`](Self::set_global). If there is none, the first call makes
+    /// one with all defaults, named "global". Its worker starts with the first timeout or the first future.
+    /// It is never stopped: [`stop`](Self::stop) and [`stop_and_wait`](Self::stop_and_wait) return
+    /// [`StopError::Global`](crate::StopError::Global).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{StopError, Timer};
+    ///
+    /// Timer::global().new_timeout(Duration::from_secs(5), |_| println!("no reply"))?.cancel();
+    /// assert_eq!(Timer::global().stop().unwrap_err(), StopError::Global);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn global() -> &'static Timer {
+        GLOBAL.get_or_init(|| {
+            let timer = Timer::builder().name("global").build_default();
+            timer.engine().make_global();
+            timer
+        })
+    }
+
+    /// Makes `timer` the timer of the process.
+    ///
+    /// Call this at the start of `main`, before anything uses [`Timer::global`] or the functions of
+    /// [`global`](crate::global). A manual timer gives the whole program virtual time. For a single thread,
+    /// such as that of one test, use [`global::enter`](crate::global::enter).
+    ///
+    /// # Errors
+    ///
+    /// Returns `timer` if the process has a timer already, either from an earlier call or because something
+    /// has used it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::builder().name("server").tick_duration(Duration::from_millis(10)).build()?;
+    /// Timer::set_global(timer).expect("nothing has used the timer of the process yet");
+    /// assert_eq!(Timer::global().name(), "server");
+    /// assert!(Timer::set_global(Timer::new()).is_err());
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "set_global_default")]
+    pub fn set_global(timer: Timer) -> Result<(), Timer> {
+        GLOBAL.set(timer)?;
+        Timer::global().engine().make_global();
+        Ok(())
+    }
+}
+
+/// Returns the timer for futures that their own timer has refused.
+pub(crate) fn fallback() -> &'static Timer {
+    static FALLBACK: OnceLock<Timer> = OnceLock::new();
+    let global = Timer::global();
+    if global.takes_refused_futures() {
+        return global;
+    }
+    FALLBACK.get_or_init(|| {
+        let timer = Timer::builder().name("fallback").build_default();
+        timer.engine().make_global();
+        timer
+    })
+}
+
+/// Calls `call` with the timer that the calling thread has entered, or else with that of the process.
+#[inline]
+pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
+    match thread_value().and_then(|value| value.downcast::<Timer>().ok()) {
+        Some(timer) => call(&timer),
+        None => call(Timer::global()),
+    }
+}
+
+/// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until the
+/// guard is dropped.
+///
+/// Tests use it with a manual timer, which gives virtual time to all code on the thread. Other threads
+/// and [`Timer::global`] are not affected. Guards nest and must be dropped in the reverse order.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, global};
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// let _entered = global::enter(timer);
+/// driver.block_on(async {
+///     let begin = global::now();
+///     global::sleep(Duration::from_secs(3600)).await;
+///     assert_eq!(global::now() - begin, Duration::from_secs(3600));
+/// });
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+pub fn enter(timer: Timer) -> EnterGuard {
+    EnterGuard { outer: swap_thread_value(Some(Arc::new(timer))), not_send: PhantomData }
+}
+
+/// Restores the timer of the thread when it is dropped: returned by [`enter`].
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::{InfallibleTimer, Timer, global};
+///
+/// let entered = global::enter(Timer::builder().name("test").build()?);
+/// assert_eq!(InfallibleTimer::global().timer().name(), "test");
+/// drop(entered);
+/// assert_eq!(InfallibleTimer::global().timer().name(), "global");
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[must_use = "the timer is left when the guard is dropped"]
+pub struct EnterGuard {
+    outer: Option<Arc<dyn Any + Send + Sync>>,
+    /// The guard stands for a value of its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for EnterGuard {
+    fn drop(&mut self) {
+        drop(swap_thread_value(self.outer.take()));
+    }
+}
+
+impl fmt::Debug for EnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,261 @@
+//! Futures that cannot be refused: [`InfallibleTimer`] and its [`Sleep`], [`Timeout`] and [`Interval`].
+//!
+//! A [`Timer`] may refuse a timeout, because it is stopped, its bound is reached, or the system gives no
+//! thread. Libraries that accept a timer from outside, such as hyper, quinn or tower, have no place for
+//! that error. The futures here handle it themselves. A future that its timer refuses registers the same
+//! deadline with the timer of the process ([`Timer::global`]). If that timer is manual or bounded, the
+//! future goes to an unbounded timer that the crate keeps for this purpose. A future of a manual timer
+//! stays pending instead, because no other timer knows its time.
+//!
+//! No future here is ready before its deadline, so a caller that loops on one cannot spin. If the system
+//! refuses a thread to every timer, a future is ready at the first poll after its deadline.
+
+mod interval;
+mod sleep;
+mod timeout;
+
+pub use interval::{Interval, MissedTickBehavior};
+pub use sleep::Sleep;
+pub use timeout::{Elapsed, Timeout};
+
+use crate::handle::Timer;
+use crate::resolution::Resolution;
+use core::fmt;
+use std::time::{Duration, Instant};
+
+/// A handle to a [`Timer`] whose futures have no error: made by [`Timer::infallible`].
+///
+/// The handle keeps the timer alive. Its futures do not. They move to another timer if this one is stopped.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::Timer;
+///
+/// # futures::executor::block_on(async {
+/// let timer = Timer::new().infallible();
+/// timer.sleep(Duration::from_millis(2)).await;
+/// assert_eq!(timer.timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct InfallibleTimer {
+    timer: Timer,
+}
+
+impl Timer {
+    /// Returns a handle to this timer whose futures cannot be refused.
+    ///
+    /// See [`infallible`](crate::infallible) for the way in which they handle a refusal.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let timer = Timer::new();
+    /// let sleep = timer.infallible().sleep(Duration::from_millis(2));
+    /// timer.stop()?;
+    /// sleep.await; // The timer of the process took it over.
+    /// # Ok::<(), timer_core::StopError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn infallible(&self) -> InfallibleTimer {
+        InfallibleTimer { timer: self.clone() }
+    }
+
+    /// Returns `true` if a [`ManualDriver`](crate::ManualDriver) moves the time of this timer.
+    pub(crate) fn has_virtual_time(&self) -> bool {
+        matches!(self.engine().context.resolution, Resolution::Exact(_))
+    }
+
+    /// Returns `true` if this timer refuses a future only when the system gives no thread.
+    pub(crate) fn takes_refused_futures(&self) -> bool {
+        let context = &self.engine().context;
+        !self.has_virtual_time() && context.limit.is_none() && !context.is_stopped()
+    }
+}
+
+impl InfallibleTimer {
+    /// Returns a handle to the timer that the functions of [`global`](crate::global) use.
+    ///
+    /// This is the timer that the calling thread has [entered](crate::global::enter), or
+    /// [`Timer::global`] if there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::InfallibleTimer;
+    /// assert_eq!(InfallibleTimer::global().timer().name(), "global");
+    /// ```
+    pub fn global() -> InfallibleTimer {
+        crate::global::with_current(Timer::infallible)
+    }
+
+    /// Returns the timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_core::Timer::new().infallible();
+    /// assert_eq!(timer.timer().pending_timeouts(), 0);
+    /// ```
+    pub fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    /// Returns the present of the timer: see [`Timer::now`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let timer = timer.infallible();
+    /// let before = timer.now();
+    /// driver.advance(Duration::from_secs(5));
+    /// assert_eq!(timer.now() - before, Duration::from_secs(5));
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn now(&self) -> Instant {
+        self.timer.now()
+    }
+
+    /// Returns a future that is ready `delay` from now. Otherwise as [`Timer::sleep`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// Timer::new().infallible().sleep(Duration::from_millis(2)).await;
+    /// # });
+    /// ```
+    #[inline]
+    pub fn sleep(&self, delay: Duration) -> Sleep {
+        sleep(&self.timer, delay)
+    }
+
+    /// Returns a future that is ready at `deadline`, or at its first poll if that has passed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let deadline = Instant::now() + Duration::from_millis(2);
+    /// Timer::new().infallible().sleep_until(deadline).await;
+    /// assert!(Instant::now() >= deadline);
+    /// # });
+    /// ```
+    #[inline]
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        sleep_until(&self.timer, deadline)
+    }
+
+    /// Gives `future` `delay` from now to be ready. Its output is `Ok` then, and otherwise [`Elapsed`].
+    ///
+    /// The future is polled first, also when the deadline has passed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::future::pending;
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let timer = Timer::new().infallible();
+    /// let late = timer.timeout(Duration::from_millis(2), pending::<()>()).await;
+    /// assert_eq!(late.unwrap_err().to_string(), "deadline has elapsed");
+    /// # });
+    /// ```
+    #[inline]
+    pub fn timeout<F: IntoFuture>(&self, delay: Duration, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep(delay))
+    }
+
+    /// Gives `future` until `deadline` to be ready. Otherwise as [`timeout`](Self::timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let deadline = Instant::now() + Duration::from_secs(5);
+    /// assert_eq!(Timer::new().infallible().timeout_at(deadline, async { 7 }).await, Ok(7));
+    /// # });
+    /// ```
+    #[inline]
+    pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
+    }
+
+    /// Ticks every `period`, for the first time at once. A period of zero is one millisecond.
+    ///
+    /// Missed ticks take place one right after the other
+    /// ([`Burst`](MissedTickBehavior::Burst)) unless
+    /// [`set_missed_tick_behavior`](Interval::set_missed_tick_behavior) says otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let timer = Timer::new().infallible();
+    /// let mut ticks = timer.interval(Duration::from_millis(1));
+    /// let first = ticks.tick().await;
+    /// assert_eq!(ticks.tick().await - first, Duration::from_millis(1));
+    /// # });
+    /// ```
+    pub fn interval(&self, period: Duration) -> Interval {
+        Interval::new(self.sleep(Duration::ZERO), period)
+    }
+
+    /// Ticks every `period`, for the first time at `start`. Otherwise as [`interval`](Self::interval).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let timer = Timer::new().infallible();
+    /// let start = timer.now() + Duration::from_millis(2);
+    /// assert_eq!(timer.interval_at(start, Duration::from_secs(1)).tick().await, start);
+    /// # });
+    /// ```
+    pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
+        Interval::new(self.sleep_until(start), period)
+    }
+}
+
+#[inline]
+pub(crate) fn sleep(timer: &Timer, delay: Duration) -> Sleep {
+    Sleep::new(timer.sleep(delay), timer.has_virtual_time())
+}
+
+#[inline]
+pub(crate) fn sleep_until(timer: &Timer, deadline: Instant) -> Sleep {
+    Sleep::new(timer.sleep_until(deadline), timer.has_virtual_time())
+}
+
+impl fmt::Debug for InfallibleTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InfallibleTimer").field(&self.timer).finish()
+    }
+}

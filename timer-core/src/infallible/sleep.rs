@@ -1,0 +1,159 @@
+//! A sleep that changes its timer when it is refused.
+
+use crate::future;
+use crate::global::fallback;
+use crate::time::{Deadline, Nanos};
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// A future that is ready at its deadline and has no error: [`global::sleep`](crate::global::sleep),
+/// [`InfallibleTimer::sleep`](crate::InfallibleTimer::sleep).
+///
+/// It is [`Unpin`], so that it needs no pin, and can move between tasks and threads. Dropping it cancels
+/// it. Polling it again after it was ready returns ready again.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, sleep};
+/// # futures::executor::block_on(async {
+/// let mut idle = sleep(Duration::from_millis(1));
+/// (&mut idle).await;
+/// assert!(idle.is_elapsed());
+/// # });
+/// ```
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep {
+    sleep: future::Sleep,
+    /// Whether the timer is manual. No other timer can stand in for it.
+    is_virtual: bool,
+}
+
+impl Sleep {
+    #[inline]
+    pub(super) fn new(sleep: future::Sleep, is_virtual: bool) -> Self {
+        Self { sleep, is_virtual }
+    }
+
+    /// Moves the deadline to `deadline`, whether or not the future was ready before.
+    ///
+    /// The task that waits for the future stays the one that is woken. If the future was ready, poll it
+    /// again. While it waits, a later deadline costs one reading of the clock and one atomic operation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::pin::pin;
+    /// # use timer_core::global::{Duration, Instant, sleep};
+    /// let mut idle = pin!(sleep(Duration::from_secs(30)));
+    /// let deadline = Instant::now() + Duration::from_secs(60);
+    /// idle.as_mut().reset(deadline);
+    /// assert_eq!(idle.deadline(), deadline);
+    /// ```
+    #[inline]
+    pub fn reset(mut self: Pin<&mut Self>, deadline: impl Into<Instant>) {
+        self.sleep.reset_at(deadline.into());
+    }
+
+    /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does, without a pin.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::global::{Duration, Instant, sleep};
+    /// sleep(Duration::from_secs(30)).reset_at(Instant::now());
+    /// ```
+    #[inline]
+    pub fn reset_at(&mut self, deadline: impl Into<Instant>) {
+        self.sleep.reset_at(deadline.into());
+    }
+
+    /// Moves the deadline to `delay` from now on the clock of the timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::global::{Duration, sleep};
+    /// sleep(Duration::from_secs(30)).reset_after(Duration::from_secs(60));
+    /// ```
+    #[inline]
+    pub fn reset_after(&mut self, delay: Duration) {
+        self.sleep.reset(delay);
+    }
+
+    /// Returns the deadline, to the nanosecond for the first 18 years of the clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::global::{Duration, Instant, sleep};
+    /// assert!(sleep(Duration::from_secs(30)).deadline() > Instant::now());
+    /// ```
+    pub fn deadline(&self) -> Instant {
+        self.sleep.deadline()
+    }
+
+    /// Returns `true` if the deadline has come, whether or not the future has been polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::global::{Duration, sleep};
+    /// assert!(!sleep(Duration::from_secs(30)).is_elapsed());
+    /// ```
+    pub fn is_elapsed(&self) -> bool {
+        self.sleep.is_elapsed()
+    }
+
+    pub(super) fn due(&self) -> Nanos {
+        self.sleep.due()
+    }
+
+    /// Returns the present of the timer.
+    pub(super) fn now(&self) -> Nanos {
+        self.sleep.now()
+    }
+
+    pub(super) fn set(&mut self, deadline: Deadline, now: Nanos) {
+        self.sleep.set(deadline, now);
+    }
+
+    /// Registers the deadline with the fallback. If that refuses as well, the next poll tries again.
+    #[cold]
+    fn change_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_virtual {
+            return Poll::Pending;
+        }
+        let mut sleep = fallback().sleep_until(self.deadline());
+        match Pin::new(&mut sleep).poll(cx) {
+            Poll::Ready(Err(_)) => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Pending => {
+                self.sleep = sleep;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match Pin::new(&mut self.sleep).poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Ready(Err(_)) => self.change_timer(cx),
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sleep.fmt(f)
+    }
+}

@@ -1,0 +1,134 @@
+//! A future with a deadline whose only error is that the deadline has passed.
+
+use super::Sleep;
+use core::error::Error;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use pin_project_lite::pin_project;
+use std::io;
+
+pin_project! {
+    /// A future with a deadline: [`global::timeout`](crate::global::timeout),
+    /// [`InfallibleTimer::timeout`](crate::InfallibleTimer::timeout).
+    ///
+    /// Each poll polls the inner future first, also when the deadline has passed. The deadline is
+    /// registered only if the inner future waits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::global::{Duration, timeout};
+    /// # futures::executor::block_on(async {
+    /// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+    /// # });
+    /// ```
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        sleep: Sleep,
+    }
+}
+
+impl<F> Timeout<F> {
+    #[inline]
+    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
+        Self { future, sleep }
+    }
+
+    /// Returns the inner future.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use timer_core::global::{Duration, timeout};
+    /// assert_eq!(timeout(Duration::from_secs(1), ready(7)).get_ref().clone().into_inner(), 7);
+    /// ```
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// Returns the inner future for changing it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use timer_core::global::{Duration, timeout};
+    /// *timeout(Duration::from_secs(1), ready(7)).get_mut() = ready(8);
+    /// ```
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+
+    /// Returns the inner future and drops the deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::ready;
+    /// # use timer_core::global::{Duration, timeout};
+    /// assert_eq!(timeout(Duration::from_secs(1), ready(7)).into_inner().into_inner(), 7);
+    /// ```
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        Pin::new(this.sleep).poll(cx).map(|()| Err(Elapsed::new()))
+    }
+}
+
+impl<F: fmt::Debug> fmt::Debug for Timeout<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout").field("future", &self.future).field("deadline", &self.sleep.deadline()).finish()
+    }
+}
+
+/// The error of a [`Timeout`] whose deadline has passed.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, timeout};
+/// # futures::executor::block_on(async {
+/// let late = timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
+/// assert_eq!(late.to_string(), "deadline has elapsed");
+/// assert_eq!(std::io::Error::from(late).kind(), std::io::ErrorKind::TimedOut);
+/// # });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Elapsed(());
+
+impl Elapsed {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Elapsed(())
+    }
+}
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("deadline has elapsed")
+    }
+}
+
+impl Error for Elapsed {}
+
+impl From<Elapsed> for io::Error {
+    fn from(elapsed: Elapsed) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, elapsed)
+    }
+}
