@@ -3,6 +3,7 @@
 use crate::sync::TaskBox as Mutex;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 /// A timeout that was not accepted. The task comes back unharmed, by [`into_task`](Self::into_task); the error itself flows with
@@ -121,27 +122,18 @@ impl fmt::Display for RejectReason {
 
 impl Error for RejectReason {}
 
-/// The timer was stopped.
-///
-/// # Examples
-///
-/// ```
-/// use timer_core::{Stopped, Timer};
-///
-/// let timer = Timer::new();
-/// timer.stop().unwrap();
-/// assert_eq!(timer.start(), Err(Stopped));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the timer is stopped")
+/// Converts to [`WouldBlock`](io::ErrorKind::WouldBlock) if the bound is reached, to
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a period of zero, and to [`Other`](io::ErrorKind::Other) else.
+impl From<RejectReason> for io::Error {
+    fn from(reason: RejectReason) -> Self {
+        let kind = match reason {
+            RejectReason::TooManyPending { .. } => io::ErrorKind::WouldBlock,
+            RejectReason::ZeroPeriod => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, reason)
     }
 }
-
-impl Error for Stopped {}
 
 /// Why [`Timer::stop`](crate::Timer::stop) or [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) did not stop. Nothing has
 /// been stopped then.

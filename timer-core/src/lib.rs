@@ -74,7 +74,7 @@ mod worker;
 pub use config::{MissedRuns, WheelKind};
 pub use counters::{LagSnapshot, TimerStats};
 pub use entry::{Timeout, TimerTask};
-pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, Stopped, WouldDeadlock};
+pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, WouldDeadlock};
 #[doc(inline)]
 pub use future::{Interval, Sleep, TimeoutError, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};

@@ -101,7 +101,7 @@ pub(crate) const SERIES: &[Series] = &[
     series("timer_shards", Value::Gauge(|timer| Some(timer.stats.shards)), "Shards over which callers are spread."),
     series(
         "timer_longest_task_seconds",
-        Value::Seconds(|timer| Some(timer.stats.longest_task)),
+        Value::Seconds(|timer| Some(timer.stats.longest_batch)),
         "Longest time that the worker took for a batch of up to 64 tasks, since the timer was built.",
     ),
     series(

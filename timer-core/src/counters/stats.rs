@@ -24,7 +24,7 @@ pub(crate) struct Counters {
     /// By the owner of the turn.
     pub(crate) cascaded: Counter,
     /// By the owner of the turn, nanoseconds.
-    pub(crate) longest_task: Counter,
+    pub(crate) longest_batch: Counter,
     pub(crate) in_flight: InFlight,
     /// By the owner of the turn.
     pub(crate) tick_lag: LagHistogram,
@@ -90,9 +90,9 @@ pub struct TimerStats {
     pub inbox_handovers: u64,
     /// Among how many shards callers are spread.
     pub shards: u64,
-    /// The longest that one task can have held the worker: of a batch of up to 64, all of it. Zero unless the executor runs tasks
-    /// on it.
-    pub longest_task: Duration,
+    /// The longest time that a batch of up to 64 tasks held the worker, which no single task of it exceeded. Zero unless
+    /// tasks run on the worker.
+    pub longest_batch: Duration,
     /// How late a worker's turn began after the tick that it was to handle.
     pub tick_lag: LagSnapshot,
     /// How late a task was handed over after its deadline. Never told lower than it was; for tasks that run on the worker higher

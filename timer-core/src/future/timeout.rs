@@ -164,6 +164,12 @@ impl Error for TimeoutError {
     }
 }
 
+impl From<RejectReason> for TimeoutError {
+    fn from(reason: RejectReason) -> Self {
+        Self::Rejected(reason)
+    }
+}
+
 /// [`TimedOut`](io::ErrorKind::TimedOut) for an elapsed deadline, else [`Other`](io::ErrorKind::Other).
 impl From<TimeoutError> for io::Error {
     fn from(error: TimeoutError) -> io::Error {

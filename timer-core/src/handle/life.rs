@@ -4,27 +4,28 @@ use super::timer::Timer;
 use super::weak::WeakTimer;
 use crate::clock;
 use crate::counters::TimerStats;
-use crate::error::{StopError, Stopped};
+use crate::error::{RejectReason, StopError};
 use crate::sync::Arc;
 use crate::timer::{StopReport, Unprocessed};
 use std::time::{Duration, Instant};
 
 impl Timer {
-    /// Starts the worker now rather than with the first timeout. Does nothing for a timer that has a worker or a driver.
+    /// Starts the worker now instead of with the first timeout. Does nothing if the timer has a worker or a driver.
     ///
     /// # Errors
     ///
-    /// [`Stopped`], if the timer was stopped, or if the system gives no thread (which is reported by `tracing`).
+    /// - [`RejectReason::Stopped`] if the timer is stopped.
+    /// - [`RejectReason::ThreadRefused`] if the system refuses the worker's thread. The next call tries again.
     ///
     /// # Examples
     ///
     /// ```
     /// let timer = timer_core::Timer::new();
     /// timer.start()?;
-    /// # Ok::<(), timer_core::Stopped>(())
+    /// # Ok::<(), timer_core::RejectReason>(())
     /// ```
-    pub fn start(&self) -> Result<(), Stopped> {
-        self.engine.start().map_err(|_| Stopped)
+    pub fn start(&self) -> Result<(), RejectReason> {
+        self.engine.start()
     }
 
     /// Stops: no task starts on the worker after this returns, and what has not run is handed back.

@@ -276,7 +276,7 @@ impl Engine {
             cascaded: counters.cascaded.get(),
             inbox_handovers: self.shards().iter().map(|shard| shard.requests()).sum(),
             shards: self.shards().len() as u64,
-            longest_task: Duration::from_nanos(counters.longest_task.get()),
+            longest_batch: Duration::from_nanos(counters.longest_batch.get()),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),
             start_lag: counters.start_lag.snapshot().merged(&inline_lag),

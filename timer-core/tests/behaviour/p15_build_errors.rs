@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::error::Error;
 use std::time::{Duration, Instant};
-use timer_core::{BuildError, RejectReason, StopError, Stopped, Timer, TimerBuilder, WheelKind};
+use timer_core::{BuildError, RejectReason, StopError, Timer, TimerBuilder, WheelKind};
 
 /// All three ways of building refuse it with the same words.
 fn refused(builder: impl Fn() -> TimerBuilder, says: &[&str]) -> BuildError {
@@ -93,7 +93,7 @@ fn every_error_is_a_standard_error_that_says_why() {
     drop(driver);
     let stopped: Box<dyn Error> = Box::new(timer.new_timeout(SECOND, |_| {}).unwrap_err());
     assert!(stopped.to_string().contains("stopped"), "{stopped}");
-    for error in [&Stopped as &dyn Error, &StopError::OnWorker, &StopError::Driven] {
+    for error in [&RejectReason::Stopped as &dyn Error, &StopError::OnWorker, &StopError::Driven] {
         assert!(error.to_string().len() > 10);
     }
 }

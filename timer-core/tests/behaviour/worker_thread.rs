@@ -6,7 +6,7 @@ use rustix::thread::{current_timer_slack, gettid};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use timer_core::{RejectReason, Stopped, Timer};
+use timer_core::{RejectReason, Timer};
 
 /// SIGHUP, SIGINT, SIGUSR1, SIGTERM, SIGCHLD.
 const HANDLED: [u32; 5] = [1, 2, 10, 15, 17];
@@ -96,7 +96,7 @@ fn child_without_room_for_threads() {
     let stats = timer.stats();
     setrlimit(Resource::As, before).unwrap();
     assert_eq!(refused, Some(RejectReason::ThreadRefused));
-    assert_eq!((started, std::sync::Arc::strong_count(&captured)), (Err(Stopped), 1));
+    assert_eq!((started, std::sync::Arc::strong_count(&captured)), (Err(RejectReason::ThreadRefused), 1));
     assert_eq!((stats.rejected, stats.scheduled, stats.pending), (1, 0, 0));
     on_the_worker(&timer, || {});
     assert_eq!(timer.stop().unwrap().len(), 0);

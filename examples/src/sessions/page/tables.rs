@@ -61,7 +61,7 @@ pub(super) fn headline(run: &Run<'_>) -> Markup {
 /// What the timer counted.
 pub(super) fn counts(run: &Run<'_>) -> Markup {
     let (stats, counts) = (&run.outcome.stats, &run.outcome.counts);
-    let longest = if stats.longest_task.is_zero() { "none".to_owned() } else { fine(stats.longest_task) };
+    let longest = if stats.longest_batch.is_zero() { "none".to_owned() } else { fine(stats.longest_batch) };
     let rows = [
         ("scheduled", "accepted by the timer", named("scheduled", &grouped(stats.scheduled))),
         ("for sessions", "the first timeout of each", named("sessions", &grouped(counts.opened))),

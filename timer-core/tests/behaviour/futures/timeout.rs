@@ -69,4 +69,13 @@ fn errors_say_what_happened() {
     assert_eq!(io::Error::from(rejected).kind(), io::ErrorKind::Other);
     assert_eq!(rejected.to_string(), "no deadline could be set: the timer is stopped");
     assert!(std::error::Error::source(&rejected).is_some());
+    assert_eq!(TimeoutError::from(RejectReason::Stopped), rejected);
+    let kinds = [
+        (RejectReason::TooManyPending { max: 1 }, io::ErrorKind::WouldBlock),
+        (RejectReason::ZeroPeriod, io::ErrorKind::InvalidInput),
+        (RejectReason::Stopped, io::ErrorKind::Other),
+    ];
+    for (reason, kind) in kinds {
+        assert_eq!(io::Error::from(reason).kind(), kind, "{reason}");
+    }
 }

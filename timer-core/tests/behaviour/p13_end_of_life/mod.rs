@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use timer_core::{StopError, Stopped, Timeout, Timer};
+use timer_core::{RejectReason, StopError, Timeout, Timer};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
 /// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this is gone.
@@ -75,7 +75,7 @@ fn a_timer_that_never_started_goes_without_a_trace() {
     all_gone(&ended);
     let (timer, ended) = with_drop_signal();
     assert_eq!(timer.stop().unwrap().len(), 0);
-    assert_eq!(timer.start(), Err(Stopped));
+    assert_eq!(timer.start(), Err(RejectReason::Stopped));
     drop(timer);
     all_gone(&ended);
 }
@@ -130,7 +130,7 @@ fn a_timer_whose_driver_was_dropped_is_stopped() {
     drop(driver);
     assert!(timeout.is_cancelled());
     assert!(timer.new_timeout(SECOND, |_| {}).is_err());
-    assert_eq!((timer.pending_timeouts(), timer.start()), (0, Err(Stopped)));
+    assert_eq!((timer.pending_timeouts(), timer.start()), (0, Err(RejectReason::Stopped)));
 }
 
 #[test]
