@@ -47,11 +47,25 @@ pub(crate) fn counts(lag: &timer_core::LagSnapshot, bounds: impl IntoIterator<It
     let mut below = 0;
     let mut counts = Vec::new();
     for bound in bounds {
-        // Once a bound covers all lags, the later ones do as well, so the histogram need not be added up again.
+        // Once a bound covers all lags, the later ones do as well, so the histogram need not be
+        // added up again.
         let up_to = if below == lag.count() { below } else { lag.count_up_to(bound).clamp(below, lag.count()) };
         counts.push(up_to - below);
         below = up_to;
     }
     counts.push(lag.count() - below);
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LAG_BUCKETS;
+    use std::time::Duration;
+
+    #[test]
+    fn bounds_are_1_2_5_and_5_in_each_power_of_ten() {
+        let decades = (1..=7).map(|power| 10_u64.pow(power));
+        let micros = decades.flat_map(|decade| [decade, decade * 5 / 2, decade * 5]).take(LAG_BUCKETS.len());
+        assert!(micros.map(Duration::from_micros).eq(LAG_BUCKETS));
+    }
 }

@@ -90,9 +90,12 @@ impl TimerMetrics {
 impl Publisher {
     /// Publishes the present state of all timers.
     ///
-    /// Install the recorder before the first call. That call also describes the series, and lags published without a recorder are not recorded later.
+    /// Install the recorder before the first call. That call also describes the series, and lags
+    /// published without a recorder are not recorded later.
     ///
-    /// Costs as much as [`TimerMetrics::snapshots`] plus the recorder's own time for each timer's three lags, each with at most 10,000 records and one more per size. A panic of the recorder propagates to the caller.
+    /// Costs as much as [`TimerMetrics::snapshots`] plus the recorder's own time for each timer's
+    /// three lags, each with at most 10,000 records and one more per size. A panic of the recorder
+    /// propagates to the caller.
     ///
     /// # Examples
     ///
@@ -259,6 +262,14 @@ mod tests {
             assert!(step > 1.0 && step < 1.29, "{pair:?}");
         }
         assert!(LAG_BUCKETS.iter().all(|bound| ladder.contains(bound)));
+    }
+
+    #[test]
+    fn steps_of_the_ladder_are_preferred_numbers() {
+        for (index, step) in ladder().enumerate() {
+            let exact = 1e-6 * 10_f64.powf(index as f64 / 10.0);
+            assert!((step.as_secs_f64() / exact - 1.0).abs() < 0.013, "{step:?} beside {exact}");
+        }
     }
 
     #[test]

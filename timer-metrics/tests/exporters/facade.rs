@@ -145,6 +145,32 @@ fn a_timer_under_an_old_label_continues_counting() {
     assert_eq!(keeper.take_records(LAG), [(1e-6, 1)]);
 }
 
+/// Counts of all timers that had the label add up. Each timer's lags are recorded from the first
+/// one on.
+#[test]
+fn the_counts_of_three_timers_under_a_label_add_up() {
+    let metrics = TimerMetrics::new();
+    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let mut scheduled = 0;
+    for runs in [3, 5, 4] {
+        let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+        assert_eq!(metrics.watch(&timer), "timer");
+        for _ in 0..runs {
+            timer.new_timeout(MILLI, |_| {}).unwrap();
+        }
+        driver.advance(MILLI);
+        // The second call records nothing again.
+        publish(&mut publisher, &keeper);
+        publish(&mut publisher, &keeper);
+        scheduled += runs;
+        let total = Some(scheduled as f64);
+        assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), total);
+        assert_eq!(keeper.value("timer_runs_total{timer=timer}"), total);
+        assert_eq!(keeper.take_records(LAG), [(1e-6, runs)]);
+        assert_eq!(keeper.take_records(START_LAG), [(1e-6, runs)]);
+    }
+}
+
 #[test]
 fn a_publisher_in_a_timeout_keeps_no_timer_alive() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();

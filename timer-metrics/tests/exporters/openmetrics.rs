@@ -101,6 +101,37 @@ fn histograms_have_the_known_lags_in_their_buckets() {
     assert_eq!(scrape.value("timer_tick_lag_seconds_sum", "timer"), 0.0);
 }
 
+/// Dashboards and recording rules of users name these bounds.
+#[test]
+fn the_bounds_of_histograms_are_stable() {
+    let (timer, _driver) = known(Timer::builder());
+    let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+    let bounds: Vec<f64> = scrape.buckets("timer_timeout_lag_seconds", "timer").iter().map(|bucket| bucket.0).collect();
+    let expected = [
+        0.00001,
+        0.000025,
+        0.00005,
+        0.0001,
+        0.00025,
+        0.0005,
+        0.001,
+        0.0025,
+        0.005,
+        0.01,
+        0.025,
+        0.05,
+        0.1,
+        0.25,
+        0.5,
+        1.0,
+        2.5,
+        5.0,
+        10.0,
+        f64::INFINITY,
+    ];
+    assert_eq!(bounds, expected);
+}
+
 #[test]
 fn tasks_at_an_executor_are_in_a_scrape() {
     let executor = Waiting::default();
