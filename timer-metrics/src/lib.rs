@@ -2,14 +2,14 @@
 //!
 //! [`TimerMetrics`] is the set of timers to export, each under its own label. It reads
 //! [`Timer::stats`] when a scrape or a call asks for it. It has no thread and no timeout of its own
-//! and costs nothing on the timer's hot paths. It keeps no timer alive: the series of a timer end
+//! and costs nothing on the timer's hot paths. It keeps no timer alive. The series of a timer end
 //! when its last handle is dropped.
 //!
 //! | feature | adds | dependency |
 //! |---|---|---|
-//! | `prometheus` (default) | [`TimerMetrics::register`]: all timers in your own registry | `prometheus-client` |
-//! | `http` | [`TimerMetrics::serve`]: metrics and a live page, without an async runtime | `httparse` |
-//! | `metrics` | [`Publisher`]: all timers to the installed recorder | `metrics` |
+//! | `prometheus` (default) | [`TimerMetrics::register`] to your registry | `prometheus-client` |
+//! | `http` | [`TimerMetrics::serve`], metrics and a live page, no async runtime | `httparse` |
+//! | `metrics` | [`Publisher`] to the installed recorder | `metrics` |
 //!
 #![cfg_attr(feature = "prometheus", doc = "```")]
 #![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
@@ -39,18 +39,18 @@
 //! | `timer_tasks_running` | gauge | tasks that are running; all tasks on the worker count as one |
 //! | `timer_timeouts_scheduled_total` | counter | accepted timeouts; a periodic task counts once |
 //! | `timer_timeouts_expired_total` | counter | timeouts that ended by running |
-//! | `timer_timeouts_cancelled_total` | counter | timeouts that were cancelled or returned by `stop` |
+//! | `timer_timeouts_cancelled_total` | counter | cancelled, or returned by `stop` |
 //! | `timer_timeouts_rejected_total` | counter | calls that the timer refused |
 //! | `timer_task_panics_total` | counter | panics that the timer caught |
-//! | `timer_executor_rejections_total` | counter | tasks that ran on the worker because the executor refused them |
+//! | `timer_executor_rejections_total` | counter | tasks that the executor refused |
 //! | `timer_turns_total` | counter | turns of the worker |
 //! | `timer_runs_total` | counter | tasks handed over; a periodic task counts with every run |
 //! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |
-//! | `timer_inbox_handovers_total` | counter | calls that found their shard locked and left a request |
+//! | `timer_inbox_handovers_total` | counter | requests left at a locked shard |
 //! | `timer_shards` | gauge | number of shards |
 //! | `timer_longest_task_seconds` | gauge | longest batch of up to 64 tasks that the worker ran |
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
-//! | `timer_longest_delay_seconds` | gauge | longest delay in use, if [`Watch::longest_delay`] states it |
+//! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
 //! | `timer_timeout_lag_seconds` | histogram | time from a deadline to the hand-over of its task |
 //! | `timer_start_lag_seconds` | histogram | time from a deadline to the start of its task |
@@ -59,7 +59,8 @@
 //! has its own threads, the difference is the wait in the executor's queue. If it grows,
 //! `timer_tasks_queued` grows as well, and the executor needs more threads or less work.
 //!
-//! A task that is moved while it is queued may count twice in `timer_runs_total`.
+//! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
+//! executor refused ran on the worker.
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!
@@ -112,7 +113,7 @@ pub use buckets::LAG_BUCKETS;
 #[cfg(feature = "metrics")]
 pub use facade::Publisher;
 #[cfg(feature = "http")]
-pub use http::{ListenAddr, MetricsServer, ParseListenAddrError};
+pub use http::{ListenAddr, MetricsServer, ParseListenAddrError, ServeOptions};
 pub use snapshot::TimerSnapshot;
 pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;

@@ -19,7 +19,9 @@ use timer_core::LagSnapshot;
 impl TimerMetrics {
     /// Adds this set to a registry. Timers that are watched later are exported as well.
     ///
-    /// Each scrape costs as much as [`snapshots`](Self::snapshots) and produces about 5 kB of text per timer. The registry's prefix and labels apply. Register only one set in a registry, and only once, because the format does not allow a metric family to occur twice.
+    /// Each scrape costs as much as [`snapshots`](Self::snapshots) and produces about 5 kB of text
+    /// per timer. The registry's prefix and labels apply. Register only one set in a registry, and
+    /// only once, because the format does not allow a metric family to occur twice.
     ///
     /// # Examples
     ///
@@ -44,7 +46,9 @@ impl TimerMetrics {
         registry.register_collector(Box::new(TimerCollector { metrics: self.clone() }));
     }
 
-    /// Returns the timers of this set as OpenMetrics text, including the end mark. For a log, or for your own HTTP server with the content type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    /// Returns the timers of this set as OpenMetrics text, including the end mark. For a log, or
+    /// for your own HTTP server with the content type `application/openmetrics-text; version=1.0.0;
+    /// charset=utf-8`.
     ///
     /// # Errors
     ///

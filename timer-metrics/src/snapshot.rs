@@ -23,11 +23,14 @@ pub struct TimerSnapshot {
     pub label: String,
     /// The timer's own counts.
     pub stats: TimerStats,
-    /// The bound on pending timeouts. This is the value given to [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts), else the timer's own bound, or `None` if it has neither.
+    /// The bound on pending timeouts. This is the value given to
+    /// [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts), else the timer's own
+    /// bound, or `None` if it has neither.
     pub max_pending: Option<u64>,
     /// The longest delay in use, if it was stated.
     pub longest_delay: Option<Duration>,
-    /// The number of this timer among all that were ever watched. It tells a new timer from an earlier one with the same label.
+    /// The number of this timer among all that were ever watched. It tells a new timer from an
+    /// earlier one with the same label.
     #[cfg_attr(
         not(any(feature = "metrics", feature = "http")),
         allow(dead_code, reason = "for exporters with a memory")

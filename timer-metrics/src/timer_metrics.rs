@@ -76,9 +76,11 @@ impl TimerMetrics {
         Self::default()
     }
 
-    /// Adds `timer` to the set and returns its label. The label is the timer's name. If another living timer of the set already has that label, `-2`, `-3` and so on is appended.
+    /// Adds `timer` to the set and returns its label. The label is the timer's name. If another
+    /// living timer of the set already has that label, `-2`, `-3` and so on is appended.
     ///
-    /// Costs as much as one call of [`snapshots`](Self::snapshots). It costs the timer itself nothing.
+    /// Costs as much as one call of [`snapshots`](Self::snapshots). It costs the timer itself
+    /// nothing.
     ///
     /// # Examples
     ///
@@ -93,7 +95,8 @@ impl TimerMetrics {
         self.watch_with(timer, Watch::new())
     }
 
-    /// Adds `timer` with further settings. See [`watch`](Self::watch); a label in `watch` is made unique in the same way.
+    /// Adds `timer` with further settings. See [`watch`](Self::watch); a label in `watch` is made
+    /// unique in the same way.
     ///
     /// # Examples
     ///
@@ -127,7 +130,8 @@ impl TimerMetrics {
         label
     }
 
-    /// Returns a snapshot of every living timer of the set, in the order in which they were added. For exporters of your own. Takes some microseconds per timer and never blocks a worker.
+    /// Returns a snapshot of every living timer of the set, in the order in which they were added.
+    /// For exporters of your own. Takes some microseconds per timer and never blocks a worker.
     ///
     /// # Examples
     ///

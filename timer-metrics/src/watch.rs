@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The settings under which a timer is exported: its label, and facts that alerts need.
+/// The settings under which a timer is exported, such as its label and facts that alerts need.
 ///
 /// # Examples
 ///
@@ -24,7 +24,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Creates the default settings: the timer's name as its label, its own bound and no longest delay.
+    /// Creates the default settings. The label is the timer's name, the bound is the timer's own,
+    /// and no longest delay is stated.
     ///
     /// # Examples
     ///
@@ -37,7 +38,8 @@ impl Watch {
         Self::default()
     }
 
-    /// Sets the value of the label `timer`, instead of the timer's name. Any text is allowed, because the exporters escape it.
+    /// Sets the value of the label `timer`, instead of the timer's name. Any text is allowed,
+    /// because the exporters escape it.
     ///
     /// # Examples
     ///
@@ -51,7 +53,10 @@ impl Watch {
         self
     }
 
-    /// Sets the bound to export as `timer_max_pending_timeouts`, instead of the timer's own. For a timer that is bounded elsewhere, for example by a semaphore or by the number of connections. Zero means that there is no bound, so that the alert leaves the timer out. The setting is only exported and bounds nothing.
+    /// Sets the bound to export as `timer_max_pending_timeouts`, instead of the timer's own. For a
+    /// timer that is bounded elsewhere, for example by a semaphore or by the number of connections.
+    /// Zero means that there is no bound, so that the alert leaves the timer out. The setting is
+    /// only exported and bounds nothing.
     ///
     /// The bound of a timer built with one is exported without this call.
     ///
@@ -71,9 +76,12 @@ impl Watch {
         self
     }
 
-    /// States the longest delay or period that the timer is ever given, exported as `timer_longest_delay_seconds`.
+    /// States the longest delay or period that the timer is ever given, exported as
+    /// `timer_longest_delay_seconds`.
     ///
-    /// With it an alert can tell a stuck worker from one that has nothing to do yet. If a timeout has been pending for longer than this and the worker took no turn in that time, the timeout is overdue.
+    /// With it an alert can tell a stuck worker from one that has nothing to do yet. If a timeout
+    /// has been pending for longer than this and the worker took no turn in that time, the timeout
+    /// is overdue.
     ///
     /// # Examples
     ///

@@ -60,6 +60,13 @@ pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     cargo(sh, &["test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture"])
 }
 
+/// Shows the live page in a headless Chromium.
+pub(crate) fn browser(sh: &Shell) -> Result {
+    need("chromium --version", "Chromium (apt-get install chromium chromium-driver)")?;
+    need("chromedriver --version", "chromedriver (apt-get install chromium chromium-driver)")?;
+    cargo(sh, &["test -p timer-metrics --all-features --test browser -- --include-ignored --nocapture"])
+}
+
 /// The storms are a test; this says where to begin and how long. The seed is printed first: every run can be had again.
 pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     let minutes = flags.minutes.unwrap_or(1.0);

@@ -6,7 +6,7 @@
 
 use xshell::{Shell, cmd};
 
-use crate::chores::{docs, metrics_e2e, stress};
+use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{api, flags, fuzz, loom, sanitize, tidy};
@@ -44,6 +44,7 @@ const LONG: &[Step] = &[
     sanitize::MEMCHECK,
     ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
     ("metrics-e2e", Call(metrics_e2e)),
+    ("browser", Call(browser)),
     ("instructions", Call(instructions)),
 ];
 

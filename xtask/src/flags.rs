@@ -48,6 +48,8 @@ xflags::xflags! {
             optional --jobs n: usize
             optional --address
         }
+        /// Shows the live page of timer-metrics in a headless Chromium. Skipped without Chromium and chromedriver.
+        cmd browser {}
         /// Checks the hand-overs between threads in every order that so many preemptions allow (2).
         cmd loom {
             optional filter: String
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn every_command_is_there_and_in_the_help() {
         let help = words("help").unwrap_err();
-        for name in "api bench ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
+        for name in "api bench browser ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
             assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
         }
         assert!(help.is_help() && words("tset").is_err() && words("").is_err() && words("tidy --loud").is_err());

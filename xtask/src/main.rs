@@ -35,6 +35,7 @@ fn dispatch(command: XtaskCmd) -> Result {
     match command {
         XtaskCmd::Api(flags) => api::command(sh, &flags),
         XtaskCmd::Bench(flags) => chores::bench(sh, flags),
+        XtaskCmd::Browser(_) => chores::browser(sh),
         XtaskCmd::Ci(flags) => ci::command(&flags),
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
         XtaskCmd::Docs(flags) => chores::docs(sh, if flags.open { "--open" } else { "" }),

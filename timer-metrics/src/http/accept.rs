@@ -1,4 +1,4 @@
-//! Content negotiation: the choice between the two text formats by the header `Accept`.
+//! Content negotiation, that is, the choice between the two text formats by the header `Accept`.
 
 /// The two text formats. Every version of Prometheus reads at least one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,9 @@ impl Format {
         }
     }
 
-    /// Returns the format that `accept` prefers. `accept` has all values of the header, joined by commas. OpenMetrics wins a tie. The plain format is the default, because every client can read it.
+    /// Returns the format that `accept` prefers. `accept` has all values of the header, joined by
+    /// commas. OpenMetrics wins a tie. The plain format is the default, because every client can
+    /// read it.
     pub(super) fn wanted(accept: &str) -> Self {
         let (mut openmetrics, mut plain) = (0, 0);
         for range in accept.split(',').map(Range::parse) {

@@ -20,7 +20,8 @@ impl Limits {
     pub(super) const HEAD: usize = 8 * 1024;
     /// The greatest number of headers.
     pub(super) const HEADERS: usize = 64;
-    /// The number of bytes after the head that are read and discarded, so that the reply reaches a client that is still sending.
+    /// The number of bytes after the head that are read and discarded, so that the reply reaches a
+    /// client that is still sending.
     pub(super) const REST: usize = 64 * 1024;
 }
 

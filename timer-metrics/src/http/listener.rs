@@ -1,16 +1,24 @@
-//! The thread that accepts, and the threads of the clients.
+//! The thread that accepts connections, and the threads of the clients.
 //!
-//! The accepting thread owns the list of clients; no other thread touches it. Each client's thread owns its socket and closes it
-//! when it ends. The list refers to it weakly, only to shut it down, which ends whatever that thread waits for.
+//! The accepting thread owns the list of clients, and no other thread touches it. Each client's
+//! thread owns its socket and closes it when it ends. The list has a weak reference to the socket,
+//! only to shut it down, which ends any wait of that thread.
 //!
-//! *Stopping*: the flag is set, a connection of our own wakes the accepting thread, and that shuts down all sockets and joins
-//! all threads.
+//! # Stopping
+//!
+//! 1. Set the flag `stopped`.
+//! 2. Shut the listening socket down. On Linux this ends `accept` at once. It needs no file
+//!    descriptor, so it also works when the process has none left.
+//! 3. On systems where a listening socket cannot be shut down, connect to it instead, which ends
+//!    `accept`.
+//! 4. The accepting thread sees the flag, shuts the sockets of all clients down and joins their
+//!    threads.
 
 use super::address::ListenAddr;
 use super::exchange::exchange;
 use super::limits::Limits;
+use super::site::Site;
 use super::stage::Stage;
-use prometheus_client::registry::Registry;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,26 +28,28 @@ use std::time::Duration;
 
 const NAME: &str = "timer-metrics";
 
-/// After an error of the system, such as no more file handles, it tries again.
+/// The pause after an error of the system, such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens until it is dropped.
+/// A listening socket with its threads. Dropping it stops and joins them.
 pub(super) struct Listener {
     addr: SocketAddr,
     stopped: Arc<AtomicBool>,
+    waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Listener {
-    pub(super) fn start(addr: ListenAddr, registry: Arc<Registry>, limits: Limits) -> io::Result<Self> {
+    pub(super) fn start(addr: ListenAddr, site: Arc<Site>, limits: Limits) -> io::Result<Self> {
         let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {addr}: {error}"));
         let socket = TcpListener::bind(addr.0).map_err(failed)?;
         let addr = socket.local_addr().map_err(failed)?;
+        let waker = Waker::new(&socket).map_err(failed)?;
         let stopped = Arc::new(AtomicBool::new(false));
         let flag = stopped.clone();
-        let clients = Clients { registry, limits, served: Vec::new() };
+        let clients = Clients { site, limits, served: Vec::new() };
         let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || accept(&socket, &flag, clients))?;
-        Ok(Self { addr, stopped, thread: Some(thread) })
+        Ok(Self { addr, stopped, waker, thread: Some(thread) })
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
@@ -49,18 +59,49 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // ORDERING: Release pairs with the Acquire in `accept`.
+        // ORDERING: Release, pairs with the Acquire in `accept`.
         self.stopped.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };
         thread.thread().unpark();
-        // If even this connection fails, the thread is not waited for: it ends with the next one that comes.
-        if TcpStream::connect_timeout(&reachable(self.addr), Duration::from_secs(1)).is_ok() || thread.is_finished() {
+        // If neither step succeeds, the thread is not joined. It ends with the next connection.
+        if self.waker.wake() || connects(self.addr) || thread.is_finished() {
             let _ = thread.join();
         }
     }
 }
 
-/// Where one connects to reach a socket that listens on `addr`.
+/// A second handle of the listening socket, by which the thread that waits in `accept` is woken.
+struct Waker(#[cfg(unix)] TcpStream);
+
+impl Waker {
+    #[cfg(unix)]
+    fn new(socket: &TcpListener) -> io::Result<Self> {
+        Ok(Self(std::os::fd::OwnedFd::from(socket.try_clone()?).into()))
+    }
+
+    /// Returns `false` on systems that do not shut down listening sockets.
+    #[cfg(unix)]
+    fn wake(&self) -> bool {
+        self.0.shutdown(Shutdown::Both).is_ok()
+    }
+
+    #[cfg(not(unix))]
+    fn new(_: &TcpListener) -> io::Result<Self> {
+        Ok(Self())
+    }
+
+    #[cfg(not(unix))]
+    fn wake(&self) -> bool {
+        false
+    }
+}
+
+/// Connects to a socket that listens on `addr`. Returns `true` on success.
+fn connects(addr: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&reachable(addr), Duration::from_secs(1)).is_ok()
+}
+
+/// Returns the address by which this machine reaches a socket that listens on `addr`.
 fn reachable(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -73,7 +114,7 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
 fn accept(socket: &TcpListener, stopped: &AtomicBool, mut clients: Clients) {
     loop {
         let accepted = socket.accept();
-        // ORDERING: Acquire pairs with the Release in `drop`.
+        // ORDERING: Acquire, pairs with the Release in `drop`.
         if stopped.load(Ordering::Acquire) {
             return;
         }
@@ -85,11 +126,11 @@ fn accept(socket: &TcpListener, stopped: &AtomicBool, mut clients: Clients) {
     }
 }
 
-/// All clients. Dropping it ends and joins them.
+/// All clients. Dropping this shuts their sockets down and joins their threads.
 struct Clients {
-    registry: Arc<Registry>,
+    site: Arc<Site>,
     limits: Limits,
-    /// In the order in which they came.
+    /// The clients in the order of their connections.
     served: Vec<Client>,
 }
 
@@ -100,8 +141,9 @@ struct Client {
 }
 
 impl Clients {
-    /// Gives a client its thread. If there are too many, the one that has been here longest makes room; if collectors hold
-    /// them all, the new one is sent away: more threads would not make the collectors faster.
+    /// Starts the thread of a client. If there are too many clients, the oldest one is cut off. If
+    /// all of them are in the collectors, the new client is refused, because more threads would not
+    /// make the collectors faster.
     fn serve(&mut self, stream: TcpStream) {
         self.served.retain(|client| !client.thread.is_finished());
         if self.served.len() >= self.limits.clients {
@@ -113,9 +155,9 @@ impl Clients {
         let stream = Arc::new(stream);
         let stage = Arc::new(Stage::default());
         let (socket, own_stage) = (Arc::downgrade(&stream), stage.clone());
-        let (registry, limits) = (self.registry.clone(), self.limits);
-        let serve = move || exchange(&stream, &registry, limits, &own_stage);
-        // Without a thread the client is sent away.
+        let (site, limits) = (self.site.clone(), self.limits);
+        let serve = move || exchange(&stream, &site, limits, &own_stage);
+        // If the system gives no thread, the connection is closed.
         if let Ok(thread) = thread::Builder::new().name(NAME.to_owned()).spawn(serve) {
             self.served.push(Client { socket, stage, thread });
         }
@@ -132,7 +174,7 @@ impl Drop for Clients {
 impl Client {
     fn hang_up(&self) {
         if let Some(socket) = self.socket.upgrade() {
-            // Fails for a connection that the client has ended, which is what is wanted.
+            // Fails if the client has already closed the connection, which is as good.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }

@@ -1,14 +1,17 @@
-//! A registry under `/metrics`, for a process that has no HTTP server of its own.
+//! A small HTTP server for a process that has none of its own. It serves a registry under
+//! `/metrics`, and a live page.
 //!
-//! One thread accepts. Each connection gets a thread for its one request, for seconds at most, and is closed after the
-//! reply, so that no client waits for another one and nothing is kept between two scrapes. Every wait has a deadline, every
-//! buffer a bound ([`limits`]), and a client that is one too many takes the place of the one that has been here longest.
+//! One thread accepts connections. Each connection gets a thread for its one request and is closed
+//! after the reply, so no client waits for another one and nothing is kept between two requests.
+//! Every wait has a deadline and every buffer a bound ([`limits`]). A client that exceeds the
+//! number of clients replaces the one that has been connected longest.
 //!
-//! Requests are parsed by `httparse`. The rest is here because small server crates leave out what an open port needs most:
-//! a deadline for each client, a bound on the length of a line, and an end on which nothing is left behind.
+//! `httparse` parses the requests. The rest is here because small server crates lack the parts that
+//! an open port needs most: a deadline for each client, a bound on the length of a line, and a stop
+//! that leaves nothing behind.
 //!
-//! *What is absent*: TLS, authentication, compression, keep-alive. A process that faces more than its own machine or its
-//! pod has a server for those, and mounts a registry there.
+//! TLS, authentication, compression and keep-alive are absent. A process that faces more than its
+//! own machine or pod has a server with these, and mounts a registry there.
 
 mod accept;
 mod address;
@@ -16,32 +19,53 @@ mod deadline;
 mod exchange;
 mod limits;
 mod listener;
+mod live;
+mod options;
 mod plain_text;
+mod reply;
 mod request;
+mod site;
 mod stage;
 
 pub use address::{ListenAddr, ParseListenAddrError};
+pub use options::ServeOptions;
 
 use crate::timer_metrics::TimerMetrics;
 use limits::Limits;
 use listener::Listener;
+use live::Live;
 use prometheus_client::registry::Registry;
+use site::Site;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Serves a registry under `/metrics`, until it is dropped.
+/// A server for a registry under `/metrics`, and for the live page of timers under `/`. Dropping it
+/// stops it.
 ///
-/// The reply is OpenMetrics text 1.0.0, or Prometheus text 0.0.4, by the request's `Accept`; text 0.0.4 if that asks for
-/// neither. `GET` and `HEAD` only: other methods get 405, other paths 404, nonsense 400; `OPTIONS *` is answered as
-/// `OPTIONS /metrics`. A collector that fails or panics makes the reply 500.
+/// | path | content |
+/// |---|---|
+/// | `/metrics` | OpenMetrics text 1.0.0 or Prometheus text 0.0.4, by the request's `Accept` |
+/// | `/` | a live page with counts, rates and lags, in one document without parts from elsewhere |
+/// | `/stats.json` | the figures of the page |
 ///
-/// A slow client delays no other: each has its own thread, 5 s for its request and 10 s for its reply. Of more than 32 clients
-/// at once the one that has been connected longest is cut off. Only slow collectors can make good clients wait.
+/// Only a server that [`TimerMetrics`] started has the last two, because a registry does not tell
+/// which of its metrics are timers. The page asks for new figures each second while it is visible.
+/// Rates are changes since earlier requests, so nothing is measured while no page is open.
 ///
-/// Dropping the server closes all connections and waits for its threads, so for a collector that is being asked just now,
-/// too. Then the port is free.
+/// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed
+/// requests 400. `OPTIONS *` is answered like `OPTIONS /metrics`. The status is 500 if a collector
+/// fails or panics.
+///
+/// A slow client does not delay others, because each has its own thread, 5 s for its request and 10
+/// s for its reply. Of more than 32 clients the one that has been connected longest is cut off.
+/// Only slow collectors delay good clients.
+///
+/// Dropping the server closes all connections and joins its threads, so it waits for a collector
+/// that is running. Afterwards the port is free, even if the process has no file descriptor left.
+/// (On systems that cannot shut down a listening socket, which Linux can, the last sentence holds
+/// only while a descriptor is left.)
 ///
 /// # Examples
 ///
@@ -70,14 +94,17 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Serves `registry` on `addr`: a port alone means the loopback address, so that other machines see it only if you say
-    /// so ([`ListenAddr`]). Port 0 takes a free one ([`local_addr`](Self::local_addr) has it).
+    /// Serves `registry` on `addr`. A port alone means the loopback address, so other machines have
+    /// no access by default ([`ListenAddr`]). Port 0 takes a free port, which
+    /// [`local_addr`](Self::local_addr) returns.
     ///
-    /// The registry is yours, with whatever else is in it: a [`Registry`], or an `Arc` of one that is used elsewhere too.
+    /// The registry may contain other metrics. Pass a [`Registry`], or an `Arc` of one that is also
+    /// used elsewhere.
     ///
     /// # Errors
     ///
-    /// What the system says when the address is taken or not allowed, with the address; or when it gives no thread.
+    /// Returns the error of the system, with the address, if the address is taken or not allowed,
+    /// and an error if the system gives no thread.
     ///
     /// # Examples
     ///
@@ -89,10 +116,14 @@ impl MetricsServer {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn serve(addr: impl Into<ListenAddr>, registry: impl Into<Arc<Registry>>) -> io::Result<Self> {
-        Ok(Self { listener: Listener::start(addr.into(), registry.into(), Limits::default())? })
+        Self::start(addr.into(), Site { registry: registry.into(), live: None })
     }
 
-    /// Where it listens.
+    fn start(addr: ListenAddr, site: Site) -> io::Result<Self> {
+        Ok(Self { listener: Listener::start(addr, Arc::new(site), Limits::default())? })
+    }
+
+    /// Returns the address on which the server listens.
     ///
     /// # Examples
     ///
@@ -115,12 +146,12 @@ impl fmt::Debug for MetricsServer {
 }
 
 impl TimerMetrics {
-    /// Serves the timers of this set, and nothing else, under `/metrics`. As [`MetricsServer::serve`] with a registry that
-    /// has only them.
+    /// Serves the timers of this set: metrics under `/metrics` and a live page under `/`. See
+    /// [`MetricsServer`].
     ///
     /// # Errors
     ///
-    /// As for [`MetricsServer::serve`].
+    /// Returns the same errors as [`MetricsServer::serve`].
     ///
     /// # Examples
     ///
@@ -129,12 +160,35 @@ impl TimerMetrics {
     ///
     /// let timer = timer_core::Timer::new();
     /// let server = TimerMetrics::from_iter([&timer]).serve(0)?;
-    /// println!("http://{}/metrics", server.local_addr());
+    /// println!("open http://{}", server.local_addr());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn serve(&self, addr: impl Into<ListenAddr>) -> io::Result<MetricsServer> {
-        let mut registry = Registry::default();
+        self.serve_with(addr, ServeOptions::new())
+    }
+
+    /// Serves the timers of this set with further settings. See [`serve`](Self::serve).
+    ///
+    /// # Errors
+    ///
+    /// In addition to the errors of [`MetricsServer::serve`], returns `InvalidInput` if the prefix
+    /// or the name of a label is not allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_metrics::{ServeOptions, TimerMetrics};
+    ///
+    /// let timer = timer_core::Timer::new();
+    /// let options = ServeOptions::new().label("region", "eu-west");
+    /// let server = TimerMetrics::from_iter([&timer]).serve_with(0, options)?;
+    /// println!("open http://{}", server.local_addr());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn serve_with(&self, addr: impl Into<ListenAddr>, options: ServeOptions) -> io::Result<MetricsServer> {
+        let (mut registry, labels) = options.into_registry()?;
         self.register(&mut registry);
-        MetricsServer::serve(addr, registry)
+        let live = Some(Live::new(self.clone(), labels));
+        MetricsServer::start(addr.into(), Site { registry: Arc::new(registry), live })
     }
 }

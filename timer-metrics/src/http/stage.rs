@@ -30,7 +30,8 @@ impl Stage {
     }
 
     fn change(&self, from: u8, to: u8) -> bool {
-        // ORDERING: Relaxed, because the word publishes no other data and has a single modification order.
+        // ORDERING: Relaxed, because the word publishes no other data and has a single modification
+        // order.
         self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

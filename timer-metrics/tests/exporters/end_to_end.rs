@@ -42,7 +42,8 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a Prometheus that scrapes `target` and itself once a second and loads the alert rules. Each one needs its own `name`.
+    /// Starts a Prometheus that scrapes `target` and itself once a second and loads the alert
+    /// rules. Each one needs its own `name`.
     fn start(name: &str, target: &str) -> Self {
         // A port that is free at the moment.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -63,7 +64,8 @@ impl Prometheus {
         Self { child, url: format!("http://{own}"), folder }
     }
 
-    /// Returns the present series of a query, each as the label `le`, which only buckets have, and the value.
+    /// Returns the present series of a query, each as the label `le`, which only buckets have, and
+    /// the value.
     fn series(&self, query: &str) -> Vec<(String, f64)> {
         let mut command = Command::new("promtool");
         let output = command.args(["query", "instant", "--format", "json", &self.url, query]).output().unwrap();

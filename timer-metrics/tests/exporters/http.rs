@@ -14,14 +14,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream}
 use timer_core::Timer;
 use timer_metrics::{ListenAddr, MetricsServer, TimerMetrics};
 
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+/// The reply of the server to one request.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.head.split("\r\n").skip(1).filter_map(|line| line.split_once(": "));
         headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -36,7 +37,7 @@ fn raw(addr: SocketAddr, request: &[u8]) -> String {
     reply
 }
 
-fn ask(addr: SocketAddr, method: &str, target: &str, accept: &str) -> Reply {
+pub(crate) fn ask(addr: SocketAddr, method: &str, target: &str, accept: &str) -> Reply {
     let accept = if accept.is_empty() { String::new() } else { format!("Accept: {accept}\r\n") };
     let text = raw(addr, format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{accept}\r\n").as_bytes());
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -76,7 +77,8 @@ fn the_format_follows_the_accept_header() {
 fn other_paths_are_404_and_other_methods_405() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let addr = server.local_addr();
-    for target in ["/", "/metric", "/metrics/", "/metrics/x", "/METRICS", "*", "/%6Detrics", "http://a/"] {
+    for target in ["/", "/stats.json", "/metric", "/metrics/", "/metrics/x", "/METRICS", "*", "/%6Detrics", "http://a/"]
+    {
         assert_eq!(ask(addr, "GET", target, "").status, 404, "{target}");
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "get", "BREW"] {
@@ -201,7 +203,8 @@ fn drop_joins_its_threads_and_frees_the_port() {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Long));
     let registry = std::sync::Arc::new(registry);
-    // An address that no other test uses, where the system has one, so that none takes the freed port.
+    // An address that no other test uses, where the system has one, so that none takes the freed
+    // port.
     let own = (Ipv4Addr::new(127, 0, 0, 77), 0);
     let own = if TcpListener::bind(own).is_ok() { own.into() } else { ListenAddr::from(0) };
     let server = MetricsServer::serve(own, registry.clone()).unwrap();

@@ -5,12 +5,16 @@
 
 #[cfg(feature = "prometheus")]
 mod dashboards;
+#[cfg(all(feature = "http", target_os = "linux"))]
+mod descriptors;
 #[cfg(feature = "http")]
 mod end_to_end;
 #[cfg(feature = "metrics")]
 mod facade;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod live;
 #[cfg(feature = "prometheus")]
 mod openmetrics;
 mod snapshots;

@@ -1,4 +1,4 @@
-use super::{Limits, ListenAddr, Listener, SocketAddr};
+use super::{Limits, ListenAddr, Listener, Site, SocketAddr};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(600);
 const PATIENT: Limits = Limits { request: LONG, reply: LONG, goodbye: LONG, clients: 32 };
 
 fn listen(registry: Registry, limits: Limits) -> Listener {
-    Listener::start(ListenAddr::from(0), Arc::new(registry), limits).unwrap()
+    Listener::start(ListenAddr::from(0), Arc::new(Site { registry: Arc::new(registry), live: None }), limits).unwrap()
 }
 
 fn connect(addr: SocketAddr) -> TcpStream {

@@ -8,6 +8,7 @@ pub(crate) mod promtool;
 pub(crate) mod recorder;
 
 use std::collections::VecDeque;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::executor::{Rejected, Task, TaskExecutor};
@@ -85,4 +86,17 @@ impl TaskExecutor for Waiting {
         self.0.lock().unwrap().push_back(task);
         Ok(())
     }
+}
+
+/// Returns a command that runs the test `name` of this program again, in a shell after `setup`.
+/// Returns `None` in the process that such a command has started.
+pub(crate) fn command(name: &str, setup: &str) -> Option<Command> {
+    const MARK: &str = "TIMER_METRICS_CHILD";
+    if std::env::var_os(MARK).is_some() {
+        return None;
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{setup} && exec \"$0\" --exact {name}")]);
+    command.arg(std::env::current_exe().unwrap()).env(MARK, "1");
+    Some(command)
 }

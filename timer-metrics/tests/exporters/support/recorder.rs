@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// The values by `name{label}`. A counter keeps the higher of two absolute values, as the facade requires.
+    /// The values by `name{label}`. A counter keeps the higher of two absolute values, as the
+    /// facade requires.
     pub(crate) values: BTreeMap<String, f64>,
     /// The recorded values with their counts.
     pub(crate) records: BTreeMap<String, Vec<(f64, usize)>>,

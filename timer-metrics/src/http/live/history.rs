@@ -1,0 +1,203 @@
+//! Samples of the timers' counters during the last minute, from which rates are computed.
+
+use crate::buckets::{LAG_BUCKETS, counts};
+use crate::snapshot::TimerSnapshot;
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// The lengths that a window of a second, and one of a minute, may have. A page asks once a second,
+/// but not exactly.
+const SECOND: RangeInclusive<Duration> = millis(900)..=millis(3_000);
+const MINUTE: RangeInclusive<Duration> = millis(900)..=millis(60_500);
+
+/// The least time between two samples that are kept, which bounds their number when many pages are
+/// open.
+const SPACING: Duration = millis(450);
+
+/// The samples of the last minute, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    samples: Mutex<VecDeque<Sample>>,
+}
+
+/// The counts of all timers at one instant, by the number of the timer.
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    timers: HashMap<u64, Counts>,
+}
+
+/// The counts of one timer, or their differences between two samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) scheduled: u64,
+    pub(super) expired: u64,
+    pub(super) cancelled: u64,
+    pub(super) rejected: u64,
+    pub(super) runs: u64,
+    pub(super) task_panics: u64,
+    pub(super) executor_rejections: u64,
+    /// Lags by bucket, as [`counts`] returns them.
+    pub(super) timeout_lag: Vec<u64>,
+    pub(super) start_lag: Vec<u64>,
+}
+
+/// The counts of one timer, and their changes in the last second and the last minute. A window is
+/// absent if no sample of suitable age has the timer.
+#[derive(Debug)]
+pub(super) struct Recent {
+    pub(super) now: Counts,
+    pub(super) second: Option<Window>,
+    pub(super) minute: Option<Window>,
+}
+
+/// The changes between a sample and the present.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) length: Duration,
+    pub(super) change: Counts,
+}
+
+impl History {
+    /// Returns the recent changes of each timer, and adds the present counts as a sample.
+    pub(super) fn add(&self, now: Instant, timers: &[TimerSnapshot]) -> Vec<Recent> {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.retain(|sample| now.saturating_duration_since(sample.at) <= *MINUTE.end());
+        let recents = timers.iter().map(|timer| {
+            let counts = Counts::of(timer);
+            let window = |sample: &Sample, lengths: &RangeInclusive<Duration>| {
+                let length = now.saturating_duration_since(sample.at);
+                let earlier = sample.timers.get(&timer.number).filter(|_| lengths.contains(&length))?;
+                Some(Window { length, change: counts.since(earlier) })
+            };
+            let second = samples.iter().rev().find_map(|sample| window(sample, &SECOND));
+            let minute = samples.iter().find_map(|sample| window(sample, &MINUTE));
+            Recent { now: counts, second, minute }
+        });
+        let recents: Vec<Recent> = recents.collect();
+        if samples.back().is_none_or(|last| now.saturating_duration_since(last.at) >= SPACING) {
+            let timers = timers.iter().zip(&recents).map(|(timer, recent)| (timer.number, recent.now.clone()));
+            samples.push_back(Sample { at: now, timers: timers.collect() });
+        }
+        recents
+    }
+}
+
+impl Counts {
+    fn of(timer: &TimerSnapshot) -> Self {
+        let stats = &timer.stats;
+        Self {
+            scheduled: stats.scheduled,
+            expired: stats.expired,
+            cancelled: stats.cancelled,
+            rejected: stats.rejected,
+            runs: stats.runs,
+            task_panics: stats.task_panics,
+            executor_rejections: stats.executor_rejections,
+            timeout_lag: counts(&stats.timeout_lag, LAG_BUCKETS),
+            start_lag: counts(&stats.start_lag, LAG_BUCKETS),
+        }
+    }
+
+    /// Returns the differences to `earlier`. Counters only rise, but two requests may take their
+    /// snapshots in one order and add them in the other.
+    fn since(&self, earlier: &Self) -> Self {
+        let each = |now: &[u64], before: &[u64]| {
+            now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
+        };
+        Self {
+            scheduled: self.scheduled.saturating_sub(earlier.scheduled),
+            expired: self.expired.saturating_sub(earlier.expired),
+            cancelled: self.cancelled.saturating_sub(earlier.cancelled),
+            rejected: self.rejected.saturating_sub(earlier.rejected),
+            runs: self.runs.saturating_sub(earlier.runs),
+            task_panics: self.task_panics.saturating_sub(earlier.task_panics),
+            executor_rejections: self.executor_rejections.saturating_sub(earlier.executor_rejections),
+            timeout_lag: each(&self.timeout_lag, &earlier.timeout_lag),
+            start_lag: each(&self.start_lag, &earlier.start_lag),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{History, millis};
+    use crate::timer_metrics::TimerMetrics;
+    use std::time::{Duration, Instant};
+    use timer_core::Timer;
+
+    const MILLI: Duration = millis(1);
+
+    #[test]
+    fn windows_have_the_changes_of_their_length() {
+        let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+        let metrics = TimerMetrics::from_iter([&timer]);
+        let (history, start) = (History::default(), Instant::now());
+        let at = |second: u64| history.add(start + millis(second * 1_000), &metrics.snapshots()).remove(0);
+        let first = at(0);
+        assert!(first.second.is_none() && first.minute.is_none());
+        for second in 1..=100 {
+            for _ in 0..second {
+                timer.new_timeout(MILLI, |_| {}).unwrap();
+            }
+            driver.advance(MILLI);
+            let recent = at(second);
+            let (short, long) = (recent.second.unwrap(), recent.minute.unwrap());
+            assert_eq!((short.length, short.change.expired), (millis(1_000), second));
+            let length = second.min(60);
+            assert_eq!(long.length, millis(length * 1_000));
+            let scheduled: u64 = (second - length + 1..=second).sum();
+            assert_eq!((long.change.scheduled, long.change.timeout_lag[0]), (scheduled, scheduled));
+        }
+        assert_eq!(history.samples.lock().unwrap().len(), 61);
+    }
+
+    #[test]
+    fn a_pause_leaves_no_window() {
+        let timer = Timer::new();
+        let metrics = TimerMetrics::from_iter([&timer]);
+        let (history, start) = (History::default(), Instant::now());
+        let at = |milli: u64| history.add(start + millis(milli), &metrics.snapshots()).remove(0);
+        at(0);
+        let after_a_while = at(10_000);
+        assert!(after_a_while.second.is_none() && after_a_while.minute.is_some());
+        assert!(at(100_000).minute.is_none());
+        // Too soon for a window of a second.
+        let soon = at(100_100);
+        assert!(soon.second.is_none() && soon.minute.is_none());
+    }
+
+    #[test]
+    fn many_pages_share_the_samples() {
+        let timer = Timer::new();
+        let metrics = TimerMetrics::from_iter([&timer]);
+        let (history, start) = (History::default(), Instant::now());
+        for milli in 0..70_000 / 50 {
+            let recent = history.add(start + millis(milli * 50), &metrics.snapshots()).remove(0);
+            let length = recent.second.map(|window| window.length);
+            assert!(milli < 18 || length.is_some_and(|length| length < millis(1_500)), "{milli} {length:?}");
+        }
+        assert!(history.samples.lock().unwrap().len() <= 140);
+    }
+
+    #[test]
+    fn a_new_timer_under_an_old_label_starts_at_zero() {
+        let metrics = TimerMetrics::new();
+        let (history, start) = (History::default(), Instant::now());
+        let first = Timer::new();
+        metrics.watch(&first);
+        first.new_timeout(millis(60_000), |_| {}).unwrap();
+        history.add(start, &metrics.snapshots());
+        drop(first);
+        let second = Timer::new();
+        assert_eq!(metrics.watch(&second), "timer");
+        let recent = history.add(start + millis(1_000), &metrics.snapshots()).remove(0);
+        assert!(recent.second.is_none() && recent.now.scheduled == 0);
+    }
+}

@@ -1,0 +1,144 @@
+//! The live page and the figures behind it.
+//!
+//! The page is one document without parts from elsewhere. It asks for `stats.json` each second
+//! while it is visible. The server takes a sample of the counters with each of these requests and
+//! computes rates from earlier samples, so nothing is sampled while no page is open.
+
+mod history;
+mod json;
+
+use crate::buckets::LAG_BUCKETS;
+use crate::snapshot::TimerSnapshot;
+use crate::timer_metrics::TimerMetrics;
+use history::{Counts, History, Recent, Window};
+use json::Json;
+use std::time::Instant;
+use timer_core::LagSnapshot;
+
+/// The document under `/`.
+pub(super) const PAGE: &str = concat!(
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Timers</title>\n",
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+    // Without it, browsers ask for /favicon.ico.
+    "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'",
+    "%3E%3Ccircle cx='8' cy='8' r='6.5' fill='none' stroke='%232a67d4' stroke-width='2'/%3E%3Cpath d='M8 4v4l3 2' ",
+    "fill='none' stroke='%232a67d4' stroke-width='2'/%3E%3C/svg%3E\">\n<style>\n",
+    include_str!("page.css"),
+    "</style>\n</head>\n<body>\n",
+    include_str!("page.html"),
+    "<script>\n",
+    include_str!("page.js"),
+    "</script>\n</body>\n</html>\n",
+);
+
+/// The timers that the page shows, with their history.
+#[derive(Debug)]
+pub(super) struct Live {
+    metrics: TimerMetrics,
+    labels: Vec<(String, String)>,
+    start: Instant,
+    history: History,
+}
+
+impl Live {
+    pub(super) fn new(metrics: TimerMetrics, labels: Vec<(String, String)>) -> Self {
+        let live = Self { metrics, labels, start: Instant::now(), history: History::default() };
+        // The first sample, so that the first request within a minute has rates.
+        let _first = live.history.add(live.start, &live.metrics.snapshots());
+        live
+    }
+
+    /// Takes a sample and returns the document under `/stats.json`.
+    pub(super) fn stats(&self) -> String {
+        let timers = self.metrics.snapshots();
+        let now = Instant::now();
+        let recents = self.history.add(now, &timers);
+        let mut json = Json::default();
+        json.object(|json| {
+            json.key("program").string(&program());
+            json.key("pid").number(std::process::id());
+            json.key("uptime_seconds").seconds(now - self.start);
+            json.key("labels").object(|json| {
+                self.labels.iter().for_each(|(name, value)| json.key(name).string(value));
+            });
+            json.key("lag_bounds_seconds").array(LAG_BUCKETS, Json::seconds);
+            json.key("timers")
+                .array(timers.iter().zip(&recents), |json, (snapshot, recent)| timer(json, snapshot, recent));
+        });
+        json.into_text()
+    }
+}
+
+/// Returns the name of the running program, or an empty text if the system does not tell it.
+fn program() -> String {
+    let path = std::env::current_exe().ok();
+    path.as_deref()
+        .and_then(|path| path.file_stem())
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
+    let stats = &timer.stats;
+    json.object(|json| {
+        json.key("timer").string(&timer.label);
+        json.key("pending").number(stats.pending);
+        json.key("max_pending").option(timer.max_pending, Json::number);
+        json.key("longest_delay_seconds").option(timer.longest_delay, Json::seconds);
+        json.key("tasks_queued").number(stats.queued);
+        json.key("tasks_running").number(stats.running);
+        for (name, count) in recent.now.named() {
+            json.key(name).number(count);
+        }
+        json.key("turns").number(stats.turns);
+        json.key("shards").number(stats.shards);
+        json.key("last_second").option(recent.second.as_ref(), rates);
+        json.key("last_minute").option(recent.minute.as_ref(), rates);
+        let minute = recent.minute.as_ref().map(|window| &window.change);
+        lag(
+            json.key("timeout_lag"),
+            &stats.timeout_lag,
+            &recent.now.timeout_lag,
+            minute.map(|minute| &minute.timeout_lag),
+        );
+        lag(json.key("start_lag"), &stats.start_lag, &recent.now.start_lag, minute.map(|minute| &minute.start_lag));
+    });
+}
+
+/// Writes the changes of a window per second, with the exact length of the window.
+fn rates(json: &mut Json, window: &Window) {
+    json.object(|json| {
+        json.key("seconds").seconds(window.length);
+        for (name, count) in window.change.named() {
+            json.key(name).number(count as f64 / window.length.as_secs_f64());
+        }
+    });
+}
+
+/// Writes a histogram. `counts` has one figure per bucket and a last one for longer lags.
+fn lag(json: &mut Json, lag: &LagSnapshot, counts: &[u64], minute: Option<&Vec<u64>>) {
+    json.object(|json| {
+        json.key("count").number(lag.count());
+        json.key("sum_seconds").seconds(lag.sum());
+        json.key("max_seconds").seconds(lag.max());
+        json.key("p50_seconds").seconds(lag.quantile(0.5));
+        json.key("p99_seconds").seconds(lag.quantile(0.99));
+        json.key("counts").array(counts, Json::number);
+        json.key("last_minute").option(minute, |json, counts| json.array(counts, Json::number));
+    });
+}
+
+impl Counts {
+    /// The counters that the page shows as rates, under the names that they have in `stats.json`.
+    fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("scheduled", self.scheduled),
+            ("expired", self.expired),
+            ("cancelled", self.cancelled),
+            ("rejected", self.rejected),
+            ("runs", self.runs),
+            ("task_panics", self.task_panics),
+            ("executor_rejections", self.executor_rejections),
+        ]
+    }
+}

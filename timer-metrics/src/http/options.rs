@@ -1,0 +1,114 @@
+//! Settings of the server that [`TimerMetrics::serve_with`](crate::TimerMetrics::serve_with)
+//! starts.
+
+use prometheus_client::registry::Registry;
+use std::io;
+
+/// Settings of a server, such as a prefix for the names of its metrics.
+///
+/// # Examples
+///
+/// ```
+/// use timer_metrics::{ServeOptions, TimerMetrics};
+///
+/// let timer = timer_core::Timer::new();
+/// let options = ServeOptions::new().prefix("shop").label("region", "eu-west");
+/// let server = TimerMetrics::from_iter([&timer]).serve_with(0, options)?;
+/// // A scrape has: shop_timer_pending_timeouts{region="eu-west",timer="timer"} 0
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "these settings do nothing until they are passed to `serve_with`"]
+pub struct ServeOptions {
+    prefix: Option<String>,
+    labels: Vec<(String, String)>,
+}
+
+impl ServeOptions {
+    /// Creates the default settings, without a prefix and without labels.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let server = TimerMetrics::new().serve_with(0, ServeOptions::new())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a prefix, which is written before each name with a `_` between them. A prefix consists
+    /// of ASCII letters, digits, `_` and `:`, and does not begin with a digit.
+    ///
+    /// The dashboard and the alerts of this crate expect the names without a prefix.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let server = TimerMetrics::new().serve_with(0, ServeOptions::new().prefix("shop"))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Adds a label with a constant value to every metric. The live page shows it as well. A name
+    /// consists of ASCII letters, digits and `_`, does not begin with a digit or with `__`, occurs
+    /// once, and is neither `timer` nor `le`, which the metrics have already. The value may be any
+    /// text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let options = ServeOptions::new().label("region", "eu-west").label("shard", "7");
+    /// let server = TimerMetrics::new().serve_with(0, options)?;
+    ///
+    /// let taken = ServeOptions::new().label("timer", "x");
+    /// assert!(TimerMetrics::new().serve_with(0, taken).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns an empty registry with these settings, and the labels. Fails with `InvalidInput`.
+    pub(super) fn into_registry(self) -> io::Result<(Registry, Vec<(String, String)>)> {
+        let Self { prefix, labels } = self;
+        if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_name(prefix, "_:")) {
+            return invalid(format!(
+                "the prefix `{prefix}` is not allowed: use ASCII letters, digits, `_` and `:`, and do not begin with a digit"
+            ));
+        }
+        for (index, (name, _)) in labels.iter().enumerate() {
+            if !is_name(name, "_") || name.starts_with("__") || ["timer", "le"].contains(&name.as_str()) {
+                return invalid(format!(
+                    "the label name `{name}` is not allowed: use ASCII letters, digits and `_`, do not begin with a digit or \
+                     `__`, and use neither `timer` nor `le`"
+                ));
+            }
+            if labels[..index].iter().any(|(earlier, _)| earlier == name) {
+                return invalid(format!("the label name `{name}` is given twice: each name is allowed once"));
+            }
+        }
+        let constant = labels.iter().cloned().map(|(name, value)| (name.into(), value.into()));
+        let registry = match prefix {
+            Some(prefix) => Registry::with_prefix_and_labels(prefix, constant),
+            None => Registry::with_labels(constant),
+        };
+        Ok((registry, labels))
+    }
+}
+
+fn is_name(text: &str, others: &str) -> bool {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || others.contains(character);
+    text.chars().all(is_allowed) && text.starts_with(|first: char| !first.is_ascii_digit())
+}
+
+fn invalid<T>(message: String) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}

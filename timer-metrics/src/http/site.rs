@@ -1,0 +1,69 @@
+//! The documents of the server: its paths, and the reply to a request for each of them.
+
+use super::accept::Format;
+use super::live::{Live, PAGE};
+use super::plain_text;
+use super::reply::{HTML, JSON, Reply};
+use super::request::Request;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The page may run the script that it contains and ask this server, and nothing else.
+const PAGE_HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+    Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+    img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+const STATS_HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+const METRICS_HEADERS: &str = "Vary: Accept\r\n";
+
+/// The registry of a server, and the timers of its live page if there is one.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) registry: Arc<Registry>,
+    pub(super) live: Option<Live>,
+}
+
+impl Site {
+    /// Returns the reply to `request`. Calls user code, namely the collectors of the registry.
+    pub(super) fn reply(&self, request: &Request) -> Reply {
+        let head_only = request.method == "HEAD";
+        let is_readable = request.method == "GET" || head_only;
+        // `OPTIONS *` asks about the server as a whole.
+        let asks_about_all = request.method == "OPTIONS" && request.path == "*";
+        let reply = match (request.path.as_str(), &self.live) {
+            ("/metrics", _) if is_readable => self.metrics(Format::wanted(&request.accept)),
+            ("/", Some(_)) if is_readable => Reply::ok(HTML, PAGE_HEADERS, PAGE),
+            ("/stats.json", Some(live)) if is_readable => stats(live),
+            ("/metrics", _) | ("/" | "/stats.json", Some(_)) => Reply::error(405),
+            _ if asks_about_all => Reply::error(405),
+            _ => Reply::error(404),
+        };
+        reply.head_only(head_only)
+    }
+
+    /// A partial scrape would be taken for a whole one, so the reply to a failed one is an error.
+    fn metrics(&self, format: Format) -> Reply {
+        let mut text = String::new();
+        match contained(|| encode(&mut text, &self.registry)) {
+            Some(Ok(())) => {
+                let text = match format {
+                    Format::OpenMetrics => text,
+                    Format::Plain => plain_text::from_openmetrics(&text),
+                };
+                Reply::ok(format.content_type(), METRICS_HEADERS, text)
+            }
+            _ => Reply::error(500),
+        }
+    }
+}
+
+/// A snapshot may drop the last handle of a timer, and with it tasks that panic.
+fn stats(live: &Live) -> Reply {
+    contained(|| live.stats()).map_or_else(|| Reply::error(500), |text| Reply::ok(JSON, STATS_HEADERS, text))
+}
+
+/// Calls user code. Returns `None` if it panics.
+fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).ok()
+}

@@ -1,0 +1,141 @@
+//! The live page and its figures, without a browser. `tests/browser.rs` shows the page in one.
+
+use crate::http::ask;
+use crate::support::{IN_TIME, LATE, MILLI, known};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+use timer_core::Timer;
+use timer_metrics::{LAG_BUCKETS, ServeOptions, TimerMetrics, Watch};
+
+fn stats(addr: SocketAddr) -> Value {
+    let reply = ask(addr, "GET", "/stats.json", "");
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    serde_json::from_str(&reply.body).unwrap()
+}
+
+#[test]
+fn the_page_loads_nothing_from_elsewhere() {
+    let server = TimerMetrics::new().serve(0).unwrap();
+    let page = ask(server.local_addr(), "GET", "/", "");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("connect-src 'self'"), "{policy}");
+    // The only addresses are names of the SVG namespace.
+    let rest = page.body.replace("http://www.w3.org/2000/svg", "");
+    for part in ["http:", "https:", "//www", " src=", "@import", "url(", "<link rel=\"stylesheet", "import("] {
+        assert!(!rest.contains(part), "{part}");
+    }
+    assert_eq!(page.body.matches("<script>").count(), 1);
+    assert!(page.body.contains("width=device-width") && page.body.contains("prefers-color-scheme: dark"));
+    assert!(page.body.len() < 32_000, "{} bytes", page.body.len());
+}
+
+#[test]
+fn page_and_figures_answer_get_and_head_only() {
+    let server = TimerMetrics::new().serve(0).unwrap();
+    for target in ["/", "/?a=b", "/stats.json", "http://a/"] {
+        assert_eq!(ask(server.local_addr(), "GET", target, "").status, 200, "{target}");
+        let head = ask(server.local_addr(), "HEAD", target, "");
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{target}");
+        let post = ask(server.local_addr(), "POST", target, "");
+        assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")), "{target}");
+    }
+    for target in ["/index.html", "/stats", "/stats.json/", "//"] {
+        assert_eq!(ask(server.local_addr(), "GET", target, "").status, 404, "{target}");
+    }
+}
+
+#[test]
+fn figures_of_a_timer_are_exact() {
+    let (timer, _driver) = known(Timer::builder().name("<b>\"&").max_pending_timeouts(9));
+    let metrics = TimerMetrics::new();
+    metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
+    let server = metrics.serve(0).unwrap();
+    let stats = stats(server.local_addr());
+    assert_eq!(stats["pid"], std::process::id());
+    assert!(stats["program"].as_str().unwrap().starts_with("exporters"));
+    assert_eq!(stats["labels"], json!({}));
+    let bounds: Vec<f64> = LAG_BUCKETS.iter().map(Duration::as_secs_f64).collect();
+    assert_eq!(stats["lag_bounds_seconds"], json!(bounds));
+    let timers = stats["timers"].as_array().unwrap();
+    assert_eq!(timers.len(), 1);
+    for (name, value) in [
+        ("timer", json!("<b>\"&")),
+        ("pending", json!(2)),
+        ("max_pending", json!(9)),
+        ("longest_delay_seconds", json!(1.5)),
+        ("tasks_queued", json!(0)),
+        ("tasks_running", json!(0)),
+        ("scheduled", json!(10)),
+        ("expired", json!(5)),
+        ("cancelled", json!(3)),
+        ("rejected", json!(1)),
+        ("runs", json!(8)),
+        ("task_panics", json!(1)),
+        ("executor_rejections", json!(0)),
+        ("shards", json!(1)),
+    ] {
+        assert_eq!(timers[0][name], value, "{name}");
+    }
+    for name in ["timeout_lag", "start_lag"] {
+        let lag = &timers[0][name];
+        assert_eq!((&lag["count"], &lag["max_seconds"]), (&json!(IN_TIME as usize + LATE.len()), &json!(20.0)));
+        let counts: Vec<u64> = lag["counts"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+        let mut expected = vec![0; LAG_BUCKETS.len() + 1];
+        expected[0] = IN_TIME;
+        for late in LATE {
+            expected[LAG_BUCKETS.iter().filter(|bound| **bound < late).count()] += 1;
+        }
+        assert_eq!(counts, expected, "{name}");
+    }
+}
+
+/// On the real clock: rates need samples that are a second apart.
+#[test]
+fn rates_appear_after_a_second() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    for _ in 0..100 {
+        timer.new_timeout(MILLI, |_| {}).unwrap();
+    }
+    driver.advance(MILLI);
+    let timer = std::iter::repeat_with(|| stats(server.local_addr())["timers"][0].take());
+    let timer = timer.inspect(|_| std::thread::park_timeout(100 * MILLI)).find(|timer| !timer["last_minute"].is_null());
+    let timer = timer.unwrap();
+    let window = &timer["last_minute"];
+    let seconds = window["seconds"].as_f64().unwrap();
+    assert!(seconds >= 0.9, "{seconds}");
+    assert!((window["scheduled"].as_f64().unwrap() * seconds - 100.0).abs() < 1e-6, "{window}");
+    assert_eq!(timer["timeout_lag"]["last_minute"][0], 100);
+}
+
+#[test]
+fn prefix_and_labels_are_in_the_scrape_and_figures() {
+    let (timer, _driver) = known(Timer::builder().name("rpc"));
+    let options = ServeOptions::new().prefix("shop").label("region", "eu \"west\"").label("zone", "");
+    let server = TimerMetrics::from_iter([&timer]).serve_with(0, options).unwrap();
+    let text = ask(server.local_addr(), "GET", "/metrics", "").body;
+    let sample = "shop_timer_timeouts_scheduled_total{region=\"eu \\\"west\\\"\",zone=\"\",timer=\"rpc\"} 10\n";
+    assert!(text.contains(sample), "{text}");
+    assert!(text.lines().all(|line| line.starts_with('#') || line.starts_with("shop_timer_")), "{text}");
+    assert_eq!(stats(server.local_addr())["labels"], json!({ "region": "eu \"west\"", "zone": "" }));
+}
+
+#[test]
+fn names_that_the_format_forbids_are_refused() {
+    let serve =
+        |options: ServeOptions| TimerMetrics::new().serve_with(0, options).map(drop).map_err(|error| error.to_string());
+    for prefix in ["", "1a", "a-b", "a b", "ä"] {
+        let error = serve(ServeOptions::new().prefix(prefix)).unwrap_err();
+        assert!(error.starts_with(&format!("the prefix `{prefix}` is not allowed: use ")), "{error}");
+    }
+    for name in ["", "1a", "a:b", "__a", "timer", "le"] {
+        let error = serve(ServeOptions::new().label(name, "x")).unwrap_err();
+        assert!(error.starts_with(&format!("the label name `{name}` is not allowed: use ")), "{error}");
+    }
+    let error = serve(ServeOptions::new().label("a", "x").label("a", "y")).unwrap_err();
+    assert_eq!(error, "the label name `a` is given twice: each name is allowed once");
+    assert_eq!(serve(ServeOptions::new().prefix("a:b_1").label("_a1", "x")), Ok(()));
+}
