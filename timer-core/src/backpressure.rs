@@ -1,123 +1,248 @@
-//! Callers give way to a worker that is late.
+//! Back-pressure: callers slow down while the worker is overloaded.
 //!
-//! The system shares its CPUs among all threads that are busy, and what many callers leave to expire can take more than the
-//! worker's share. Then lateness and memory would grow for as long as they go on. So a caller that schedules [`MANY`] timeouts
-//! within a [`PERIOD`] while the worker is more than [`GRACE`] behind lets other threads have its CPU, once in that period. It waits
-//! for nothing: if no other thread wants the CPU, it goes on at once. Callers that schedule less are not the cause.
+//! On a busy machine the scheduler gives the worker only its fair share of CPU time. If many threads
+//! schedule timeouts at full speed, expiring them can take more than that share, and the backlog
+//! would grow without limit. Therefore a thread that schedules at least [`BURST`] timeouts within one
+//! [`PERIOD`] while the worker is late slows down, once per period:
 //!
-//! The worker writes since when it owes work: the tick that it sleeps until, or that its turn is about. One that is behind by more
-//! than [`STUCK`] does not lack the CPU: a task blocks it, and no caller can help.
+//! 1. If the worker has been inside one and the same call of user code for [`LONG_CALL`], the thread
+//!    continues. The worker does not lack CPU time, so slowing down would not help.
+//! 2. If the worker is less than [`SLEEP_FROM`] late, the thread yields its CPU. Yielding does not
+//!    block: if no other thread wants the CPU, the caller continues at once.
+//! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If that is not
+//!    enough, a quarter of the timeouts make it sleep. With many
+//!    threads per CPU, yielding is not enough, because each yield lasts a full round of all others,
+//!    of which the worker gets one share. If the builder forbids sleeping, the thread yields.
 //!
-//! Absent: timers that a program's loop turns, and virtual time. Their owners owe nothing. Nor is it asked of a worker that
-//! schedules, whatever its timer.
+//! Threads that schedule fewer timeouts never slow down. Futures never do, because a poll that
+//! registers a future returns to its runtime anyway, and a task cannot register more futures than it
+//! holds. Nor does the worker itself, whichever timer it schedules on. Virtual time and drivers of
+//! event loops have no worker and are never late.
+//!
+//! # Who writes what
+//!
+//! The worker publishes the time since which it has had work to do, and a word that is odd while it is
+//! inside user code (a task, a waker, a call of the executor). That word changes with each call, so a
+//! thread that reads the same odd value again knows that a single call has lasted in between. A worker
+//! that is preempted inside a short call looks the same, but for less than [`LONG_CALL`], because
+//! callers slow down meanwhile. Callers read the second word only when the worker is late, and it has
+//! a cache line of its own.
 
-use crate::sync::{AtomicU64, Ordering, give_way};
+use crate::sync::{AtomicU64, Ordering, first_look, is_burst, pause, yield_now};
 use crate::time::Nanos;
+use std::time::Duration;
 
-/// The worker may be behind by 4 ms: a thread that wakes on busy CPUs waits as long for its turn.
+/// The worker may be 4 ms late. A thread that wakes up on busy CPUs waits as long for its turn.
 const GRACE: Nanos = 4_000_000;
 
-/// If it is late by a second more, a task blocks it.
-const STUCK: Nanos = 1_000_000_000;
+/// Callers sleep if the worker is 20 ms late.
+const SLEEP_FROM: Nanos = 20_000_000;
 
-/// 1.05 ms, as a number of bits.
+/// A caller sleeps for its share of the lateness: a tenth, so that a short delay costs little.
+const SHARE: Nanos = 10;
+
+/// No call sleeps longer. The promise is 10 ms; the rest is for the wake-up.
+const MAX_SLEEP: Nanos = 8_000_000;
+
+/// A call of user code that lasts 100 ms holds up the worker. A worker that is preempted inside a call
+/// gets the CPU again within that time.
+const LONG_CALL: Nanos = 100_000_000;
+
+/// The length of a period as a number of bits of nanoseconds, 1.05 ms.
 const PERIOD: u32 = 20;
 
-/// At full speed a thread schedules some thousands in a period, so fewer than one call in a thousand gives way.
-const MANY: u64 = 128;
+/// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call in a
+/// thousand slows down.
+const BURST: u64 = 128;
 
-/// From when on the worker is late.
+/// How a caller slowed down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slowdown {
+    Yield,
+    Sleep(Duration),
+}
+
+/// The lateness of one timer's worker.
 #[derive(Debug)]
 pub(crate) struct Backpressure {
+    /// The time from which the worker is late.
     late_from: AtomicU64,
+    /// Whether callers may sleep.
+    may_sleep: bool,
+    user_code: UserCode,
 }
 
-impl Default for Backpressure {
-    fn default() -> Self {
-        Self { late_from: AtomicU64::new(Nanos::MAX) }
-    }
-}
+/// Odd while the worker is inside user code.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct UserCode(AtomicU64);
 
 impl Backpressure {
-    /// For the worker: something is due at `due`, and it is about it, or will be then.
-    pub(crate) fn owe(&self, due: Nanos) {
-        // ORDERING: Relaxed, nothing hangs on it but how the CPUs are shared.
+    pub(crate) fn new(may_sleep: bool) -> Self {
+        Self { late_from: AtomicU64::new(Nanos::MAX), may_sleep, user_code: UserCode::default() }
+    }
+
+    /// Publishes that the worker has work since `due`, or will have then. Called by the worker.
+    pub(crate) fn set_due(&self, due: Nanos) {
+        // ORDERING: Relaxed, the value decides only how the CPUs are shared.
         self.late_from.store(due.saturating_add(GRACE), Ordering::Relaxed);
     }
 
-    /// For the worker at its end.
-    pub(crate) fn owe_nothing(&self) {
-        self.owe(Nanos::MAX);
+    /// Publishes that the worker has ended.
+    pub(crate) fn clear(&self) {
+        self.set_due(Nanos::MAX);
     }
 
-    /// Whether a caller should give way.
+    /// Calls `user_code`, which must not unwind. Called by the owner of the turn.
+    #[inline]
+    pub(crate) fn inside_user_code<R>(&self, user_code: impl FnOnce() -> R) -> R {
+        self.step();
+        let result = user_code();
+        self.step();
+        result
+    }
+
+    #[inline]
+    fn step(&self) {
+        let word = &self.user_code.0;
+        // ORDERING: Relaxed, there is one writer, and the value decides only how the CPUs are shared.
+        word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the worker is late at `now`.
     #[inline]
     pub(crate) fn is_late(&self, now: Nanos) -> bool {
-        // ORDERING: Relaxed, as in `owe`.
+        // ORDERING: Relaxed, as in `set_due`.
         now > self.late_from.load(Ordering::Relaxed)
     }
 
-    /// For a caller that has scheduled `n` timeouts, with nothing held. Whether it gave way.
+    /// Slows down the calling thread if the worker is late and the thread schedules much. The thread
+    /// has scheduled `n` timeouts and holds nothing.
     #[inline]
-    pub(crate) fn give_way_if_late(&self, now: Nanos, n: usize) -> bool {
-        self.is_late(now) && self.give_way(now, n)
+    pub(crate) fn after_scheduling(&self, now: Nanos, n: usize) {
+        if self.is_late(now) {
+            self.slow_down(now, n);
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn give_way(&self, now: Nanos, n: usize) -> bool {
-        // ORDERING: Relaxed, as in `owe`.
-        let late_from = self.late_from.load(Ordering::Relaxed);
-        now.saturating_sub(late_from) < STUCK && give_way(now >> PERIOD, n as u64, MANY)
+    fn slow_down(&self, now: Nanos, n: usize) {
+        match self.slowdown(now, n) {
+            None => {}
+            Some(Slowdown::Yield) => yield_now(),
+            Some(Slowdown::Sleep(duration)) => pause(duration),
+        }
+    }
+
+    /// Decides whether and how the calling thread slows down.
+    fn slowdown(&self, now: Nanos, n: usize) -> Option<Slowdown> {
+        // ORDERING: Relaxed, as in `set_due`.
+        let late = now.saturating_sub(self.late_from.load(Ordering::Relaxed)) + GRACE;
+        // Sleeping longer is out of the question, so threads sleep more often.
+        let burst = if late / SHARE < MAX_SLEEP { BURST } else { BURST / 4 };
+        if !is_burst(now >> PERIOD, n as u64, burst) {
+            return None;
+        }
+        // ORDERING: Relaxed, as in `step`.
+        let word = self.user_code.0.load(Ordering::Relaxed);
+        if word % 2 == 1 && now.saturating_sub(first_look(std::ptr::from_ref(self).addr(), word, now)) >= LONG_CALL {
+            return None;
+        }
+        if late < SLEEP_FROM || !self.may_sleep {
+            return Some(Slowdown::Yield);
+        }
+        Some(Slowdown::Sleep(Duration::from_nanos((late / SHARE).min(MAX_SLEEP))))
     }
 }
 
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
-    use crate::sync::never_give_way;
+    use crate::sync::never_slow_down;
     use std::thread;
 
     const DUE: Nanos = 1 << 40;
+    const LATE: Nanos = DUE + GRACE + 1;
 
-    #[test]
-    fn a_caller_gives_way_to_a_late_worker_only() {
-        // On a thread of its own, which has never given way: the first time at which it does.
-        let first = |mut times: Vec<Nanos>| {
-            let late = Backpressure::default();
-            late.owe(DUE);
-            let caller = thread::spawn(move || {
-                times.retain(|&now| late.give_way_if_late(now, MANY as usize));
-                times.first().copied()
-            });
-            caller.join().unwrap()
-        };
-        assert_eq!(first(vec![0, DUE, DUE + GRACE, DUE + GRACE + 1]), Some(DUE + GRACE + 1));
-        assert_eq!(first(vec![DUE + GRACE + STUCK, u64::MAX]), None, "a task blocks it");
-        assert!(!Backpressure::default().is_late(u64::MAX), "nothing is owed");
+    /// Returns the slowdown at each time, decided on a new thread that schedules a burst each time.
+    fn slowdowns(worker: &Backpressure, times: &[Nanos]) -> Vec<Option<Slowdown>> {
+        let mut decisions = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(|| decisions.extend(times.iter().map(|&now| worker.slowdown(now, BURST as usize))));
+        });
+        decisions
+    }
+
+    fn late_worker() -> Backpressure {
+        let worker = Backpressure::new(true);
+        worker.set_due(DUE);
+        worker
     }
 
     #[test]
-    fn once_per_period_whatever_the_timer() {
-        let gave_way = thread::spawn(|| {
-            let timers = [Backpressure::default(), Backpressure::default()];
-            timers.iter().for_each(|timer| timer.owe(DUE));
-            let begin = ((DUE + GRACE) >> PERIOD) + 1;
+    fn only_a_late_worker_slows_callers_down() {
+        let worker = late_worker();
+        assert_eq!([0, DUE, DUE + GRACE, LATE].map(|now| worker.is_late(now)), [false, false, false, true]);
+        worker.clear();
+        assert!(!worker.is_late(Nanos::MAX), "it has ended");
+        assert!(!Backpressure::new(true).is_late(Nanos::MAX), "it has not begun");
+    }
+
+    #[test]
+    fn callers_sleep_for_a_share_of_the_lateness() {
+        let worker = late_worker();
+        let sleep = |micros| Some(Slowdown::Sleep(Duration::from_micros(micros)));
+        let times = [LATE, DUE + 18_000_000, DUE + SLEEP_FROM, DUE + 50_000_000, DUE + 10_000_000_000];
+        let expected = [Some(Slowdown::Yield), Some(Slowdown::Yield), sleep(2_000), sleep(5_000), sleep(8_000)];
+        assert_eq!(slowdowns(&worker, &times), expected);
+    }
+
+    #[test]
+    fn callers_yield_if_sleeping_is_forbidden() {
+        let worker = Backpressure::new(false);
+        worker.set_due(DUE);
+        assert_eq!(slowdowns(&worker, &[DUE + 10_000_000_000]), [Some(Slowdown::Yield)]);
+    }
+
+    #[test]
+    fn a_single_call_of_user_code_slows_nobody_down() {
+        let worker = Backpressure::new(false);
+        worker.set_due(DUE);
+        let times = [LATE, LATE + LONG_CALL / 2, LATE + LONG_CALL, LATE + 100 * LONG_CALL];
+        let slow = Some(Slowdown::Yield);
+        worker.inside_user_code(|| assert_eq!(slowdowns(&worker, &times), [slow, slow, None, None]));
+        assert_eq!(slowdowns(&worker, &times), [slow; 4], "it has returned");
+    }
+
+    #[test]
+    fn many_calls_of_user_code_slow_callers_down() {
+        let slowed = thread::spawn(|| {
+            let worker = late_worker();
+            let slows_down = |now| worker.inside_user_code(|| worker.slowdown(now, BURST as usize).is_some());
+            (0..4).filter(|n| slows_down(LATE + n * LONG_CALL)).count()
+        });
+        assert_eq!(slowed.join().unwrap(), 4);
+    }
+
+    #[test]
+    fn a_thread_slows_down_once_per_period() {
+        let slowed = thread::spawn(|| {
+            let workers = [late_worker(), late_worker()];
+            let begin = (LATE >> PERIOD) + 1;
             let times = (0..8).map(|quarter| (begin << PERIOD) + (quarter << (PERIOD - 2)));
-            let a_quarter = |timer: &&Backpressure, now| timer.give_way_if_late(now, MANY as usize / 4);
-            times.map(|now| timers.iter().filter(|timer| a_quarter(timer, now)).count()).collect::<Vec<_>>()
+            let a_quarter = |worker: &&Backpressure, now| worker.slowdown(now, BURST as usize / 4).is_some();
+            times.map(|now| workers.iter().filter(|worker| a_quarter(worker, now)).count()).collect::<Vec<_>>()
         });
-        assert_eq!(gave_way.join().unwrap(), [0, 1, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(slowed.join().unwrap(), [0, 1, 0, 0, 0, 1, 0, 0], "whichever timer it schedules on");
     }
 
     #[test]
-    fn a_worker_gives_way_to_none() {
-        let gave_way = thread::spawn(|| {
-            never_give_way();
-            let late = Backpressure::default();
-            late.owe(DUE);
-            late.give_way_if_late(DUE + GRACE + 1, MANY as usize)
+    fn a_worker_never_slows_down() {
+        let slowdown = thread::spawn(|| {
+            never_slow_down();
+            late_worker().slowdown(LATE, BURST as usize)
         });
-        assert!(!gave_way.join().unwrap());
+        assert_eq!(slowdown.join().unwrap(), None);
     }
 }

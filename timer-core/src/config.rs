@@ -92,6 +92,8 @@ pub(crate) struct Config {
     pub(crate) wheel: WheelKind,
     pub(crate) max_pending: Option<usize>,
     pub(crate) missed_runs: MissedRuns,
+    /// Whether callers may sleep while the worker is overloaded.
+    pub(crate) may_sleep: bool,
     /// `None`: one per CPU.
     pub(crate) shards: Option<usize>,
     pub(crate) spread: SpreadBy,
@@ -105,6 +107,7 @@ impl Default for Config {
             wheel: WheelKind::default(),
             max_pending: None,
             missed_runs: MissedRuns::default(),
+            may_sleep: true,
             shards: None,
             spread: SpreadBy::Cpu,
         }

@@ -38,6 +38,7 @@ impl Context {
         resolution: Resolution,
         missed_runs: MissedRuns,
         limit: Option<Limit>,
+        backpressure: Backpressure,
     ) -> Self {
         Self {
             name,
@@ -45,7 +46,7 @@ impl Context {
             resolution,
             missed_runs,
             alarm: Alarm::default(),
-            backpressure: Backpressure::default(),
+            backpressure,
             limit,
             counters: Counters::default(),
             abandoned: Queue::new(),

@@ -135,6 +135,30 @@ impl TimerBuilder {
         self
     }
 
+    /// Sets whether a call that schedules a timeout may sleep while the worker is overloaded. The default is `true`.
+    ///
+    /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more than 20 ms late sleeps
+    /// for a tenth of the lateness, at most 8 ms, once in that millisecond. Without this, threads that schedule faster than
+    /// the worker can expire would let lateness and memory grow without limit. Other threads never sleep, and neither do
+    /// futures.
+    ///
+    /// Pass `false` for threads that must not sleep, such as those of an async runtime that call
+    /// [`Timer::new_timeout`](crate::Timer::new_timeout) at full speed. They yield their CPU instead, which bounds the
+    /// lateness only if there are few threads per CPU, and [`max_pending_timeouts`](Self::max_pending_timeouts) bounds the
+    /// memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::Timer;
+    /// Timer::builder().backpressure_sleep(false).max_pending_timeouts(1_000_000).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn backpressure_sleep(mut self, sleep: bool) -> Self {
+        self.config.may_sleep = sleep;
+        self
+    }
+
     /// Among how many shards callers are spread, rounded up to a power of two: for tests and benches.
     #[doc(hidden)]
     pub fn shards(mut self, shards: usize) -> Self {

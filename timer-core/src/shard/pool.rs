@@ -178,6 +178,7 @@ impl LeaseId {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
+    use crate::backpressure::Backpressure;
     use crate::clock::Present;
     use crate::config::{MissedRuns, WheelKind};
     use crate::context::Context;
@@ -195,7 +196,14 @@ mod tests {
     }
 
     fn open(lease: &Lease) {
-        let context = Context::new("pool".into(), Present::real(), Resolution::Exact(0), MissedRuns::Skip, None);
+        let context = Context::new(
+            "pool".into(),
+            Present::real(),
+            Resolution::Exact(0),
+            MissedRuns::Skip,
+            None,
+            Backpressure::new(true),
+        );
         let context = Arc::new(context);
         lease.open(|| Serving { context: context.clone(), wheel: WheelKind::Hierarchical });
     }

@@ -75,7 +75,7 @@ impl Shard {
             self.unlock(core);
             return Err(reason);
         }
-        let (resolution, late) = (context.resolution, context.backpressure.is_late(now));
+        let resolution = context.resolution;
         let tick = resolution.tick_from(timeout.state().deadline(), now);
         self.scheduled.add(1);
         let mut aside = Vec::new();
@@ -87,13 +87,13 @@ impl Shard {
                 self.reconcile(&mut core, Request { timeout, tick }, &mut aside)
             }
         };
-        if wake_before == NO_TICK && !late {
+        if wake_before == NO_TICK {
             self.unlock(core);
             return Ok(());
         }
         let context = core.context.clone();
         self.unlock(core);
-        after(context, wake_before, now);
+        wake(context, wake_before);
         Ok(())
     }
 
@@ -109,14 +109,11 @@ impl Shard {
     }
 }
 
-/// What is owed to the worker: a wake-up, or the CPU.
+/// Wakes the worker before `tick`.
 #[cold]
 #[inline(never)]
-fn after(context: Option<Arc<Context>>, tick: u64, now: Nanos) {
+fn wake(context: Option<Arc<Context>>, tick: u64) {
     if let Some(context) = context {
-        if tick != NO_TICK {
-            context.alarm.wake_before(tick);
-        }
-        let _gave_way = context.backpressure.give_way_if_late(now, 1);
+        context.alarm.wake_before(tick);
     }
 }

@@ -148,6 +148,7 @@ impl Shard {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
+    use crate::backpressure::Backpressure;
     use crate::clock::Present;
     use crate::config::{MissedRuns, WheelKind};
     use crate::entry::Closure;
@@ -163,7 +164,14 @@ mod tests {
         const TICK: u64 = 1_000_000;
         const SECOND: u64 = 1_000_000_000;
         const MANY: u64 = 1000;
-        let context = Context::new("visit".into(), Present::real(), Resolution::ticks(TICK), MissedRuns::Skip, None);
+        let context = Context::new(
+            "visit".into(),
+            Present::real(),
+            Resolution::ticks(TICK),
+            MissedRuns::Skip,
+            None,
+            Backpressure::new(true),
+        );
         let context = Arc::new(context);
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
             let lease = pool().lease(1);
@@ -192,7 +200,14 @@ mod tests {
 
     #[test]
     fn the_earliest_of_many_requests() {
-        let context = Context::new("visit".into(), Present::real(), Resolution::Exact(0), MissedRuns::Skip, None);
+        let context = Context::new(
+            "visit".into(),
+            Present::real(),
+            Resolution::Exact(0),
+            MissedRuns::Skip,
+            None,
+            Backpressure::new(true),
+        );
         let context = Arc::new(context);
         let lease = pool().lease(1);
         lease.open(|| Serving { context: context.clone(), wheel: WheelKind::Hierarchical });

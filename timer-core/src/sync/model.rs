@@ -350,12 +350,18 @@ pub(crate) fn within_quota(_: u64, _: u64) -> bool {
     true
 }
 
-/// How long the worker takes is nothing that a model knows.
-pub(crate) fn give_way(_: u64, _: u64, _: u64) -> bool {
+/// A model has no time, so no thread slows down.
+pub(crate) fn is_burst(_: u64, _: u64, _: u64) -> bool {
     false
 }
 
-pub(crate) fn never_give_way() {}
+pub(crate) fn first_look(_: usize, _: u64, now: u64) -> u64 {
+    now
+}
+
+pub(crate) fn pause(_: std::time::Duration) {}
+
+pub(crate) fn never_slow_down() {}
 
 /// A task that runs.
 #[derive(Clone, Copy, PartialEq, Eq)]

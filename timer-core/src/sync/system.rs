@@ -2,6 +2,7 @@
 
 use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 /// The number of the CPU that the caller runs on just now, or of its thread where the system does not tell.
 #[inline]
@@ -42,7 +43,7 @@ pub(crate) fn thread_slot() -> usize {
     })
 }
 
-/// What a thread counts anew in each period: the period, and the count.
+/// A count of a thread that begins anew in each period.
 struct InPeriod(Cell<(u64, u64)>);
 
 impl InPeriod {
@@ -50,7 +51,7 @@ impl InPeriod {
         Self(Cell::new((0, 0)))
     }
 
-    /// Adds `n`; the count before.
+    /// Adds `n` and returns the count before.
     fn add(&self, period: u64, n: u64) -> u64 {
         let (then, count) = self.0.get();
         let before = if then == period { count } else { 0 };
@@ -59,7 +60,8 @@ impl InPeriod {
     }
 }
 
-/// Whether the calling thread may leave one more request: at most `quota` in one and the same `period`.
+/// Counts a request of the calling thread. Returns `true` if the thread has left fewer than `quota` requests in
+/// `period` before.
 pub(crate) fn within_quota(period: u64, quota: u64) -> bool {
     thread_local! {
         static REQUESTS: InPeriod = const { InPeriod::new() };
@@ -71,23 +73,38 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread is a timer's worker: [`give_way`] does nothing there.
-pub(crate) fn never_give_way() {
+/// Marks the calling thread as a worker, for which [`is_burst`] is always `false`.
+pub(crate) fn never_slow_down() {
     IS_WORKER.set(true);
 }
 
-/// The calling thread has done `n` things more: lets other threads have its CPU when that makes `many` in one and the same `period`.
-/// Whether it did.
-pub(crate) fn give_way(period: u64, n: u64, many: u64) -> bool {
+/// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` if that makes `burst` of
+/// them, which happens once per period.
+pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     thread_local! {
-        static DONE: InPeriod = const { InPeriod::new() };
+        static SCHEDULED: InPeriod = const { InPeriod::new() };
     }
-    let before = DONE.with(|done| done.add(period, n));
-    let gives_way = before < many && many <= before.saturating_add(n) && !IS_WORKER.get();
-    if gives_way {
-        std::thread::yield_now();
+    let before = SCHEDULED.with(|scheduled| scheduled.add(period, n));
+    before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
+}
+
+/// Returns the time at which the calling thread first saw `value` in the word `name`, in an unbroken series of looks at
+/// that word. The first look is at `now`.
+pub(crate) fn first_look(name: usize, value: u64, now: u64) -> u64 {
+    thread_local! {
+        static LOOK: Cell<(usize, u64, u64)> = const { Cell::new((0, 0, 0)) };
     }
-    gives_way
+    let (last_name, last_value, since) = LOOK.get();
+    if (last_name, last_value) == (name, value) {
+        return since;
+    }
+    LOOK.set((name, value, now));
+    now
+}
+
+/// Blocks the calling thread for `duration`. Parking would take a token that belongs to the caller's own code.
+pub(crate) fn pause(duration: Duration) {
+    std::thread::sleep(duration);
 }
 
 /// Keeps signals away from the calling thread, but for those that its own faults raise: a handler must not run on the worker.

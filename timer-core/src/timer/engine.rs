@@ -4,6 +4,7 @@
 //! number of shards: on virtual time there is one.
 
 use super::life::Life;
+use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, SpreadBy};
 use crate::context::{Context, deadline_after};
@@ -59,7 +60,9 @@ impl Engine {
             Resolution::ticks(tick_nanos)
         };
         let limit = config.max_pending.map(Limit::new);
-        let context = Arc::new(Context::new(config.name, present, resolution, config.missed_runs, limit));
+        let backpressure = Backpressure::new(config.may_sleep);
+        let context = Context::new(config.name, present, resolution, config.missed_runs, limit, backpressure);
+        let context = Arc::new(context);
         lease.open(|| Serving { context: context.clone(), wheel: config.wheel });
         let runs_inline = executor.as_ref().is_none_or(|executor| executor.runs_inline());
         let live = timer_born();
@@ -126,7 +129,7 @@ impl Engine {
         let (timeout, linked) = Timeout::new(shard.id(), deadline, job);
         match shard.schedule(linked, context.resolution.tick_from(deadline, now), now, context) {
             Ok(()) => {
-                let _gave_way = context.backpressure.give_way_if_late(now, 1);
+                context.backpressure.after_scheduling(now, 1);
                 Ok(timeout)
             }
             Err(closed) => self.take_back(timeout, closed),
@@ -177,7 +180,7 @@ impl Engine {
                 }
             }
         }
-        let _gave_way = context.backpressure.give_way_if_late(now, many);
+        context.backpressure.after_scheduling(now, many);
     }
 
     /// For the driver of virtual time: it is `now`.

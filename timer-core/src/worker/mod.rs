@@ -12,7 +12,7 @@ mod turn;
 pub(crate) use turn::Dispatcher;
 
 use crate::clock;
-use crate::sync::{Arc, block_signals, never_give_way, wait_on_time};
+use crate::sync::{Arc, block_signals, never_slow_down, wait_on_time};
 use crate::time::IMMEDIATE;
 use crate::timer::Engine;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 /// Until the timer is stopped.
 pub(crate) fn run(engine: Arc<Engine>) {
     block_signals();
-    never_give_way();
+    never_slow_down();
     let mut dispatcher = Dispatcher::new(engine.clone());
     engine.am_worker();
     let context = engine.context.clone();
@@ -37,20 +37,20 @@ pub(crate) fn run(engine: Arc<Engine>) {
         let now = context.now();
         if next <= context.resolution.tick_at(now) || !context.abandoned.is_empty() {
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
-            context.backpressure.owe(due.min(now));
+            context.backpressure.set_due(due.min(now));
             context.alarm.disarm();
             dispatcher.turn(now);
             continue;
         }
         if context.alarm.set(next) {
             let until = context.resolution.start_of(next);
-            context.backpressure.owe(until);
+            context.backpressure.set_due(until);
             let until = clock::instant(until);
             let until = until.min(Instant::now() + LONGEST_SLEEP);
             wait_on_time(|| context.alarm.park(Some(until)));
         }
     }
-    context.backpressure.owe_nothing();
+    context.backpressure.clear();
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has stopped"));
     drop(dispatcher);
     engine.worker_has_ended();

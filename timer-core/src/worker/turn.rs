@@ -100,7 +100,7 @@ impl Dispatcher {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
         }
         if !context.abandoned.is_empty() {
-            run_abandoned(context);
+            context.backpressure.inside_user_code(|| run_abandoned(context));
         }
         let mut visits = std::mem::take(&mut self.visits);
         for mut visit in visits.drain(..) {
@@ -213,7 +213,7 @@ impl Batch {
                     context.release_permit();
                 }
                 self.deadlines.push(owned.deadline().nanos());
-                run(owned, &timeout, context);
+                context.backpressure.inside_user_code(|| run(owned, &timeout, context));
             }
             Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
@@ -229,7 +229,7 @@ impl Batch {
                 context.counters.expired.add(1);
                 context.release_permit();
                 self.woken.push(owned.deadline().nanos());
-                wake(owned, &timeout, context);
+                context.backpressure.inside_user_code(|| wake(owned, &timeout, context));
             }
             Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
@@ -282,14 +282,15 @@ impl Batch {
     /// Hands the collected tasks to the executor; nothing of what it does can lose one or end the worker.
     fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
         let context = &*engine.context;
-        if let Err(message) = panics::catch(|| executor.execute_batch(&mut self.tasks)) {
+        let execute = || panics::catch(|| executor.execute_batch(&mut self.tasks));
+        if let Err(message) = context.backpressure.inside_user_code(execute) {
             context.trace(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
         }
         if !self.tasks.is_empty() {
             self.run_rejected(engine);
         }
         if !context.abandoned.is_empty() {
-            run_abandoned(context);
+            context.backpressure.inside_user_code(|| run_abandoned(context));
         }
     }
 
@@ -302,7 +303,7 @@ impl Batch {
             context
                 .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
             let began = context.now();
-            task.run();
+            context.backpressure.inside_user_code(|| task.run());
             let now = context.now();
             self.slow.record(context, engine.tick_nanos, 1, now.saturating_sub(began), now);
         }

@@ -1,0 +1,179 @@
+//! Overload: threads schedule timeouts of 1 to 3 ms faster than the worker can expire them.
+//!
+//! The program prints the worst lag, the pending timeouts and the resident memory of each quarter of a
+//! second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two seconds, and
+//! with `stop-ms=N` a second process stops this one for N ms by SIGSTOP.
+//!
+//!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
+#![forbid(unsafe_code)]
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use timer_bench::process;
+use timer_core::Timer;
+use timer_executor::{RayonExecutor, ThreadPoolExecutor};
+
+const USAGE: &str = "usage: overload [threads=4] [cancel=0] [seconds=16] [stall-ms=0] [stop-ms=0] \
+                     [executor=immediate|rayon|threadpool] [sleep=1]";
+
+/// The length of a row.
+const WINDOW: Duration = Duration::from_millis(250);
+/// The time before the stall.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+struct Options {
+    threads: u64,
+    /// Percentage of the timeouts that are cancelled at once.
+    cancel: u64,
+    seconds: u64,
+    stall: Duration,
+    stop: Duration,
+    executor: String,
+    sleep: bool,
+}
+
+impl Options {
+    fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            threads: 4,
+            cancel: 0,
+            seconds: 16,
+            stall: Duration::ZERO,
+            stop: Duration::ZERO,
+            executor: "immediate".to_owned(),
+            sleep: true,
+        };
+        for word in words {
+            let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not NAME=VALUE"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("`{word}`: a number is needed"));
+            match name {
+                "threads" => options.threads = number()?.max(1),
+                "cancel" => options.cancel = number()?.min(100),
+                "seconds" => options.seconds = number()?.max(1),
+                "stall-ms" => options.stall = Duration::from_millis(number()?),
+                "stop-ms" => options.stop = Duration::from_millis(number()?),
+                "executor" if ["immediate", "rayon", "threadpool"].contains(&value) => {
+                    options.executor = value.to_owned();
+                }
+                "sleep" => options.sleep = number()? != 0,
+                _ => return Err(format!("unknown option `{word}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The figures of one window, which tasks and callers update.
+///
+/// All orderings are `Relaxed`, because nothing but the printed figures depends on them.
+#[derive(Default)]
+struct Window {
+    worst_lag: AtomicU64,
+    worst_call: AtomicU64,
+    ran: AtomicU64,
+}
+
+fn main() -> ExitCode {
+    match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => match run(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("overload: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Err(error) => {
+            eprintln!("overload: {error}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    let builder = Timer::builder().backpressure_sleep(options.sleep);
+    let timer = match options.executor.as_str() {
+        "rayon" => builder.executor(RayonExecutor::global()).build()?,
+        "threadpool" => builder.executor(ThreadPoolExecutor::new(2)).build()?,
+        _ => builder.build()?,
+    };
+    let (window, ends) = (Arc::new(Window::default()), Arc::new(AtomicBool::new(false)));
+    let resident = process::resident().unwrap_or(0);
+    let callers: Vec<_> = (0..options.threads)
+        .map(|seed| {
+            let (timer, window, ends, cancel) = (timer.clone(), window.clone(), ends.clone(), options.cancel);
+            thread::spawn(move || call(&timer, &window, &ends, cancel, seed))
+        })
+        .collect();
+    println!("{:>6} {:>12} {:>10} {:>8} {:>12} {:>14}", "s", "lag ms", "pending", "MB", "runs/s", "slowest call ms");
+    let begin = Instant::now();
+    let mut stall = Some(options.stall).filter(|stall| !stall.is_zero());
+    let mut stop = Some(options.stop).filter(|stop| !stop.is_zero());
+    let (mut worst_lag, mut worst_pending, mut worst_memory) = (0.0_f64, 0, 0.0_f64);
+    while begin.elapsed() < Duration::from_secs(options.seconds) {
+        if begin.elapsed() >= WARM_UP {
+            if let Some(stall) = stall.take() {
+                timer.new_timeout(Duration::ZERO, move |_| thread::sleep(stall))?;
+            }
+            if let Some(stop) = stop.take() {
+                stop_this_process(stop)?;
+            }
+        }
+        thread::sleep(WINDOW);
+        // ORDERING: Relaxed, only printed.
+        let lag = window.worst_lag.swap(0, Ordering::Relaxed) as f64 / 1e6;
+        let call = window.worst_call.swap(0, Ordering::Relaxed) as f64 / 1e6;
+        let runs = window.ran.swap(0, Ordering::Relaxed) as f64 / WINDOW.as_secs_f64();
+        let pending = timer.pending_timeouts();
+        let memory = process::resident().unwrap_or(0).saturating_sub(resident) as f64 / 1e6;
+        worst_lag = worst_lag.max(lag);
+        worst_pending = worst_pending.max(pending);
+        worst_memory = worst_memory.max(memory);
+        println!(
+            "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>14.1}",
+            begin.elapsed().as_secs_f64()
+        );
+    }
+    let before = Instant::now();
+    let unprocessed = timer.stop()?.len();
+    let stop_took = before.elapsed();
+    // ORDERING: Relaxed, only printed.
+    ends.store(true, Ordering::Relaxed);
+    callers.into_iter().try_for_each(|caller| caller.join().map_err(|_| "a caller panicked"))?;
+    println!(
+        "worst lag {worst_lag:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; stop took {:.1} ms and returned {unprocessed}",
+        stop_took.as_secs_f64() * 1e3
+    );
+    Ok(())
+}
+
+/// Schedules at full speed until `ends` is set or the timer is stopped.
+fn call(timer: &Timer, window: &Arc<Window>, ends: &AtomicBool, cancel: u64, seed: u64) {
+    let mut random = timer_bench::random::SplitMix64::new(seed);
+    // ORDERING: Relaxed, only printed.
+    while !ends.load(Ordering::Relaxed) {
+        let delay = Duration::from_nanos(1_000_000 + random.below(2_000_000));
+        let (called, inner) = (Instant::now(), window.clone());
+        let task = move |_: &timer_core::Timeout| {
+            let lag = called.elapsed().saturating_sub(delay);
+            inner.worst_lag.fetch_max(lag.as_nanos() as u64, Ordering::Relaxed);
+            // ORDERING: Relaxed, only printed.
+            inner.ran.fetch_add(1, Ordering::Relaxed);
+        };
+        let Ok(timeout) = timer.new_timeout(delay, task) else { return };
+        window.worst_call.fetch_max(called.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        if random.below(100) < cancel {
+            timeout.cancel();
+        }
+    }
+}
+
+/// Lets another process stop this one by SIGSTOP for `duration`.
+fn stop_this_process(duration: Duration) -> std::io::Result<()> {
+    let process = std::process::id();
+    let script = format!("kill -STOP {process}; sleep {}; kill -CONT {process}", duration.as_secs_f64());
+    Command::new("sh").args(["-c", &script]).spawn().map(drop)
+}
