@@ -52,6 +52,7 @@ mod clock;
 mod config;
 mod context;
 mod counters;
+pub mod delay_queue;
 #[allow(unsafe_code, reason = "the entry: the module lists its invariants")]
 mod entry;
 mod error;

@@ -117,7 +117,7 @@ impl Sleep {
         self.sleep.now()
     }
 
-    pub(super) fn set(&mut self, deadline: Deadline, now: Nanos) {
+    pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.sleep.set(deadline, now);
     }
 

@@ -16,6 +16,7 @@ mod alarm;
 mod bound;
 mod cancel_vs_expire;
 mod counts;
+mod delay_queue;
 mod driven;
 mod executor;
 mod futures;

@@ -105,6 +105,16 @@ impl<V> Bucket<V> {
         value.as_ref().map(|value| (*deadline, value))
     }
 
+    #[inline]
+    pub(super) fn get_mut(&mut self, position: u32) -> Option<&mut V> {
+        self.places.get_mut(position as usize)?.1.as_mut()
+    }
+
+    /// Returns the values with their deadlines.
+    pub(super) fn values(&self) -> impl Iterator<Item = (u64, &V)> {
+        self.places.iter().filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
+    }
+
     /// Puts a value in; `id` is this bucket's number, for the report.
     #[inline]
     pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, tracker: &mut impl Tracker<V>) {

@@ -145,6 +145,30 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % SLOTS))
     }
 
+    /// Returns the value that was last reported at `location`, if it is still linked, for changing it.
+    pub(super) fn get_mut(&mut self, location: Location) -> Option<&mut V> {
+        let location = self.resolve(location);
+        let id = location.bucket();
+        let bucket = if id == OVERDUE {
+            &mut self.overdue
+        } else {
+            &mut self.levels.get_mut(id as usize / SLOTS)?.as_mut()?.buckets[id as usize % SLOTS]
+        };
+        bucket.get_mut(location.position())
+    }
+
+    /// Returns the value of the lowest rank among those with the earliest deadline. What is overdue comes
+    /// first. Reads all values of the first bucket, and of the buckets that are being carried down.
+    pub(super) fn first_value(&self, rank: impl Fn(&V) -> u64) -> Option<&V> {
+        if self.has_overdue() {
+            return self.overdue.values().map(|(_, value)| value).min_by_key(|value| rank(value));
+        }
+        let first = self.first().map(|(at, slot)| id(at, slot));
+        let buckets = first.into_iter().chain(self.entered_buckets()).filter_map(|id| self.bucket(id));
+        let earliest = buckets.flat_map(Bucket::values).min_by_key(|(deadline, value)| (*deadline, rank(value)));
+        earliest.map(|(_, value)| value)
+    }
+
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
         if id == OVERDUE { Some(&self.overdue) } else { bucket_of(&self.levels, id) }
     }

@@ -40,6 +40,7 @@ mod hierarchical;
 mod keyed;
 mod location;
 mod min_tree;
+mod queue;
 mod raw;
 mod slab;
 
@@ -48,6 +49,7 @@ pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
 pub(crate) use location::{Location, Tracker};
+pub(crate) use queue::{QueueWheel, Ranked};
 pub(crate) use raw::RawWheel;
 pub use slab::Key;
 

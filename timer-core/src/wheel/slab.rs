@@ -42,7 +42,7 @@ const END: u32 = u32::MAX;
 /// assert_eq!(wheel.remove(other), Some("second"));
 /// ```
 #[doc(alias = "Timeout")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     index: u32,
     generation: u32,
@@ -74,6 +74,13 @@ impl<T> Item<T> {
 struct Slot {
     generation: u32,
     location: Location,
+}
+
+impl Slot {
+    /// Returns `true` if the slot tracks no value, also if it is retired.
+    fn is_vacant(&self) -> bool {
+        self.location.bucket() == VACANT
+    }
 }
 
 /// Slots by index.
@@ -110,6 +117,54 @@ impl Slab {
         (slot.generation == key.generation && slot.location.bucket() != VACANT).then_some(slot.location)
     }
 
+    /// Returns the key of the value that this slot tracks.
+    #[inline]
+    pub(super) fn key(&self, index: usize) -> Key {
+        Key { index: index as u32, generation: self.slots[index].generation }
+    }
+
+    /// Writes the location of the value that this slot tracks.
+    #[inline]
+    pub(super) fn set(&mut self, index: usize, location: Location) {
+        self.slots[index].location = location;
+    }
+
+    /// Returns `true` if the table is given back when the last value leaves.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.slots.len() > CHUNK
+    }
+
+    /// Returns the number of slots, vacant ones included.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Makes room for `additional` slots.
+    pub(super) fn reserve_slots(&mut self, additional: usize) {
+        self.slots.reserve(additional);
+    }
+
+    /// Gives back the memory of the vacant slots behind the last one that is in use. O(slots).
+    pub(super) fn shrink(&mut self) {
+        let used = self.slots.iter().rposition(|slot| !slot.is_vacant()).map_or(0, |last| last + 1);
+        for (at, slot) in self.slots.drain(used..).enumerate() {
+            let chunk = (used + at) / CHUNK;
+            if self.floors.len() <= chunk {
+                self.floors.resize(chunk + 1, 0);
+            }
+            self.floors[chunk] = self.floors[chunk].max(slot.generation);
+        }
+        self.slots.shrink_to_fit();
+        self.vacant = END;
+        for (index, slot) in self.slots.iter_mut().enumerate().rev() {
+            if slot.is_vacant() && slot.generation != RETIRED {
+                slot.location = Location::new(VACANT, self.vacant);
+                self.vacant = index as u32;
+            }
+        }
+    }
+
     /// The value of this slot is gone: its keys find nothing from now on.
     #[inline]
     pub(super) fn release(&mut self, index: usize) {
@@ -124,13 +179,13 @@ impl Slab {
 
     /// No value is left: gives back the memory of a large table.
     pub(super) fn reset(&mut self) {
-        if self.slots.len() <= CHUNK {
+        if !self.is_large() {
             return;
         }
         for (at, chunk) in self.slots.chunks(CHUNK).enumerate() {
             let floor = chunk.iter().fold(0, |max, slot| max.max(slot.generation));
             match self.floors.get_mut(at) {
-                Some(former) => *former = floor,
+                Some(former) => *former = floor.max(*former),
                 None => self.floors.push(floor),
             }
         }
@@ -232,6 +287,28 @@ mod tests {
         assert_eq!(key, Key { index: CHUNK as u32, generation: 1 });
         slab.release(key.index as usize);
         assert_eq!(put_new(&mut slab), Key { index: CHUNK as u32, generation: 2 });
+    }
+
+    #[test]
+    fn a_shortened_table_goes_on_with_its_generations() {
+        let mut slab = Slab::new();
+        let mut old: Vec<Key> = Vec::new();
+        for round in 0..4 {
+            let keys: Vec<Key> = (0..3 * CHUNK).map(|_| put_new(&mut slab)).collect();
+            let kept = 10 + round;
+            keys[kept..].iter().for_each(|key| slab.release(key.index as usize));
+            slab.shrink();
+            assert!(slab.slots.len() <= 3 * CHUNK && slab.slots.capacity() < 2 * CHUNK);
+            assert!(keys[..kept].iter().all(|key| slab.find(*key).is_some()));
+            keys[..kept].iter().for_each(|key| slab.release(key.index as usize));
+            if round % 2 == 0 {
+                slab.reset();
+            }
+            old.extend(keys);
+            assert!(old.iter().all(|key| slab.find(*key).is_none()));
+        }
+        let unique: std::collections::HashSet<&Key> = old.iter().collect();
+        assert_eq!(unique.len(), old.len(), "no key came twice");
     }
 
     // A key of another wheel may name a vacant slot, even with the generation that comes next.

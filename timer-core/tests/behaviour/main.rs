@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod delay_queues;
 mod faults_table;
 mod futures;
 mod handles;

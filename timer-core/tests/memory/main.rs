@@ -14,6 +14,7 @@
 mod support;
 
 mod churn;
+mod delay_queue;
 mod futures;
 mod heap;
 mod kept;

@@ -8,6 +8,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod delay_queue;
 mod fuzz_inputs;
 mod next_expiry;
 mod ten_years;

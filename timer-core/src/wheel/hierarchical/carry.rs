@@ -248,6 +248,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         id(at, (self.now >> (at as u32 * BITS)) as usize % SLOTS)
     }
 
+    /// Returns the numbers of the buckets that `now` is in and that may have values.
+    pub(super) fn entered_buckets(&self) -> impl Iterator<Item = u32> {
+        levels(self.carrying.reading | self.carrying.resting).map(|at| self.entered_bucket(at))
+    }
+
     /// Removes what is not where it was last told to be.
     #[cold]
     #[inline(never)]

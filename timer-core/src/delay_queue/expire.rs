@@ -1,0 +1,119 @@
+//! How items come out of a queue that one task owns.
+
+use super::{DelayQueue, Expired};
+use crate::time::Deadline;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+
+impl<T> DelayQueue<T> {
+    /// Waits for the next item whose deadline has passed. Returns `None` if the queue is empty.
+    ///
+    /// Dropping the future before it is ready loses no item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// # futures::executor::block_on(async {
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// queue.insert("item", Duration::from_millis(2));
+    /// assert_eq!(queue.next().await.unwrap().into_inner(), "item");
+    /// assert!(queue.next().await.is_none());
+    /// # });
+    /// ```
+    pub async fn next(&mut self) -> Option<Expired<T>> {
+        poll_fn(|cx| self.poll_expired(cx)).await
+    }
+
+    /// Polls for the next item whose deadline has passed. Returns `None` if the queue is empty.
+    ///
+    /// If the queue is empty, the task is not woken by a later insertion. Poll again after it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::task::{Context, Poll, Waker};
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// assert_eq!(queue.poll_expired(&mut cx), Poll::Ready(None));
+    /// queue.insert("item", Duration::from_secs(5));
+    /// assert!(queue.poll_expired(&mut cx).is_pending());
+    /// ```
+    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        loop {
+            if let Some(expired) = self.items.pop() {
+                return Poll::Ready(Some(expired));
+            }
+            let now = self.items.now();
+            if self.items.collect(now) {
+                continue;
+            }
+            let Some(next) = self.items.next() else {
+                self.armed = None;
+                return Poll::Ready(None);
+            };
+            if self.armed != Some(next) {
+                self.sleep.set(Deadline::up(self.items.start_of(next)), now);
+                self.armed = Some(next);
+            }
+            ready!(Pin::new(&mut self.sleep).poll(cx));
+            self.armed = None;
+        }
+    }
+
+    /// Polls for up to `max` items whose deadlines have passed and appends them to `expired`. Returns the
+    /// number of items, which is 0 if the queue is empty or `max` is 0.
+    ///
+    /// A batch costs less than single polls, because the clock is read once per tick with items.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::poll_fn;
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// # futures::executor::block_on(async {
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// for id in 0..100 {
+    ///     queue.insert(id, Duration::ZERO);
+    /// }
+    /// let mut batch = Vec::new();
+    /// assert_eq!(poll_fn(|cx| queue.poll_expired_many(cx, &mut batch, 64)).await, 64);
+    /// assert_eq!(poll_fn(|cx| queue.poll_expired_many(cx, &mut batch, 64)).await, 36);
+    /// assert_eq!(poll_fn(|cx| queue.poll_expired_many(cx, &mut batch, 64)).await, 0);
+    /// # });
+    /// ```
+    pub fn poll_expired_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        expired: &mut Vec<Expired<T>>,
+        max: usize,
+    ) -> Poll<usize> {
+        if max == 0 {
+            return Poll::Ready(0);
+        }
+        let Some(first) = ready!(self.poll_expired(cx)) else { return Poll::Ready(0) };
+        expired.push(first);
+        let mut many = 1;
+        let mut now = None;
+        while many < max {
+            match self.items.pop() {
+                Some(item) => {
+                    expired.push(item);
+                    many += 1;
+                }
+                None => {
+                    let now = *now.get_or_insert_with(|| self.items.now());
+                    if !self.items.collect(now) {
+                        break;
+                    }
+                }
+            }
+        }
+        Poll::Ready(many)
+    }
+}

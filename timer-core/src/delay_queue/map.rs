@@ -1,0 +1,398 @@
+//! A delay queue with keys of the user.
+
+use super::{DelayQueue, Expired, Key};
+use crate::handle::Timer;
+use core::borrow::Borrow;
+use core::fmt;
+use core::future::poll_fn;
+use core::hash::Hash;
+use core::task::{Context, Poll, ready};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
+
+/// A map whose entries come out when their deadlines have passed.
+///
+/// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A key is cloned once per
+/// insertion, so use a cheap one, such as a number or an `Arc<str>`.
+///
+/// # Examples
+///
+/// Sessions that end after a minute without a request:
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::Timer;
+/// use timer_core::delay_queue::DelayMap;
+///
+/// const IDLE: Duration = Duration::from_secs(60);
+///
+/// let mut sessions = DelayMap::new(&Timer::new());
+/// assert_eq!(sessions.insert("alice", 1, IDLE), None);
+/// assert_eq!(sessions.insert("alice", 2, IDLE), Some(1));
+/// assert!(sessions.reset("alice", IDLE));
+/// assert!(!sessions.reset("bob", IDLE));
+/// assert_eq!(sessions.remove("alice").unwrap().into_inner(), 2);
+/// ```
+pub struct DelayMap<K, V> {
+    keys: HashMap<K, Key>,
+    queue: DelayQueue<(K, V)>,
+}
+
+impl<K, V> Unpin for DelayMap<K, V> {}
+
+impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
+    /// Creates an empty map on the clock of `timer`. Allocates nothing yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// assert!(DelayMap::<u64, String>::new(Timer::global()).is_empty());
+    /// ```
+    pub fn new(timer: &Timer) -> Self {
+        Self { keys: HashMap::new(), queue: DelayQueue::new(timer) }
+    }
+
+    /// Inserts `value`, to come out `delay` from now.
+    ///
+    /// Returns the value that it replaces, if `key` has not come out and has not been removed. The new
+    /// deadline holds in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// assert_eq!(map.insert("key", 1, Duration::from_secs(5)), None);
+    /// assert_eq!(map.insert("key", 2, Duration::from_secs(5)), Some(1));
+    /// ```
+    pub fn insert(&mut self, key: K, value: V, delay: Duration) -> Option<V> {
+        self.put(key, value, |queue, item| queue.insert(item, delay))
+    }
+
+    /// Inserts `value`, to come out at `deadline`, or at once if that has passed. Otherwise as
+    /// [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let timer = Timer::new();
+    /// let mut map = DelayMap::new(&timer);
+    /// let deadline = timer.now() + Duration::from_secs(5);
+    /// map.insert_at("key", 1, deadline);
+    /// assert_eq!(map.deadline("key"), Some(deadline));
+    /// ```
+    pub fn insert_at(&mut self, key: K, value: V, deadline: Instant) -> Option<V> {
+        self.put(key, value, |queue, item| queue.insert_at(item, deadline))
+    }
+
+    fn put(&mut self, key: K, value: V, insert: impl FnOnce(&mut DelayQueue<(K, V)>, (K, V)) -> Key) -> Option<V> {
+        let new = insert(&mut self.queue, (key.clone(), value));
+        let former = match self.keys.entry(key) {
+            Entry::Occupied(mut entry) => entry.insert(new),
+            Entry::Vacant(entry) => {
+                entry.insert(new);
+                return None;
+            }
+        };
+        self.queue.remove(&former).map(|expired| expired.value.1)
+    }
+
+    /// Removes an entry before it comes out. Returns `None` if it has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert_eq!(map.remove("key").unwrap().into_inner(), 1);
+    /// assert!(map.remove("key").is_none());
+    /// ```
+    pub fn remove<Q: ?Sized + Eq + Hash>(&mut self, key: &Q) -> Option<Expired<V, K>>
+    where
+        K: Borrow<Q>,
+    {
+        let key = self.keys.remove(key)?;
+        let removed = self.queue.remove(&key).map(with_user_key);
+        self.shrink_if_sparse();
+        removed
+    }
+
+    /// Moves an entry to `delay` from now. Returns `false` if it has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert!(map.reset("key", Duration::from_secs(60)));
+    /// ```
+    pub fn reset<Q: ?Sized + Eq + Hash>(&mut self, key: &Q, delay: Duration) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let Some(key) = self.keys.get(key) else { return false };
+        self.queue.reset(key, delay)
+    }
+
+    /// Moves an entry to `deadline`, or makes it due at once if that has passed. Returns `false` if it has
+    /// come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let timer = Timer::new();
+    /// let mut map = DelayMap::new(&timer);
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert!(map.reset_at("key", timer.now() + Duration::from_secs(60)));
+    /// ```
+    pub fn reset_at<Q: ?Sized + Eq + Hash>(&mut self, key: &Q, deadline: Instant) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let Some(key) = self.keys.get(key) else { return false };
+        self.queue.reset_at(key, deadline)
+    }
+
+    /// Returns a value. Returns `None` if its entry has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert_eq!(map.get("key"), Some(&1));
+    /// ```
+    pub fn get<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
+    }
+
+    /// Returns a value for changing it. Returns `None` if its entry has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// *map.get_mut("key").unwrap() += 1;
+    /// ```
+    pub fn get_mut<Q: ?Sized + Eq + Hash>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.queue.get_mut(self.keys.get(key)?).map(|(_, value)| value)
+    }
+
+    /// Returns a deadline. Returns `None` if the entry has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let map = DelayMap::<&str, u8>::new(&Timer::new());
+    /// assert_eq!(map.deadline("key"), None);
+    /// ```
+    pub fn deadline<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<Instant>
+    where
+        K: Borrow<Q>,
+    {
+        self.queue.deadline(self.keys.get(key)?)
+    }
+
+    /// Returns the key of the entry that comes out next, whether or not it is due. Costs as much as
+    /// [`DelayQueue::peek`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert_eq!(map.peek(), Some(&"key"));
+    /// ```
+    pub fn peek(&self) -> Option<&K> {
+        self.queue.get(&self.queue.peek()?).map(|(key, _)| key)
+    }
+
+    /// Waits for the next entry whose deadline has passed. Returns `None` if the map is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// # futures::executor::block_on(async {
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_millis(2));
+    /// let expired = map.next().await.unwrap();
+    /// assert_eq!((expired.key(), expired.into_inner()), ("key", 1));
+    /// # });
+    /// ```
+    pub async fn next(&mut self) -> Option<Expired<V, K>> {
+        poll_fn(|cx| self.poll_expired(cx)).await
+    }
+
+    /// Polls for the next entry whose deadline has passed. Returns `None` if the map is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::task::{Context, Poll, Waker};
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::<u8, u8>::new(&Timer::new());
+    /// assert_eq!(map.poll_expired(&mut Context::from_waker(Waker::noop())), Poll::Ready(None));
+    /// ```
+    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {
+        let Some(expired) = ready!(self.queue.poll_expired(cx)) else { return Poll::Ready(None) };
+        self.keys.remove(&expired.value.0);
+        self.shrink_if_sparse();
+        Poll::Ready(Some(with_user_key(expired)))
+    }
+
+    /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`. Returns the
+    /// number of entries, which is 0 if the map is empty or `max` is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::future::poll_fn;
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// # futures::executor::block_on(async {
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// (0..10).for_each(|id| drop(map.insert(id, (), Duration::ZERO)));
+    /// let mut batch = Vec::new();
+    /// assert_eq!(poll_fn(|cx| map.poll_expired_many(cx, &mut batch, 64)).await, 10);
+    /// # });
+    /// ```
+    pub fn poll_expired_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        expired: &mut Vec<Expired<V, K>>,
+        max: usize,
+    ) -> Poll<usize> {
+        let mut items = Vec::new();
+        let many = ready!(self.queue.poll_expired_many(cx, &mut items, max));
+        for item in &items {
+            self.keys.remove(&item.value.0);
+        }
+        self.shrink_if_sparse();
+        expired.extend(items.into_iter().map(with_user_key));
+        Poll::Ready(many)
+    }
+
+    /// Returns the number of entries, due ones included.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// assert_eq!(DelayMap::<u8, u8>::new(&Timer::new()).len(), 0);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns `true` if there is no entry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// assert!(DelayMap::<u8, u8>::new(&Timer::new()).is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Removes and drops all entries.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// DelayMap::<u8, u8>::new(&Timer::new()).clear();
+    /// ```
+    pub fn clear(&mut self) {
+        drop(self.drain());
+    }
+
+    /// Removes all entries, due or not, and returns them in no particular order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert_eq!(map.drain().count(), 1);
+    /// ```
+    pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V> {
+        self.keys = HashMap::new();
+        self.queue.drain().map(with_user_key)
+    }
+
+    /// Makes room for `additional` entries in the tables of keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// DelayMap::<u8, u8>::new(&Timer::new()).reserve(1_000);
+    /// ```
+    pub fn reserve(&mut self, additional: usize) {
+        self.keys.reserve(additional);
+        self.queue.reserve(additional);
+    }
+
+    /// Gives back memory that was needed for more entries than there are now. O(entries).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// DelayMap::<u8, u8>::new(&Timer::new()).shrink_to_fit();
+    /// ```
+    pub fn shrink_to_fit(&mut self) {
+        self.keys.shrink_to_fit();
+        self.queue.shrink_to_fit();
+    }
+
+    /// A hash table does not shrink by itself. The removals since it was full pay for moving the rest.
+    fn shrink_if_sparse(&mut self) {
+        const MIN_CAPACITY: usize = 1 << 10;
+        if self.keys.capacity() > MIN_CAPACITY && self.keys.len() < self.keys.capacity() / 8 {
+            self.keys.shrink_to(self.keys.len() * 2);
+        }
+    }
+}
+
+fn with_user_key<K, V>(expired: Expired<(K, V)>) -> Expired<V, K> {
+    let (key, value) = expired.value;
+    Expired { key, deadline: expired.deadline, value }
+}
+
+impl<K, V> fmt::Debug for DelayMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayMap").field("len", &self.queue.len()).finish_non_exhaustive()
+    }
+}

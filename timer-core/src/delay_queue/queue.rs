@@ -1,0 +1,375 @@
+//! A delay queue that one task owns.
+
+use super::items::Items;
+use super::{Expired, Key};
+use crate::context::deadline_after;
+use crate::handle::{Timer, deadline_at};
+use crate::infallible::{self, Sleep};
+use crate::time::{Deadline, Nanos};
+use core::fmt;
+use std::time::{Duration, Instant};
+
+/// A queue whose items come out when their deadlines have passed.
+///
+/// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted, moved or
+/// removed while the task waits wakes the task only if it changes when the queue has to be polled.
+///
+/// # Cost
+///
+/// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An item
+/// has no allocation of its own. It takes about 42 bytes more than its value.
+///
+/// # Examples
+///
+/// A cache whose entries expire:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::time::Duration;
+/// use timer_core::Timer;
+/// use timer_core::delay_queue::{DelayQueue, Key};
+///
+/// struct Cache {
+///     entries: HashMap<String, (u64, Key)>,
+///     expirations: DelayQueue<String>,
+/// }
+///
+/// impl Cache {
+///     fn insert(&mut self, key: String, value: u64) {
+///         let expiration = self.expirations.insert(key.clone(), Duration::from_millis(2));
+///         if let Some((_, former)) = self.entries.insert(key, (value, expiration)) {
+///             self.expirations.remove(&former);
+///         }
+///     }
+///
+///     async fn expire_next(&mut self) -> Option<u64> {
+///         let expired = self.expirations.next().await?;
+///         self.entries.remove(expired.get_ref()).map(|(value, _)| value)
+///     }
+/// }
+///
+/// # futures::executor::block_on(async {
+/// let mut cache = Cache { entries: HashMap::new(), expirations: DelayQueue::new(&Timer::new()) };
+/// cache.insert("a".to_owned(), 1);
+/// cache.insert("a".to_owned(), 2);
+/// assert_eq!(cache.expire_next().await, Some(2));
+/// assert_eq!(cache.expire_next().await, None);
+/// # });
+/// ```
+pub struct DelayQueue<T> {
+    pub(super) items: Items<T>,
+    pub(super) sleep: Sleep,
+    /// The tick that the sleep waits for, if the last poll was pending.
+    pub(super) armed: Option<u64>,
+}
+
+// No item is ever pinned.
+impl<T> Unpin for DelayQueue<T> {}
+
+impl<T> DelayQueue<T> {
+    /// Creates an empty queue on the clock of `timer`. Allocates nothing yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let queue = DelayQueue::<String>::new(Timer::global());
+    /// assert!(queue.is_empty());
+    /// ```
+    pub fn new(timer: &Timer) -> Self {
+        let sleep = infallible::sleep(timer, Duration::ZERO);
+        Self { items: Items::new(timer), sleep, armed: None }
+    }
+
+    /// Inserts `value`, to come out `delay` from now, and returns its key.
+    ///
+    /// A delay of zero is due at once. A delay beyond the range of the clock never comes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert_eq!(queue.get(&key), Some(&"item"));
+    /// ```
+    #[inline]
+    pub fn insert(&mut self, value: T, delay: Duration) -> Key {
+        let now = self.items.now();
+        self.put(value, deadline_after(now, delay), now)
+    }
+
+    /// Inserts `value`, to come out at `deadline`, or at once if that has passed, and returns its key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let timer = Timer::new();
+    /// let mut queue = DelayQueue::new(&timer);
+    /// let deadline = timer.now() + Duration::from_secs(5);
+    /// let key = queue.insert_at("item", deadline);
+    /// assert_eq!(queue.deadline(&key), Some(deadline));
+    /// ```
+    #[inline]
+    pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
+        let now = self.items.now();
+        self.put(value, deadline_at(now, deadline), now)
+    }
+
+    #[inline]
+    fn put(&mut self, value: T, deadline: Deadline, now: Nanos) -> Key {
+        let (key, tick) = self.items.insert(value, deadline, now);
+        self.wake_by(tick, now);
+        key
+    }
+
+    /// Removes an item before it comes out.
+    ///
+    /// Returns `None` if the item has come out or has been removed. An item that is due and has not come out
+    /// yet can be removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert_eq!(queue.remove(&key).unwrap().into_inner(), "item");
+    /// assert!(queue.remove(&key).is_none());
+    /// ```
+    #[doc(alias = "try_remove")]
+    pub fn remove(&mut self, key: &Key) -> Option<Expired<T>> {
+        let removed = self.items.remove(*key);
+        self.wake_if_empty();
+        removed
+    }
+
+    /// Moves an item to `delay` from now. Its key stays good.
+    ///
+    /// Returns `false` if the item has come out or has been removed. Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert!(queue.reset(&key, Duration::from_secs(60)));
+    /// queue.remove(&key);
+    /// assert!(!queue.reset(&key, Duration::from_secs(60)));
+    /// ```
+    pub fn reset(&mut self, key: &Key, delay: Duration) -> bool {
+        let now = self.items.now();
+        self.relink(*key, deadline_after(now, delay), now)
+    }
+
+    /// Moves an item to `deadline`, or makes it due at once if that has passed. Its key stays good.
+    ///
+    /// Returns `false` if the item has come out or has been removed. Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let timer = Timer::new();
+    /// let mut queue = DelayQueue::new(&timer);
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert!(queue.reset_at(&key, timer.now() + Duration::from_secs(60)));
+    /// ```
+    pub fn reset_at(&mut self, key: &Key, deadline: Instant) -> bool {
+        let now = self.items.now();
+        self.relink(*key, deadline_at(now, deadline), now)
+    }
+
+    fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {
+        match self.items.reset(key, deadline, now) {
+            Some(tick) => {
+                self.wake_by(tick, now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns an item. Returns `None` if it has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert_eq!(queue.get(&key), Some(&"item"));
+    /// ```
+    pub fn get(&self, key: &Key) -> Option<&T> {
+        self.items.get(*key)
+    }
+
+    /// Returns an item for changing it. Returns `None` if it has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert(1, Duration::from_secs(5));
+    /// *queue.get_mut(&key).unwrap() += 1;
+    /// assert_eq!(queue.remove(&key).unwrap().into_inner(), 2);
+    /// ```
+    pub fn get_mut(&mut self, key: &Key) -> Option<&mut T> {
+        self.items.get_mut(*key)
+    }
+
+    /// Returns the deadline of an item. Returns `None` if the item has come out or has been removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let timer = Timer::new();
+    /// let mut queue = DelayQueue::new(&timer);
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert!(queue.deadline(&key).unwrap() > timer.now());
+    /// ```
+    pub fn deadline(&self, key: &Key) -> Option<Instant> {
+        self.items.deadline(*key)
+    }
+
+    /// Returns the key of the item that comes out next, whether or not it is due. Returns `None` if the
+    /// queue is empty.
+    ///
+    /// Costs O(1) if the item is due within 64 ticks. If it is further away, the call reads all items of
+    /// the same slot of the wheel, which may be the whole queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// queue.insert("later", Duration::from_secs(60));
+    /// let soon = queue.insert("soon", Duration::from_secs(5));
+    /// assert_eq!(queue.peek(), Some(soon));
+    /// ```
+    pub fn peek(&self) -> Option<Key> {
+        self.items.peek()
+    }
+
+    /// Returns the number of items, due ones included.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// assert_eq!(DelayQueue::<u8>::new(&Timer::new()).len(), 0);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Returns `true` if there is no item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// assert!(DelayQueue::<u8>::new(&Timer::new()).is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes and drops all items. Their keys find nothing from then on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// queue.clear();
+    /// assert!(queue.get(&key).is_none());
+    /// ```
+    pub fn clear(&mut self) {
+        drop(self.drain());
+    }
+
+    /// Removes all items, due or not, and returns them in no particular order. Their keys find nothing from
+    /// then on, even if the iterator is dropped early.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// queue.insert("item", Duration::from_secs(5));
+    /// assert_eq!(queue.drain().count(), 1);
+    /// assert!(queue.is_empty());
+    /// ```
+    pub fn drain(&mut self) -> impl Iterator<Item = Expired<T>> + use<T> {
+        let drained = self.items.drain();
+        self.wake_if_empty();
+        drained
+    }
+
+    /// Makes room for the keys of `additional` items, so that inserting them does not move the table.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// DelayQueue::<u8>::new(&Timer::new()).reserve(1_000);
+    /// ```
+    pub fn reserve(&mut self, additional: usize) {
+        self.items.reserve(additional);
+    }
+
+    /// Gives back memory that was needed for more items than there are now. O(keys).
+    ///
+    /// The slots of the wheel shrink by themselves, and a queue that becomes empty gives back its table of
+    /// keys. This call shortens the table of a queue that is not empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// DelayQueue::<u8>::new(&Timer::new()).shrink_to_fit();
+    /// ```
+    pub fn shrink_to_fit(&mut self) {
+        self.items.shrink_to_fit();
+    }
+
+    /// Something is due at `tick`: makes the sleep of a waiting task end by then.
+    #[inline]
+    fn wake_by(&mut self, tick: u64, now: Nanos) {
+        if self.armed.is_some_and(|armed| tick < armed) {
+            self.sleep.set(Deadline::up(self.items.start_of(tick)), now);
+            self.armed = Some(tick);
+        }
+    }
+
+    /// Wakes a waiting task if there is nothing left for it to wait for.
+    fn wake_if_empty(&mut self) {
+        if self.armed.is_some() && self.items.len() == 0 {
+            let now = self.items.now();
+            self.wake_by(0, now);
+        }
+    }
+}
+
+impl<T> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

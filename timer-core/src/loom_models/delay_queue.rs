@@ -1,0 +1,81 @@
+//! Leader and followers of a shared delay queue. No wait ends by a timeout, so an item that is left behind is a deadlock.
+
+use super::{check, engine, fails};
+use crate::delay_queue::SharedDelayQueue;
+use crate::handle::Timer;
+use crate::sync::{How, has_failed};
+use loom::thread;
+use std::time::Duration;
+
+/// A queue in a model. If the model panics it is leaked, because its end would ask the checker.
+struct Queue(Option<SharedDelayQueue<u32>>);
+
+impl Queue {
+    fn new() -> Self {
+        Self(Some(SharedDelayQueue::new(&Timer::from_engine((*engine()).clone()))))
+    }
+
+    fn get(&self) -> &SharedDelayQueue<u32> {
+        self.0.as_ref().expect("there until dropped")
+    }
+
+    fn consumer(&self) -> thread::JoinHandle<Option<u32>> {
+        let queue = Queue(self.0.clone());
+        thread::spawn(move || queue.get().take().map(|item| item.into_inner()))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if has_failed() {
+            std::mem::forget(self.0.take());
+        }
+    }
+}
+
+fn two_items_for_two_consumers() {
+    let queue = Queue::new();
+    let consumers = [queue.consumer(), queue.consumer()];
+    queue.get().insert(1, Duration::ZERO);
+    queue.get().insert(2, Duration::ZERO);
+    let mut taken = consumers.map(|consumer| consumer.join().unwrap().expect("not closed"));
+    taken.sort_unstable();
+    assert_eq!(taken, [1, 2]);
+}
+
+#[test]
+fn every_item_reaches_a_consumer() {
+    check(two_items_for_two_consumers);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn negative_a_leader_that_names_no_successor() {
+    fails("delay_queue/shared.rs", "successor.unpark()", How::Skip, two_items_for_two_consumers);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn negative_a_producer_that_does_not_wake_the_leader() {
+    fails("delay_queue/shared.rs", "leader.unpark()", How::Skip, two_items_for_two_consumers);
+}
+
+fn close_with_waiting_consumers() {
+    let queue = Queue::new();
+    let consumers = [queue.consumer(), queue.consumer()];
+    queue.get().insert(1, Duration::ZERO);
+    queue.get().close();
+    let taken = consumers.map(|consumer| consumer.join().unwrap());
+    assert!(taken.iter().flatten().count() == 1, "what is due is handed out");
+}
+
+#[test]
+fn close_wakes_every_consumer() {
+    check(close_with_waiting_consumers);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn negative_a_close_that_wakes_none() {
+    fails("delay_queue/shared.rs", "parker.unpark()", How::Skip, close_with_waiting_consumers);
+}

@@ -1,0 +1,187 @@
+//! Delay queues: whom they wake and when, keys of the user, and threads that share a queue.
+
+use crate::support::wakers::Bell;
+use crate::support::*;
+use std::sync::mpsc;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+use timer_core::Timer;
+use timer_core::delay_queue::{DelayMap, DelayQueue, Expired, SharedDelayQueue};
+
+fn inner<T>(polled: Poll<Option<Expired<T>>>) -> Poll<Option<T>> {
+    polled.map(|expired| expired.map(Expired::into_inner))
+}
+
+#[test]
+fn a_waiting_task_is_woken_for_the_first_item_only() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut queue = DelayQueue::new(&timer);
+    queue.insert("later", 10 * SECOND);
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    queue.insert("latest", 20 * SECOND);
+    let sooner = queue.insert("sooner", 5 * SECOND);
+    driver.advance(4 * SECOND);
+    assert_eq!(bell.rung(), 0);
+    driver.advance(SECOND);
+    assert_eq!(bell.rung(), 1, "an item that came later was first");
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some("sooner")));
+    assert!(queue.remove(&sooner).is_none());
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    driver.advance(15 * SECOND);
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some("later")));
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some("latest")));
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(None));
+    assert_eq!(bell.rung(), 2);
+}
+
+#[test]
+fn a_reset_to_earlier_wakes_and_a_later_one_does_not() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut queue = DelayQueue::new(&timer);
+    let key = queue.insert("item", 10 * SECOND);
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    assert!(queue.reset(&key, SECOND));
+    driver.advance(SECOND);
+    assert_eq!(bell.rung(), 1);
+    assert!(queue.reset(&key, 10 * SECOND), "it is due and has not come out");
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    driver.advance(10 * SECOND);
+    assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (2, Poll::Ready(Some("item"))));
+}
+
+#[test]
+fn a_task_that_waits_for_nothing_is_woken() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut queue = DelayQueue::new(&timer);
+    let key = queue.insert("item", HOUR);
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    assert!(queue.remove(&key).is_some());
+    driver.advance(Duration::ZERO);
+    assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (1, Poll::Ready(None)));
+}
+
+#[test]
+fn what_is_due_can_still_be_removed_and_moved() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (_, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut queue = DelayQueue::new(&timer);
+    let keys = [1, 2, 3, 4].map(|id| queue.insert(id, SECOND));
+    driver.advance(HOUR);
+    let first = inner(queue.poll_expired(&mut cx));
+    let Poll::Ready(Some(first)) = first else { panic!("due") };
+    let mut left: Vec<_> = [1, 2, 3, 4].into_iter().filter(|id| *id != first).collect();
+    let removed = left.remove(0);
+    assert_eq!(queue.remove(&keys[removed - 1]).unwrap().into_inner(), removed);
+    let moved = left.remove(0);
+    assert!(queue.reset(&keys[moved - 1], SECOND));
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some(left[0])));
+    assert!(queue.poll_expired(&mut cx).is_pending());
+    driver.advance(SECOND);
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some(moved)));
+}
+
+#[test]
+fn the_entry_of_a_map_is_replaced() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (_, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut map = DelayMap::new(&timer);
+    assert_eq!(map.insert("a".to_owned(), 1, SECOND), None);
+    assert_eq!(map.insert("b".to_owned(), 2, 2 * SECOND), None);
+    assert_eq!(map.insert("a".to_owned(), 3, 3 * SECOND), Some(1));
+    assert_eq!((map.len(), map.get("a"), map.peek().map(String::as_str)), (2, Some(&3), Some("b")));
+    driver.advance(HOUR);
+    let mut out = Vec::new();
+    assert_eq!(map.poll_expired_many(&mut cx, &mut out, 10), Poll::Ready(2));
+    let out: Vec<_> = out.into_iter().map(|item| (item.key_ref().clone(), item.into_inner())).collect();
+    assert_eq!(out, [("b".to_owned(), 2), ("a".to_owned(), 3)]);
+    assert!(map.is_empty() && !map.reset("a", SECOND) && map.remove("a").is_none() && map.get("b").is_none());
+    assert_eq!(map.insert("a".to_owned(), 4, SECOND), None, "a key that came out is new");
+}
+
+#[test]
+fn a_queue_outlives_the_stop_of_its_timer() {
+    let timer = Timer::new();
+    let mut queue = DelayQueue::new(&timer);
+    queue.insert("item", 5 * MILLI);
+    timer.stop().unwrap();
+    assert_eq!(futures::executor::block_on(queue.next()).unwrap().into_inner(), "item");
+}
+
+#[test]
+fn each_item_reaches_one_of_many_threads() {
+    const ITEMS: u64 = 2_000;
+    let queue = SharedDelayQueue::new(&Timer::new());
+    let consumers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut taken = Vec::new();
+                while let Some(item) = queue.take() {
+                    assert!(item.deadline() <= Instant::now(), "early");
+                    if *item.get_ref() == u64::MAX {
+                        queue.close();
+                    } else {
+                        taken.push(item.into_inner());
+                    }
+                }
+                taken
+            })
+        })
+        .collect();
+    let producers: Vec<_> = (0..2)
+        .map(|part| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let items = (0..ITEMS).filter(|id| id % 2 == part);
+                items.for_each(|id| _ = queue.insert(id, Duration::from_micros(id * 7919 % 20_000)));
+            })
+        })
+        .collect();
+    producers.into_iter().for_each(|producer| producer.join().unwrap());
+    queue.insert(u64::MAX, 30 * MILLI);
+    let mut taken: Vec<u64> = consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect();
+    taken.extend(queue.drain().map(Expired::into_inner));
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..ITEMS));
+}
+
+#[test]
+fn a_limit_ends_the_wait_of_a_thread() {
+    let queue = SharedDelayQueue::new(&Timer::new());
+    let begun = Instant::now();
+    queue.insert("item", HOUR);
+    assert!(queue.take_timeout(5 * MILLI).is_none() && queue.try_take().is_none());
+    assert!(begun.elapsed() >= 5 * MILLI && begun.elapsed() < LONG);
+    queue.insert("due", MILLI);
+    assert_eq!(queue.take_timeout(LONG).unwrap().into_inner(), "due");
+}
+
+#[test]
+fn threads_can_wait_for_virtual_time() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let queue = SharedDelayQueue::new(&timer);
+    queue.insert("item", HOUR);
+    let (sender, taken) = mpsc::channel();
+    let consumer = {
+        let queue = queue.clone();
+        thread::spawn(move || sender.send(queue.take().map(Expired::into_inner)).unwrap())
+    };
+    // The consumer waits by a timeout of its own.
+    while timer.pending_timeouts() == 0 {
+        thread::yield_now();
+    }
+    driver.advance(HOUR - NANO);
+    assert!(taken.try_recv().is_err());
+    driver.advance(NANO);
+    assert_eq!(next(&taken), Some("item"));
+    consumer.join().unwrap();
+}
