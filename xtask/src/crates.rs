@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-executor", &[]),
     ("timer-core", &["timer-executor"]),
     ("timer-metrics", &["timer-core"]),
+    ("timer-durable", &["timer-executor", "timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),
     ("xtask", &[]),

@@ -1,0 +1,34 @@
+//! The book, which explains the promises of durable timeouts and how to live with them.
+//!
+//! 1. [The sixteen promises](promises), with meaning and cost
+//! 2. [Exactly once](exactly_once)
+//! 3. [Clocks](clocks)
+//! 4. [Sizing](sizing) memory and disk
+//! 5. [Upgrades](upgrades) of programs, payloads and the schema
+//! 6. [Backup and restore](backup)
+//! 7. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
+//! 8. [The protocol](protocol), and the model that checks it
+
+#[doc = include_str!("promises.md")]
+pub mod promises {}
+
+#[doc = include_str!("exactly_once.md")]
+pub mod exactly_once {}
+
+#[doc = include_str!("clocks.md")]
+pub mod clocks {}
+
+#[doc = include_str!("sizing.md")]
+pub mod sizing {}
+
+#[doc = include_str!("upgrades.md")]
+pub mod upgrades {}
+
+#[doc = include_str!("backup.md")]
+pub mod backup {}
+
+#[doc = include_str!("moving.md")]
+pub mod moving {}
+
+#[doc = include_str!("protocol.md")]
+pub mod protocol {}
