@@ -12,7 +12,6 @@ use super::{Serving, Shard};
 use crate::config::SpreadBy;
 use crate::entry::ShardId;
 use crate::sync::{Mutex, OnceLock};
-#[cfg(test)]
 use std::iter;
 
 /// How many shards there can be.
@@ -26,7 +25,9 @@ const LAST_GENERATION: u16 = u16::MAX;
 
 /// All shards, by index, and which of them are free.
 pub(crate) struct Pool {
-    shards: &'static [OnceLock<&'static Shard>],
+    shards: &'static [Page],
+    /// The number of shards that may be leased.
+    indices: usize,
     free: Mutex<Free>,
 }
 
@@ -37,15 +38,22 @@ struct Free {
     fresh: usize,
 }
 
-/// The shards of the process. A page of this is touched when a shard on it is first leased.
+/// The number of shards on a page.
+const PAGE: usize = 256;
+
+/// A part of the table of shards. It is allocated when one of its shards is first leased, because a table of all indices would
+/// add 1 MiB to the data of every program.
+type Page = OnceLock<Box<[OnceLock<&'static Shard>]>>;
+
+/// The shards of the process.
 #[cfg(not(all(test, timer_loom)))]
-static SHARDS: [OnceLock<&'static Shard>; INDICES] = [const { OnceLock::new() }; INDICES];
+static SHARDS: [Page; INDICES / PAGE] = [const { Page::new() }; INDICES / PAGE];
 
 /// The pool of the process.
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool::new(&SHARDS))
+    POOL.get_or_init(|| Pool::new(&SHARDS, INDICES))
 }
 
 /// The shard of this name, which may serve another timer by now.
@@ -57,7 +65,7 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 
 #[cfg(all(test, timer_loom))]
 crate::sync::lazy_static! {
-    static ref POOL: Pool = Pool::new(Box::leak(iter::repeat_with(OnceLock::new).take(INDICES).collect()));
+    static ref POOL: Pool = Pool::new(Box::leak(Box::new([Page::new()])), INDICES);
 }
 
 /// The pool of the execution.
@@ -73,14 +81,16 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 }
 
 #[inline]
-fn shard_at(shards: &[OnceLock<&'static Shard>], index: u16) -> &'static Shard {
-    shards[usize::from(index)].get_or_init(|| Shard::leak(index))
+fn shard_at(shards: &[Page], index: u16) -> &'static Shard {
+    let at = usize::from(index);
+    let page = shards[at / PAGE].get_or_init(|| iter::repeat_with(OnceLock::new).take(PAGE).collect());
+    page[at % PAGE].get_or_init(|| Shard::leak(index))
 }
 
 impl Pool {
-    fn new(shards: &'static [OnceLock<&'static Shard>]) -> Self {
+    fn new(shards: &'static [Page], indices: usize) -> Self {
         let free = Free { blocks: [const { Vec::new() }; 17], fresh: 0 };
-        Self { shards, free: Mutex::new(free) }
+        Self { shards, indices, free: Mutex::new(free) }
     }
 
     /// A block of `shards` shards, rounded up to a power of two, or of as many as there are.
@@ -99,7 +109,7 @@ impl Pool {
             return Some(first);
         }
         let first = free.fresh;
-        if first + (1 << order) > self.shards.len() {
+        if first + (1 << order) > self.indices {
             return free.split(order);
         }
         free.fresh += 1 << order;
@@ -189,7 +199,7 @@ mod tests {
     static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
 
     fn pool_of(indices: usize) -> &'static Pool {
-        let pool = Pool::new(Box::leak(iter::repeat_with(OnceLock::new).take(indices).collect()));
+        let pool = Pool::new(Box::leak(Box::new([Page::new()])), indices);
         let pool: &'static Pool = Box::leak(Box::new(pool));
         POOLS.lock().push(pool);
         pool
