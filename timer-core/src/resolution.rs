@@ -59,6 +59,14 @@ impl Resolution {
         }
     }
 
+    /// Returns the length of a tick, by which the wheel may make a timeout late.
+    pub(crate) fn tick_nanos(self) -> Nanos {
+        match self {
+            Resolution::Ticks(length) => length.nanos,
+            Resolution::Exact(_) => 0,
+        }
+    }
+
     /// When `tick` begins.
     pub(crate) fn start_of(self, tick: u64) -> Nanos {
         match self {

@@ -192,7 +192,7 @@ pub(crate) fn next_tick(due: Nanos, now: Nanos, period: Duration, missed: Missed
     if now <= due.saturating_add(TOLERANCE) {
         return due.saturating_add(period);
     }
-    Period::Rate(period).next(due, now, missed)
+    Period::Rate(period).next(due, now, 0, missed)
 }
 
 impl fmt::Debug for Interval {

@@ -49,7 +49,7 @@ pub(crate) fn wake(owned: Owned<&Timeout>, timeout: &Timeout, context: &Context)
 fn run_again(owned: Owned<&Timeout>, period: Period, due: Nanos, context: &Context) -> bool {
     let timeout = owned.timeout().clone();
     let now = context.now();
-    match owned.rearm(Deadline::up(period.next(due, now, context.missed_runs))) {
+    match owned.rearm(Deadline::up(period.next(due, now, context.resolution.tick_nanos(), context.missed_runs))) {
         Ok(deadline) => {
             link_again(timeout, deadline, now, context);
             false
