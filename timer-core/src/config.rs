@@ -1,7 +1,8 @@
 //! What a timer can be built with, and what of it is refused.
 
 use crate::error::BuildError;
-use crate::sync::{cpu, thread_slot};
+use crate::sync::{Arc, cpu, thread_slot};
+use std::fmt;
 use std::time::Duration;
 
 /// Which wheel a timer uses.
@@ -84,8 +85,11 @@ impl SpreadBy {
     }
 }
 
-/// Every choice.
-#[derive(Debug, Clone)]
+/// A function of the user's that is called without arguments.
+pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// The choices of a [`TimerBuilder`](crate::TimerBuilder).
+#[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) tick: Duration,
@@ -94,9 +98,17 @@ pub(crate) struct Config {
     pub(crate) missed_runs: MissedRuns,
     /// Whether callers may sleep while the worker is overloaded.
     pub(crate) may_sleep: bool,
+    /// Called on the worker's thread at its start.
+    pub(crate) on_worker_start: Option<Hook>,
     /// `None`: one per CPU.
     pub(crate) shards: Option<usize>,
     pub(crate) spread: SpreadBy,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config").field("name", &self.name).field("tick", &self.tick).finish_non_exhaustive()
+    }
 }
 
 impl Default for Config {
@@ -108,6 +120,7 @@ impl Default for Config {
             max_pending: None,
             missed_runs: MissedRuns::default(),
             may_sleep: true,
+            on_worker_start: None,
             shards: None,
             spread: SpreadBy::Cpu,
         }
@@ -119,10 +132,10 @@ impl Config {
         if self.tick < BuildError::MIN_TICK || self.tick > BuildError::MAX_TICK {
             return Err(BuildError::TickDuration { given: self.tick });
         }
-        if let WheelKind::Hashed { ticks_per_wheel: given } = self.wheel
-            && (given == 0 || given > BuildError::MAX_SLOTS)
-        {
-            return Err(BuildError::TicksPerWheel { given });
+        if let WheelKind::Hashed { ticks_per_wheel: given } = self.wheel {
+            if given == 0 || given > BuildError::MAX_SLOTS {
+                return Err(BuildError::TicksPerWheel { given });
+            }
         }
         if self.max_pending == Some(0) {
             return Err(BuildError::MaxPendingTimeouts { given: 0 });

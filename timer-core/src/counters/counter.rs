@@ -16,15 +16,6 @@ impl Counter {
         self.0.store(before.wrapping_add(n), Ordering::Release);
     }
 
-    /// For the one writer: a figure that only grows.
-    #[inline]
-    pub(crate) fn raise(&self, n: u64) {
-        // ORDERING: Relaxed, one writer, a figure for people: a model has nothing to weaken here, a test of promise 11 reads it.
-        if n > self.0.load(Ordering::Relaxed) {
-            self.0.store(n, Ordering::Relaxed);
-        }
-    }
-
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         // ORDERING: Acquire pairs with the Release of the additions.

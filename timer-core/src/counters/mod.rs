@@ -3,6 +3,7 @@
 mod counter;
 mod in_flight;
 mod lag;
+mod recent_max;
 mod stats;
 
 pub(crate) use counter::{Counter, Limit};

@@ -3,6 +3,7 @@
 use super::counter::{ContendedCounter, Counter};
 use super::in_flight::InFlight;
 use super::lag::{LagHistogram, LagSnapshot};
+use super::recent_max::RecentMax;
 use std::time::Duration;
 
 /// What is counted per timer; its shards count what was accepted and cancelled.
@@ -23,8 +24,8 @@ pub(crate) struct Counters {
     pub(crate) turns: Counter,
     /// By the owner of the turn.
     pub(crate) cascaded: Counter,
-    /// By the owner of the turn, nanoseconds.
-    pub(crate) longest_batch: Counter,
+    /// In nanoseconds. Written by the owner of the turn.
+    pub(crate) longest_batch: RecentMax,
     pub(crate) in_flight: InFlight,
     /// By the owner of the turn.
     pub(crate) tick_lag: LagHistogram,
@@ -90,8 +91,8 @@ pub struct TimerStats {
     pub inbox_handovers: u64,
     /// Among how many shards callers are spread.
     pub shards: u64,
-    /// The longest time that a batch of up to 64 tasks held the worker, which no single task of it exceeded. Zero unless
-    /// tasks run on the worker.
+    /// The longest time that a batch of up to 64 tasks held the worker within the last one to two minutes. No single task of
+    /// the batch exceeded it. Zero unless tasks run on the worker.
     pub longest_batch: Duration,
     /// How late a worker's turn began after the tick that it was to handle.
     pub tick_lag: LagSnapshot,

@@ -264,6 +264,13 @@ impl Timeout {
         (cancel, owned.then(|| Owned::new(self, Deadline::NEVER)))
     }
 
+    /// Cancels an entry that an executor has dropped unrun, and returns the right to its task. Returns `None` if it was
+    /// cancelled before.
+    pub(crate) fn cancel_queued(self) -> Option<Owned<Timeout>> {
+        let is_won = matches!(self.state().cancel(), Cancel::Queued);
+        is_won.then(|| Owned::new(self, Deadline::NEVER))
+    }
+
     /// For `stop`: ends what waits, and hands on the right to its task.
     pub(crate) fn cancel_by_stop(self) -> Result<Owned<Timeout>, Timeout> {
         if self.state().cancel_by_stop() { Ok(Owned::new(self, Deadline::NEVER)) } else { Err(self) }

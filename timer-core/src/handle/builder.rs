@@ -159,6 +159,30 @@ impl TimerBuilder {
         self
     }
 
+    /// Sets a function that is called once on the worker's thread, before the first turn. The last call wins.
+    ///
+    /// The worker inherits niceness and CPU affinity from the thread that starts it, which is the first caller or the caller
+    /// of [`Timer::start`]. The hook can set priority and affinity, or register the thread with a profiler. A panic of the
+    /// hook is caught and counted in [`task_panics`](crate::TimerStats::task_panics). A timer with a driver has no worker and
+    /// never calls the hook.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::builder()
+    ///     .on_worker_start(|| println!("{:?} runs", std::thread::current().name()))
+    ///     .build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[doc(alias = "on_thread_start")]
+    #[doc(alias = "ThreadFactory")]
+    pub fn on_worker_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.config.on_worker_start = Some(Arc::new(hook));
+        self
+    }
+
     /// Among how many shards callers are spread, rounded up to a power of two: for tests and benches.
     #[doc(hidden)]
     pub fn shards(mut self, shards: usize) -> Self {

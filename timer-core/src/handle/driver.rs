@@ -81,7 +81,7 @@ impl Driver {
         let engine = self.dispatcher.engine().clone();
         let context = &*engine.context;
         context.alarm.disarm();
-        let expired = self.dispatcher.turn(context.now()).expired;
+        let expired = self.dispatcher.turn_to_end(context.now()).expired;
         loop {
             context.alarm.arm();
             // A loop without a waker must not be sent to sleep by a caller that is just at work on a shard whose lock this turn has asked for.

@@ -58,7 +58,8 @@ impl Timer {
     }
 
     /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to the executor have run, or have
-    /// been cancelled: at most for `limit`, all told. After a `stop` it still waits. A task that blocks the worker does not hold it
+    /// been cancelled. It waits for at most `limit` in all, also after a `stop`. No task runs on the calling thread: tasks that the
+    /// executor has dropped unrun are handed back. Besides the limit the call takes O(pending) time. A task that blocks the worker does not hold it
     /// up beyond the limit; what was due together with that task and has not started is cancelled then, when the worker goes on.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl ManualDriver {
                 }
                 self.set_present(resolution.start_of(next).min(target));
             }
-            let turned = self.dispatcher.turn(self.present());
+            let turned = self.dispatcher.turn_to_end(self.present());
             expired += turned.expired;
             if !turned.complete {
                 // Another thread is at work on the shard; it has the lock for an instant only.

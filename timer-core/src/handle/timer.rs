@@ -291,6 +291,7 @@ impl Timer {
         loop {
             chunk.extend(tasks.by_ref().take(MAX_PER_LOCK));
             if chunk.is_empty() {
+                self.engine.slow_down(all.len());
                 return all;
             }
             self.engine.schedule_chunk(&mut chunk, &mut scheduled);

@@ -4,6 +4,7 @@ use super::executor::{Keeper, Queued, queued};
 use super::{assert_sound, check, check_heavy, fails, new, turn};
 use crate::sync::How;
 use loom::thread;
+use std::time::Duration;
 
 /// Thrown away just when the timer is stopped.
 fn thrown_away_and_stop() {
@@ -102,4 +103,30 @@ fn thrown_away_when_the_timer_is_gone() {
         loser.join().unwrap();
         assert_eq!((outcome.ran(), outcome.dropped()), (1, 1), "lost for good");
     });
+}
+
+/// Thrown away while `stop_and_wait` looks for tasks to hand back.
+fn thrown_away_and_stop_and_wait() {
+    let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
+    drop(timeout);
+    let loser = thread::spawn(move || drop(task));
+    let report = engine.stop_by_limit(Duration::from_secs(60));
+    loser.join().unwrap();
+    assert_eq!(report.in_flight, 0);
+    let handed_back = report.unprocessed.len();
+    drop(report);
+    assert_eq!((outcome.ran() + handed_back, outcome.dropped()), (1, 1), "lost for good");
+    assert_eq!((engine.pending(), engine.stats().queued), (0, 0));
+    assert_sound(&engine);
+}
+
+#[test]
+fn thrown_away_beside_stop_and_wait() {
+    check(thrown_away_and_stop_and_wait);
+}
+
+#[test]
+#[should_panic]
+fn negative_stop_and_wait_is_not_seen() {
+    fails("context.rs", "self.stopped.fetch_or(false", How::Read, thrown_away_and_stop_and_wait);
 }

@@ -157,7 +157,7 @@ fn set_time(engine: &Engine, nanos: u64) {
 /// Runs what is due at the present; how many timeouts were handed over.
 fn turn(dispatcher: &mut Dispatcher) -> usize {
     let now = dispatcher.engine().context.now();
-    dispatcher.turn(now).expired
+    dispatcher.turn_to_end(now).expired
 }
 
 /// The same by another thread.

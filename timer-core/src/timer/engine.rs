@@ -6,7 +6,7 @@
 use super::life::Life;
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
-use crate::config::{Config, DrivenBy, SpreadBy};
+use crate::config::{Config, DrivenBy, Hook, SpreadBy};
 use crate::context::{Context, deadline_after};
 use crate::counters::{Limit, TimerStats};
 use crate::entry::{Job, Timeout};
@@ -35,6 +35,8 @@ pub(crate) struct Engine {
     pub(crate) runs_inline: bool,
     /// Tasks that hold the worker for longer are worth a warning.
     pub(crate) tick_nanos: Nanos,
+    /// Called on the worker's thread at its start.
+    pub(crate) on_worker_start: Option<Hook>,
     pub(super) driven_by: DrivenBy,
     pub(super) life: Life,
 }
@@ -84,6 +86,7 @@ impl Engine {
             executor,
             runs_inline,
             tick_nanos,
+            on_worker_start: config.on_worker_start,
             driven_by,
         }
     }
@@ -170,7 +173,6 @@ impl Engine {
             }
         }
         let Some(shard) = used else { return };
-        let many = linked.len();
         if !shard.try_schedule_all(&mut linked, now, context) {
             for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
                 if let Err(closed) = shard.schedule(reference, tick, now, context)
@@ -180,7 +182,11 @@ impl Engine {
                 }
             }
         }
-        context.backpressure.after_scheduling(now, many);
+    }
+
+    /// Slows the caller down if the worker is late. Called once after all chunks of a call that has scheduled `n` timeouts.
+    pub(crate) fn slow_down(&self, n: usize) {
+        self.context.backpressure.after_scheduling(self.context.now(), n);
     }
 
     /// For the driver of virtual time: it is `now`.
@@ -279,7 +285,7 @@ impl Engine {
             cascaded: counters.cascaded.get(),
             inbox_handovers: self.shards().iter().map(|shard| shard.requests()).sum(),
             shards: self.shards().len() as u64,
-            longest_batch: Duration::from_nanos(counters.longest_batch.get()),
+            longest_batch: Duration::from_nanos(counters.longest_batch.get(self.context.now())),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),
             start_lag: counters.start_lag.snapshot().merged(&inline_lag),

@@ -156,19 +156,22 @@ impl Engine {
         if self.is_on_worker() {
             return Err(StopError::OnWorker);
         }
+        Ok(self.stop_by_limit(limit))
+    }
+
+    /// Stops, waits for at most `limit` until all tasks have ended, and hands back what has not run. Runs no task.
+    pub(crate) fn stop_by_limit(&self, limit: Duration) -> StopReport {
         let until = Instant::now().checked_add(limit);
         self.life.unclaimed.lock().waited_for += 1;
         let first = self.context.set_stopped();
         let mut ended = if first { self.end_all(self.close()) } else { Vec::new() };
         self.wait_for_worker(until);
-        if first {
-            run_abandoned(&self.context);
-        }
+        ended.extend(self.end_abandoned());
         ended.extend(self.end_unclaimed());
         let in_flight = &self.context.counters.in_flight;
         in_flight.wait_for_none(until);
         let (queued, running) = in_flight.get();
-        Ok(StopReport { unprocessed: ended, in_flight: usize::try_from(queued + running).unwrap_or(usize::MAX) })
+        StopReport { unprocessed: ended, in_flight: usize::try_from(queued + running).unwrap_or(usize::MAX) }
     }
 
     /// Stops, waits for the worker, and hands back what has not run. Empty for all callers but the first; they wait as well.
@@ -233,6 +236,20 @@ impl Engine {
             std::mem::take(&mut unclaimed.entries)
         };
         entries.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
+    }
+
+    /// Ends the tasks that an executor has dropped unrun. They are handed back, because a task that runs here could hold the
+    /// stopping thread beyond its limit.
+    fn end_abandoned(&self) -> Vec<Unprocessed> {
+        let context = &self.context;
+        let abandoned = std::iter::from_fn(|| context.abandoned.pop());
+        let ended = abandoned.filter_map(Timeout::cancel_queued).inspect(|_| {
+            context.counters.executor_rejections.add_contended(1);
+            context.counters.in_flight.unqueue();
+            context.counters.cancelled_elsewhere.add_contended(1);
+            context.release_permit();
+        });
+        ended.map(|owned| Unprocessed::new(owned, context.clone())).collect()
     }
 
     fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {

@@ -1,11 +1,13 @@
-//! The worker's thread: sleep until the next tick with something in it, take a turn, again.
+//! The worker's thread. It sleeps until the next tick in which an entry is due, takes a turn, and repeats.
 //!
-//! It wakes for nothing else. A timer without timeouts, or with far ones only, costs a parked thread and no CPU.
+//! No other event wakes it. A timer without timeouts, or with distant ones only, costs a parked thread and no CPU.
 //!
-//! *What its tasks inherit*: signals are blocked on the worker, so that no handler runs there; threads and processes that a task
-//! starts inherit that. The worker's waits end on time (Linux: timer slack of 1 ns), set around the waits only.
-//! It keeps the CPU affinity of the thread that started it: that of the first caller, or of [`Timer::start`](crate::Timer::start).
+//! *Inheritance*: the worker inherits niceness and CPU affinity from the thread that starts it, which is the first caller or the caller
+//! of [`Timer::start`](crate::Timer::start). The hook of [`on_worker_start`](crate::TimerBuilder::on_worker_start) may change them.
+//! Signals are blocked on the worker, so no handler runs there. Threads and processes that a task starts inherit this.
+//! The worker's waits end on time (a timer slack of 1 ns on Linux). The slack is set around the waits only, so tasks do not inherit it.
 
+mod batch;
 mod slow;
 mod turn;
 
@@ -17,16 +19,19 @@ use crate::time::IMMEDIATE;
 use crate::timer::Engine;
 use std::time::{Duration, Instant};
 
-/// Platforms differ in how far ahead a wait may end; after this long the worker looks again and sleeps on.
+/// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps on.
 const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
-/// Until the timer is stopped.
+/// The body of the worker's thread. Returns when the timer has been stopped.
 pub(crate) fn run(engine: Arc<Engine>) {
     block_signals();
     never_slow_down();
     let mut dispatcher = Dispatcher::new(engine.clone());
     engine.am_worker();
     let context = engine.context.clone();
+    if let Some(hook) = &engine.on_worker_start {
+        context.contain(|| hook());
+    }
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has started"));
     loop {
         context.alarm.arm();
@@ -34,10 +39,10 @@ pub(crate) fn run(engine: Arc<Engine>) {
         if context.is_stopped() {
             break;
         }
-        let now = context.now();
-        if next <= context.resolution.tick_at(now) || !context.abandoned.is_empty() {
+        let (now, open) = (context.now(), dispatcher.due());
+        if open.is_some() || next <= context.resolution.tick_at(now) || !context.abandoned.is_empty() {
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
-            context.backpressure.set_due(due.min(now));
+            context.backpressure.set_due(due.min(now).min(open.unwrap_or(now)));
             context.alarm.disarm();
             dispatcher.turn(now);
             continue;
@@ -50,6 +55,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
             wait_on_time(|| context.alarm.park(Some(until)));
         }
     }
+    dispatcher.close_visits();
     context.backpressure.clear();
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has stopped"));
     drop(dispatcher);
@@ -60,14 +66,16 @@ pub(crate) fn run(engine: Arc<Engine>) {
 mod tests {
     use super::*;
     use crate::Timeout;
-    use crate::config::{Config, DrivenBy};
+    use crate::config::{Config, DrivenBy, SpreadBy};
     use crate::entry::Closure;
+    use crate::sync::{AtomicUsize, Ordering};
+    use crate::time::Deadline;
     use std::sync::mpsc::channel;
 
-    /// Also if it finds that at once, and has not slept until then.
+    /// The second delay is due at once, so that the worker does not sleep.
     #[test]
-    fn it_owes_what_its_turn_is_about() {
-        const GRACE: u64 = 4_000_000;
+    fn the_worker_publishes_when_its_turn_was_due() {
+        const YIELD_FROM: u64 = 4_000_000;
         for delay in [Duration::from_millis(1), Duration::ZERO] {
             let engine = Arc::new(Engine::new(Config::default(), None, DrivenBy::Worker, run));
             let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
@@ -79,12 +87,48 @@ mod tests {
             assert!(engine.schedule_after(task, delay).is_ok());
             has_begun.recv().unwrap();
             let is_late = |now| engine.context.backpressure.is_late(now);
-            let at_the_earliest = before + delay.as_nanos() as u64 + GRACE;
+            let at_the_earliest = before + delay.as_nanos() as u64 + YIELD_FROM;
             assert!(!is_late(at_the_earliest), "due after {delay:?}, or in the next tick");
-            assert!(is_late(clock::now() + GRACE + 1_000_000), "due after {delay:?}");
+            assert!(is_late(clock::now() + YIELD_FROM + 1_000_000), "due after {delay:?}");
             end.send(()).unwrap();
             assert!(engine.stop_and_wait(Duration::from_secs(60)).unwrap().unprocessed.is_empty());
             assert!(!is_late(u64::MAX - 1), "it has ended");
+        }
+    }
+
+    #[test]
+    fn a_lone_timeout_overtakes_a_crowd_elsewhere() {
+        const CROWD: usize = 200_000;
+        let config = Config { shards: Some(2), spread: SpreadBy::Thread, ..Config::default() };
+        let engine = Arc::new(Engine::new(config, None, DrivenBy::Worker, run));
+        let (ran, (said, heard)) = (Arc::new(AtomicUsize::new(0)), channel());
+        let due = clock::now() + 500_000_000;
+        let at = |due| move |_| Deadline::up(due);
+        for _ in 0..CROWD {
+            let ran = ran.clone();
+            let task = Closure(move |_: &Timeout| {
+                ran.fetch_add(1, Ordering::Relaxed);
+                spin_for(2_000);
+            });
+            assert!(engine.schedule(task, at(due)).is_ok());
+        }
+        let scheduled = || engine.shards().iter().map(|shard| shard.scheduled()).collect::<Vec<_>>();
+        while scheduled().contains(&0) {
+            // The thread slots of consecutive threads differ, so one of the first threads uses the other shard.
+            let (engine, ran, said) = (engine.clone(), ran.clone(), said.clone());
+            let lone = Closure(move |_: &Timeout| said.send(ran.load(Ordering::Relaxed)).unwrap());
+            let schedule = move || assert!(engine.schedule(lone, at(due + 2_000_000)).is_ok());
+            std::thread::spawn(schedule).join().unwrap();
+        }
+        let before = heard.iter().take(scheduled().iter().sum::<u64>() as usize - CROWD).min().unwrap();
+        assert!(before < CROWD / 4, "{before} of {CROWD} ran first");
+        drop(engine.stop());
+    }
+
+    fn spin_for(nanos: u64) {
+        let until = clock::now() + nanos;
+        while clock::now() < until {
+            std::hint::spin_loop();
         }
     }
 }

@@ -20,7 +20,7 @@ impl SlowTasks {
     /// `tasks` tasks held the owner of the turn for `nanos`, up to `now`: together, so each for no longer.
     #[inline]
     pub(crate) fn record(&mut self, context: &Context, tick: Nanos, tasks: usize, nanos: Nanos, now: Nanos) {
-        context.counters.longest_batch.raise(nanos);
+        context.counters.longest_batch.record(nanos, now);
         if nanos > tick {
             self.warn(context, tasks, nanos, now);
         }

@@ -31,5 +31,6 @@ mod p14_periodic;
 mod p15_build_errors;
 mod p17_panics_of_the_user;
 mod queued;
+mod worker_options;
 #[cfg(target_os = "linux")]
 mod worker_thread;

@@ -1,0 +1,216 @@
+//! The entries between their removal from a bucket and their run: decided one by one, run or handed over in batches.
+
+use super::slow::SlowTasks;
+use super::turn::Visit;
+use crate::context::Context;
+use crate::counters::LagHistogram;
+use crate::entry::Timeout;
+use crate::entry::state::{Due, Runs};
+use crate::shard::{Place, Shard};
+use crate::sync::Arc;
+use crate::time::Nanos;
+use crate::timer::{Engine, Shell, run, run_abandoned, wake};
+use timer_executor::{Task, TaskExecutor, panics};
+
+/// The number of tasks that run here between two readings of the clock.
+pub(super) const BATCH: usize = 64;
+
+/// The number of tasks that are handed over to an executor at once.
+pub(super) const HANDOVER: usize = 1024;
+
+/// The number of entries that are prefetched into the cache.
+const PREFETCHED: usize = 32;
+
+/// The entries between their removal from a bucket and their run.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The deadlines of the tasks in this batch.
+    deadlines: Vec<Nanos>,
+    tasks: Vec<Task>,
+    /// The deadlines of the futures in this batch. Their tasks are woken here whatever the executor.
+    woken: Vec<Nanos>,
+    /// The entries that were moved, with their new ticks.
+    back: Vec<(u64, Timeout)>,
+    slow: SlowTasks,
+}
+
+impl Batch {
+    /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number of timeouts that ran or were
+    /// handed over.
+    pub(super) fn dispatch(&mut self, engine: &Engine, shard: &Shard, visit: &mut Visit, until: Nanos) -> usize {
+        let (places, begin) = (&mut visit.places, visit.decided);
+        if places.is_empty() {
+            return 0;
+        }
+        let context = &engine.context;
+        places[begin..].iter().take(PREFETCHED).for_each(prefetch);
+        let (mut now, mut expired, mut read_at) = (context.now(), 0, begin);
+        let size = if engine.runs_inline { BATCH } else { HANDOVER };
+        context.counters.in_flight.run_inline(engine.runs_inline);
+        visit.decided = places.len();
+        for at in begin..places.len() {
+            if let Some(place) = places.get(at + PREFETCHED) {
+                prefetch(place);
+            }
+            let Some(timeout) = places[at].1.take() else { continue };
+            if context.is_stopped() {
+                engine.leave_unclaimed(timeout);
+                continue;
+            }
+            if self.deadlines.is_empty() && self.woken.is_empty() && at - read_at > BATCH {
+                // The search for due entries takes time that no task is to blame for.
+                now = context.now();
+                read_at = at;
+            }
+            match (timeout.runs(), &engine.executor) {
+                (Runs::Wake, _) => self.wake_here(timeout, now, context),
+                (_, None) => self.run_here(timeout, now, context),
+                (_, Some(_)) => self.collect(timeout, now, context),
+            }
+            if self.deadlines.len() >= size || self.woken.len() >= BATCH {
+                expired += self.deadlines.len() + self.woken.len();
+                now = self.finish(engine, now);
+                read_at = at;
+            }
+            if now > until && read_at == at {
+                visit.decided = at + 1;
+                break;
+            }
+        }
+        expired += self.deadlines.len() + self.woken.len();
+        self.finish(engine, now);
+        if visit.decided == places.len() {
+            places.clear();
+            visit.decided = 0;
+        }
+        context.counters.in_flight.run_inline(false);
+        if !self.back.is_empty() {
+            shard.give_back(&mut self.back, context);
+            self.back.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+            if self.back.capacity() > 4 * HANDOVER {
+                self.back = Vec::new();
+            }
+        }
+        expired
+    }
+
+    /// Runs the task of an entry on this thread if the entry is due.
+    #[inline]
+    fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
+        match timeout.expire(now) {
+            Due::Won(owned) => {
+                context.counters.runs.add(1);
+                if timeout.runs() == Runs::Once {
+                    context.counters.expired.add(1);
+                    context.release_permit();
+                }
+                self.deadlines.push(owned.deadline().nanos());
+                context.backpressure.inside_user_code(|| run(owned, &timeout, context));
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
+    /// Wakes the task of a future if its entry is due.
+    #[inline]
+    fn wake_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
+        match timeout.expire(now) {
+            Due::Won(owned) => {
+                context.counters.runs.add(1);
+                context.counters.expired.add(1);
+                context.release_permit();
+                self.woken.push(owned.deadline().nanos());
+                context.backpressure.inside_user_code(|| wake(owned, &timeout, context));
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
+    /// Wins an entry for the executor if it is due.
+    fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
+        match timeout.state().hand_over(now) {
+            Due::Won(deadline) => {
+                self.deadlines.push(deadline.nanos());
+                self.tasks.push(Shell::task(timeout, context));
+            }
+            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Gone => {}
+        }
+    }
+
+    /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the lags. Returns the present.
+    fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
+        let (tasks, woken) = (self.deadlines.len(), self.woken.len());
+        if tasks + woken == 0 {
+            return began;
+        }
+        let context = &*engine.context;
+        let now = context.now();
+        record(&mut self.woken, &context.counters.inline_lag, now);
+        if woken > 0 && (tasks == 0 || engine.executor.is_some()) {
+            self.slow.record(context, engine.tick_nanos, woken, now.saturating_sub(began), now);
+        }
+        if tasks == 0 {
+            return now;
+        }
+        let Some(executor) = &engine.executor else {
+            record(&mut self.deadlines, &context.counters.inline_lag, now);
+            self.slow.record(context, engine.tick_nanos, tasks + woken, now.saturating_sub(began), now);
+            return now;
+        };
+        record(&mut self.deadlines, &context.counters.handover_lag, now);
+        context.counters.runs.add(tasks as u64);
+        context.counters.in_flight.queue(tasks as u64);
+        self.execute(&**executor, engine);
+        let after = context.now();
+        if engine.runs_inline {
+            self.slow.record(context, engine.tick_nanos, tasks, after.saturating_sub(now), after);
+        }
+        after
+    }
+
+    /// Hands the collected tasks to the executor. Whatever the executor does, no task is lost and the worker goes on.
+    fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
+        let context = &*engine.context;
+        let executed =
+            context.backpressure.inside_user_code(|| panics::catch(|| executor.execute_batch(&mut self.tasks)));
+        if let Err(message) = executed {
+            context.trace(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
+        }
+        if !self.tasks.is_empty() {
+            self.run_rejected(engine);
+        }
+        if !context.abandoned.is_empty() {
+            context.backpressure.inside_user_code(|| run_abandoned(context));
+        }
+    }
+
+    #[cold]
+    fn run_rejected(&mut self, engine: &Engine) {
+        let context = &*engine.context;
+        let mut rejected = std::mem::take(&mut self.tasks);
+        for task in rejected.drain(..) {
+            context.counters.executor_rejections.add_contended(1);
+            context
+                .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
+            let began = context.now();
+            context.backpressure.inside_user_code(|| task.run());
+            let now = context.now();
+            self.slow.record(context, engine.tick_nanos, 1, now.saturating_sub(began), now);
+        }
+        self.tasks = rejected;
+    }
+}
+
+fn record(deadlines: &mut Vec<Nanos>, lag: &LagHistogram, now: Nanos) {
+    deadlines.drain(..).for_each(|deadline| lag.record(now.saturating_sub(deadline)));
+}
+
+#[inline]
+fn prefetch(place: &Place) {
+    if let Some(timeout) = &place.1 {
+        timeout.prefetch();
+    }
+}
