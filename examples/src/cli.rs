@@ -1,9 +1,10 @@
 //! The command line, the checks and the exit code of the small programs.
 //!
-//! Promises: a command line is understood whole or not at all, and a refusal says what was given and
-//! what is allowed. The exit code is 0; 1 if a check does not hold or something fails; 2 for what
-//! the user can put right. The options that exist are those that the usage text lists, so help and
-//! refusals cannot differ. Absent: short options but `-h`, operands, flags without a value.
+//! Every argument of a command line must be valid. A refusal names the given and the allowed
+//! values, and shows the usage. The exit code is 0 on success, 1 if a check fails or an error
+//! occurs, and 2 for a mistake that the user can correct. The usage text lists the options that
+//! exist, so that the help and the refusals cannot differ. Short options other than `-h`, operands
+//! and flags without a value are not supported.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -14,8 +15,9 @@ use std::time::Duration;
 
 use lexopt::Arg;
 
-/// Runs a program: reads its arguments with `parse`, prints `usage` if that is asked for, and turns
-/// what `run` finds into the exit code. An error that is a [`Refused`] gives code 2, any other 1.
+/// Runs a program. Reads its arguments with `parse`, prints `usage` for `--help`, and turns the
+/// result of `run` into the exit code. An error that is a [`Refused`] gives code 2, any other error
+/// 1.
 ///
 /// ```no_run
 /// use examples::cli::{self, Checks};
@@ -54,13 +56,13 @@ pub fn main<O>(
             print!("{usage}");
             return ExitCode::SUCCESS;
         }
-        Err(Stop::Refused(refused)) => return refuse(program, &refused),
+        Err(Stop::Refused(refused)) => return refuse(program, usage, &refused),
     };
     match run(options) {
         Ok(checks) if checks.failed == 0 => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => match error.downcast_ref() {
-            Some(refused) => refuse(program, refused),
+            Some(refused) => refuse(program, usage, refused),
             None => {
                 eprintln!("{program}: {error}");
                 ExitCode::FAILURE
@@ -69,12 +71,14 @@ pub fn main<O>(
     }
 }
 
-fn refuse(program: &str, refused: &Refused) -> ExitCode {
-    eprintln!("{program}: {refused}; see {program} --help");
+/// Prints a refusal with the usage line of the program.
+fn refuse(program: &str, usage: &str, refused: &Refused) -> ExitCode {
+    let usage = usage.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+    eprintln!("{program}: {refused}\n{usage}\nSee {program} --help.");
     ExitCode::from(2)
 }
 
-/// What was given, and what is allowed instead.
+/// A refusal, which names the given and the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(pub String);
 
@@ -86,7 +90,7 @@ impl fmt::Display for Refused {
 
 impl Error for Refused {}
 
-/// Why a program does not start.
+/// The reason why a program does not start.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
     /// `--help` was given.
@@ -95,21 +99,21 @@ pub enum Stop {
     Refused(Refused),
 }
 
-/// What a program finds out about its own result.
+/// The checks of a program on its own result.
 #[derive(Debug, Default)]
 pub struct Checks {
     failed: usize,
 }
 
 impl Checks {
-    /// Prints what should hold, and whether it does.
+    /// Prints a claim and whether it holds.
     pub fn that(&mut self, holds: bool, what: impl fmt::Display) {
         println!("{} {what}", if holds { "    ok " } else { "FAILED " });
         self.failed += usize::from(!holds);
     }
 }
 
-/// The arguments, one option after the other.
+/// The arguments, read one option at a time.
 #[derive(Debug)]
 pub struct Args {
     parser: lexopt::Parser,
@@ -129,11 +133,12 @@ impl Args {
         Self { parser: lexopt::Parser::from_args(args), allowed, seen: Vec::new() }
     }
 
-    /// The next option, as the usage text spells it; `None` at the end.
+    /// Returns the next option as the usage text spells it, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// `--help`; an option that is not listed or was there before; a value without an option.
+    /// Fails for `--help`, for an option that is unknown or repeated, and for a value without an
+    /// option.
     pub fn option(&mut self) -> Result<Option<&'static str>, Stop> {
         let allowed = self.allowed.join(", ");
         let given = match self.parser.next() {
@@ -154,59 +159,72 @@ impl Args {
         Ok(Some(option))
     }
 
-    /// The answer to an option that the program does not know.
+    /// Reads the arguments of a program that has no options.
+    ///
+    /// # Errors
+    ///
+    /// Fails for any argument, `--help` included.
+    pub fn none(&mut self) -> Result<(), Stop> {
+        match self.option()? {
+            None => Ok(()),
+            Some(option) => Err(self.unknown(option)),
+        }
+    }
+
+    /// Returns the refusal of an option that the program does not know.
     pub fn unknown(&self, option: &str) -> Stop {
         Stop::Refused(Refused(format!("unknown option '{option}'; allowed: {}", self.allowed.join(", "))))
     }
 
-    /// The value of the option that was just read, a whole number.
+    /// Reads the value of the present option as a whole number.
     ///
     /// # Errors
     ///
-    /// No value, or one that is not allowed.
+    /// Fails if there is no value or if it is out of range.
     pub fn number(&mut self, allowed: RangeInclusive<u64>) -> Result<u64, Stop> {
         let text = format!("a whole number in {}..={}", allowed.start(), allowed.end());
         self.value(&text, |given| {
-            // `parse` alone would take a leading plus sign, too.
+            // `parse` also accepts a leading plus sign.
             let digits = given.bytes().all(|byte| byte.is_ascii_digit());
             given.parse().ok().filter(|number| digits && allowed.contains(number))
         })
     }
 
-    /// The same for a count.
+    /// Reads the value of the present option as a count.
     ///
     /// # Errors
     ///
-    /// As [`number`](Self::number).
+    /// Fails like [`number`](Self::number).
     pub fn count(&mut self, allowed: RangeInclusive<u32>) -> Result<usize, Stop> {
         let number = self.number(u64::from(*allowed.start())..=u64::from(*allowed.end()))?;
         Ok(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// The same for milliseconds.
+    /// Reads the value of the present option in milliseconds.
     ///
     /// # Errors
     ///
-    /// As [`number`](Self::number).
+    /// Fails like [`number`](Self::number).
     pub fn millis(&mut self, allowed: RangeInclusive<u64>) -> Result<Duration, Stop> {
         self.number(allowed).map(Duration::from_millis)
     }
 
-    /// The value of the option that was just read, one of several words.
+    /// Reads the value of the present option as one of several words.
     ///
     /// # Errors
     ///
-    /// No value, or another word.
+    /// Fails if there is no value or another word.
     pub fn choice<T: Copy>(&mut self, all: &[(&str, T)]) -> Result<T, Stop> {
         let words: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
         self.value(&words.join(", "), |given| all.iter().find(|(word, _)| *word == given).map(|(_, value)| *value))
     }
 
-    /// The value of the option that was just read; `allowed` says what `read` takes.
+    /// Reads the value of the present option with `read`. `allowed` describes the values that
+    /// `read` accepts.
     ///
     /// # Errors
     ///
-    /// No value, or one that `read` does not take.
+    /// Fails if there is no value or if `read` returns `None`.
     pub fn value<T>(&mut self, allowed: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Stop> {
         let option = self.seen.last().copied().unwrap_or_default();
         let given = self.parser.value().map_err(|_| refused(option, None, allowed))?;
@@ -214,10 +232,10 @@ impl Args {
     }
 }
 
-fn refused(what: &str, given: Option<&OsString>, allowed: &str) -> Stop {
+fn refused(subject: &str, given: Option<&OsString>, allowed: &str) -> Stop {
     Stop::Refused(Refused(match given {
-        Some(given) => format!("{what}: '{}' given; allowed: {allowed}", given.display()),
-        None => format!("{what} needs a value; allowed: {allowed}"),
+        Some(given) => format!("{subject}: '{}' given; allowed: {allowed}", given.display()),
+        None => format!("{subject} needs a value; allowed: {allowed}"),
     }))
 }
 
@@ -251,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_given_and_what_is_allowed() {
+    fn a_refusal_names_the_given_and_allowed_values() {
         for (args, text) in [
             (&["--size", "0"][..], "--size: '0' given; allowed: a whole number in 1..=9"),
             (&["--size", "+1"], "--size: '+1' given; allowed: a whole number in 1..=9"),

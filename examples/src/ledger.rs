@@ -1,6 +1,6 @@
-//! What has ended, and how often: each of so many must end exactly once.
+//! A count of ends, for programs in which each of many things must end exactly once.
 //!
-//! Any thread may write; the sums are exact when all writers are done.
+//! Any thread may write. The sums are exact once all writers are done.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -21,39 +21,39 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of so many things, numbered from 0, none of which has ended.
+    /// Creates a ledger of `things` things, numbered from 0, none of which has ended.
     pub fn new(things: usize) -> Self {
         Self { ends: (0..things).map(|_| AtomicU8::new(0)).collect() }
     }
 
-    /// Thing `number` ends.
+    /// Counts an end of thing `number`.
     ///
     /// # Panics
     ///
-    /// If there is no such thing.
+    /// Panics if there is no such thing.
     pub fn end(&self, number: usize) {
-        // It saturates: 256 ends are not none.
-        // ORDERING: Relaxed: a count alone; the sums are read after the writers were joined or heard from.
+        // The count saturates, so that 256 ends do not look like none. ORDERING: Relaxed, because
+        // the sums are read after the writers were joined or sent a message.
         _ = self.ends[number].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |ends| Some(ends.saturating_add(1)));
     }
 
-    /// How many have not ended.
+    /// Returns the number of things that have not ended.
     pub fn never(&self) -> usize {
         self.count(|ends| ends == 0)
     }
 
-    /// How many have ended more than once.
+    /// Returns the number of things that have ended more than once.
     pub fn again(&self) -> usize {
         self.count(|ends| ends > 1)
     }
 
-    /// Whether all have ended, each once.
+    /// Returns `true` if each thing has ended exactly once.
     pub fn holds(&self) -> bool {
         self.count(|ends| ends != 1) == 0
     }
 
     fn count(&self, is: impl Fn(u8) -> bool) -> usize {
-        // ORDERING: Relaxed: as above.
+        // ORDERING: Relaxed, because the writers were joined or sent a message.
         self.ends.iter().filter(|ends| is(ends.load(Ordering::Relaxed))).count()
     }
 }

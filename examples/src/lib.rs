@@ -13,9 +13,9 @@
 //! | `metrics_export` | an executor chosen, and the timer's metrics exported |
 //! | `sessions` | a web log replayed as connections with an idle timeout |
 //!
-//! The programs are in `src/bin`. What is here is what they share ([`cli`], [`ledger`]) and what
-//! `sessions` is made of, so that it can be tested part by part. It is not a library for others:
-//! nothing in it is promised to stay.
+//! The programs are in `src/bin`. This library contains the parts that they share ([`cli`],
+//! [`ledger`]) and the parts of `sessions`, so that each can be tested alone. It is not meant for
+//! other crates and may change at any time.
 
 #![forbid(unsafe_code)]
 

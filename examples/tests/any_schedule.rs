@@ -1,7 +1,7 @@
-//! The ledger's rule without a timer: whatever runs early, late or out of order, the sessions are
-//! those of the log. Each seed is one schedule that a timer, an executor and a slow replay could
-//! bring about together.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The ledger's rule without a timer. The sessions are those of the log, whatever runs early, late
+//! or out of order. Each seed is one schedule that a timer, an executor and a slow replay could
+//! produce together.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 mod oracle;
 
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Timeouts that may be handed over at any moment, and then run at any later one.
+/// Timeouts that may be handed over at any moment and then run at any later moment.
 #[derive(Default)]
 struct AnyTimer {
     pending: [Option<Arming>; HOSTS],

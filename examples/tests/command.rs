@@ -1,5 +1,6 @@
-//! The program as its users meet it: arguments, standard output, standard error, exit code.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The program `sessions` as its users see it: arguments, standard output, standard error and exit
+//! code.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,11 +24,12 @@ fn file(name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
-/// The program refuses: nothing on standard output, exit code 2, and the reason.
+/// Checks that the program refuses with exit code 2 and empty standard output, and returns the
+/// reason.
 fn refusal(args: &[&str]) -> String {
     let output = sessions(args);
     assert_eq!(output.status.code(), Some(2), "{args:?}");
-    assert_eq!(text(&output.stdout), "", "{args:?}: nothing half done");
+    assert_eq!(text(&output.stdout), "", "{args:?}: nothing is half done");
     text(&output.stderr).to_owned()
 }
 
@@ -49,7 +51,7 @@ fn the_log_has_2989_sessions_on_the_real_clock() {
 }
 
 #[test]
-fn a_pipe_gets_no_progress_bar_and_no_escape_codes() {
+fn a_pipe_gets_neither_progress_bar_nor_escape_codes() {
     let output = sessions(&["--speed", "100000"]);
     assert_eq!(text(&output.stderr), "");
     assert!(!output.stdout.contains(&0x1b) && !output.stdout.contains(&b'\r'));
@@ -76,7 +78,7 @@ fn help_is_printed_on_standard_output() {
 }
 
 #[test]
-fn a_wrong_option_is_told_what_is_allowed() {
+fn a_refusal_names_the_allowed_values() {
     for (args, part) in [
         (&["--fast"][..], "unknown option '--fast'; allowed: --idle, --wheel"),
         (&["--idle", "soon"], "--idle: 'soon' given; allowed: a whole number in 1..=31536000"),
@@ -95,7 +97,7 @@ fn a_wrong_option_is_told_what_is_allowed() {
 }
 
 #[test]
-fn a_bad_log_is_told_by_file_line_and_reason() {
+fn a_bad_log_is_reported_with_file_line_and_reason() {
     let head = "time,host,status,bytes\n";
     for (name, content, part) in [
         ("empty.csv", String::new(), "line 1: the file is empty"),
@@ -112,7 +114,7 @@ fn a_bad_log_is_told_by_file_line_and_reason() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let error = refusal(&["no/such/log.csv"]);
     assert!(error.contains("no/such/log.csv: "), "{error}");
     assert!(error.contains("allowed: a readable CSV file"), "{error}");
@@ -120,12 +122,12 @@ fn a_file_that_cannot_be_read_is_told() {
     assert!(refusal(&[folder]).contains("allowed: a readable CSV file"));
 }
 
-/// The kernel kills the program if it takes more than a gigabyte of addresses.
+/// The kernel kills the program if it takes more than a gigabyte of address space.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_line_without_end_is_an_error_in_little_memory() {
+fn an_endless_line_is_an_error_in_little_memory() {
     let long = file("long.csv", b"time,host,status,bytes\n1,");
-    // A hole in the file: a gigabyte of zeros that takes no room.
+    // The file has a hole of a gigabyte of zeros, which takes no space.
     fs::OpenOptions::new().append(true).open(&long).unwrap().set_len(1 << 30).unwrap();
     for (path, line) in [("/dev/zero", 1), (long.to_str().unwrap(), 2)] {
         let program = format!("ulimit -v 1000000; exec {} {path}", env!("CARGO_BIN_EXE_sessions"));
@@ -137,7 +139,7 @@ fn a_line_without_end_is_an_error_in_little_memory() {
 }
 
 #[test]
-fn a_report_is_one_page_with_everything_in_it() {
+fn a_report_is_one_page_with_all_parts() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");
     fs::write(&path, "the page of an earlier run, which may well be longer than this one".repeat(10_000)).unwrap();
     let output = sessions(&["--virtual", "--report", path.to_str().unwrap()]);
@@ -155,7 +157,7 @@ fn a_report_is_one_page_with_everything_in_it() {
 }
 
 #[test]
-fn an_unwritable_report_is_told_before_the_replay() {
+fn an_unwritable_report_is_refused_before_the_replay() {
     let error = refusal(&["--report", "no/such/page.html"]);
     assert!(error.contains("--report: no/such/page.html: "), "{error}");
     assert!(error.contains("allowed: a file that can be written"), "{error}");
@@ -166,4 +168,15 @@ fn the_quickstart_ends_with_nothing_pending() {
     let output = Command::new(env!("CARGO_BIN_EXE_quickstart")).output().unwrap();
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("0 pending"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn the_quickstart_refuses_arguments() {
+    for args in [&["--bogus"][..], &["now"], &["--bogus=1"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_quickstart")).args(args).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), ""), "{args:?}");
+        assert!(text(&output.stderr).contains("Usage: quickstart [OPTIONS]"), "{}", text(&output.stderr));
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_quickstart")).arg("--help").output().unwrap();
+    assert!(help.status.success() && text(&help.stdout).contains("Usage: quickstart"));
 }

@@ -1,6 +1,6 @@
-//! The program as a scraper meets it: the address on standard error, `/metrics` over a real socket, during the run and at
-//! its end.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The program `sessions` as a scraper sees it, with the address on standard error and `/metrics`
+//! over a real socket, during the run and at its end.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 mod exposition;
 
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use exposition::Exposition;
 
-/// The gauge, the counters, the histograms.
+/// The names of the gauge, the counters and the histograms.
 const PENDING: &str = "timer_pending_timeouts";
 const COUNTERS: [&str; 7] = [
     "timer_timeouts_scheduled_total",
@@ -23,7 +23,7 @@ const COUNTERS: [&str; 7] = [
 ];
 const HISTOGRAMS: [&str; 2] = ["timer_tick_lag_seconds", "timer_timeout_lag_seconds"];
 
-/// A running `sessions`, which ends when it is dropped.
+/// A running `sessions` process that ends when this is dropped.
 struct Sessions {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -61,7 +61,7 @@ impl Sessions {
         Exposition::parse(body).unwrap_or_else(|fault| panic!("{fault}\n{body}"))
     }
 
-    /// Waits until the summary is printed; returns its last line.
+    /// Waits until the summary is printed and returns its last line.
     fn last_line(&mut self) -> String {
         let mut line = String::new();
         while !line.starts_with("sessions: ") {
@@ -74,7 +74,7 @@ impl Sessions {
 
 impl Drop for Sessions {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
@@ -95,8 +95,8 @@ fn check_names(scrape: &Exposition) {
 }
 
 #[test]
-fn metrics_are_all_there_and_counters_only_grow() {
-    // Half a minute: long enough to be seen at work.
+fn all_metrics_exist_and_counters_only_grow() {
+    // The replay takes half a minute, which is long enough to see it at work.
     let sessions = Sessions::start(&["--idle", "60"]);
     let first = sessions.scrape();
     check_names(&first);
@@ -127,13 +127,13 @@ fn at_the_end_every_timeout_has_ended_once() {
         assert_eq!((get(&scrape, PENDING), rejected, panics), (0.0, 0.0, 0.0));
         assert!(expired >= 2989.0, "each session was ended by a timeout: {expired}");
         assert_eq!(get(&scrape, "timer_start_lag_seconds_count"), expired);
-        // One that is moved while it waits in the pool's queue is handed over again.
+        // A task that is moved while it waits in the pool's queue is handed over again.
         assert!(get(&scrape, "timer_timeout_lag_seconds_count") >= expired);
     }
 }
 
 #[test]
-fn a_taken_address_is_told_before_the_replay() {
+fn a_taken_address_is_refused_before_the_replay() {
     let sessions = Sessions::start(&["--virtual", "--linger", "600"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
     let Output { status, stdout, stderr } = command.args(["--metrics", &sessions.addr]).output().unwrap();
@@ -144,7 +144,7 @@ fn a_taken_address_is_told_before_the_replay() {
 }
 
 #[test]
-fn the_parser_takes_what_is_allowed_and_nothing_else() {
+fn the_parser_accepts_exactly_the_format() {
     let good = "# HELP a Help.\n# TYPE a counter\na_total{timer=\"x\\\"\\\\\\n\",b=\"\"} 1\n# TYPE h_seconds histogram\n\
                 # UNIT h_seconds seconds\nh_seconds_bucket{le=\"0.1\"} 1\nh_seconds_bucket{le=\"+Inf\"} 2\nh_seconds_sum 1.5e-3\n\
                 h_seconds_count 2\n# EOF\n";

@@ -1,6 +1,6 @@
-//! The log on the real clock, so fast that every timeout is late and the replay falls behind: the
-//! sessions are exact all the same. No assertion here looks at a time.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The log on the real clock, so fast that every timeout is late and the replay falls behind. The
+//! sessions are exact nevertheless. No assertion here depends on a duration.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 mod oracle;
 
@@ -44,7 +44,8 @@ fn hierarchical_gives_2989_with_every_executor() {
 
 #[test]
 fn exact_at_the_greatest_speed_and_least_idle_time() {
-    // A second of the log is a microsecond: the replay is always behind, and timeouts overtake it.
+    // A second of the log is a microsecond, so the replay is always behind and timeouts overtake
+    // it.
     check(&Options { idle: 1, ..at_speed(1_000_000, Wheel::Hierarchical, Executor::Immediate) });
     for executor in EXECUTORS {
         check(&Options { idle: 60, ..at_speed(1_000_000, Wheel::Hashed, executor) });

@@ -1,6 +1,6 @@
-//! The page that `--report` writes, read like a visitor would: a figure that stands in several places is the same in all
-//! of them, and the sums of the charts are those of the tables.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The page that `--report` writes, read like a visitor would. A figure that occurs in several
+//! places is the same in all of them, and the sums of the charts are those of the tables.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ fn page(name: &str, args: &[&str]) -> (String, String) {
     (fs::read_to_string(&path).unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// The number at the end of a text, such as `2989` of `with 2,989`.
+/// Returns the number at the end of a text, such as `2989` for `with 2,989`.
 fn number(text: &str) -> Option<u64> {
     let from = text.rfind(|c: char| !c.is_ascii_digit() && c != ',').map_or(0, |at| at + 1);
     text[from..].replace(',', "").parse().ok()
 }
 
-/// What stands under each name, wherever.
+/// Returns the figures under each name, wherever they occur.
 fn named(html: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for figure in html.split("data-figure=\"").skip(1) {
@@ -31,13 +31,13 @@ fn named(html: &str) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-/// The text between the tags, without what pointing shows.
+/// Returns the text between the tags, without the titles that appear on pointing.
 fn words(html: &str) -> String {
     let body = html.split_once("<body>").unwrap().1;
     let mut text = String::new();
     for piece in body.split('<').skip(1) {
         let (tag, words) = piece.split_once('>').unwrap();
-        // Of a table each cell is a sentence of its own; so is each text of a chart.
+        // Each cell of a table is a separate sentence, and so is each text of a chart.
         let joins = tag.starts_with("span") || tag == "/span";
         text += if joins { "" } else { "\n" };
         text += words;
@@ -45,7 +45,7 @@ fn words(html: &str) -> String {
     text
 }
 
-/// For each picture of a figure: the sum of all counts that pointing at it shows.
+/// Returns the sum of all counts in the titles of a figure, for each of its pictures.
 fn sums(html: &str, title: &str, count: impl Fn(&str) -> Option<u64>) -> Vec<u64> {
     let figure = html.split("<figure").find(|figure| figure.contains(&format!("<h2>{title}</h2>"))).unwrap();
     let pictures = figure.split("<svg ").skip(1);
@@ -65,7 +65,7 @@ fn check(html: &str, summary: &str) -> BTreeMap<String, u64> {
     assert_eq!(get("scheduled"), get("pending") + get("expired") + get("cancelled"));
     assert_eq!(summary.lines().last().and_then(number), Some(get("sessions")));
 
-    // What is counted in words is what stands under the name, whether it is marked there or not.
+    // Each figure in the text is the one under the name, whether it is marked there or not.
     let text = words(html);
     for (word, name) in [(" sessions", "sessions"), (" requests", "requests"), (" hosts", "hosts"), (" turns", "turns")]
     {
@@ -86,8 +86,8 @@ fn check(html: &str, summary: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn figures_that_stand_twice_agree_on_the_real_clock() {
-    // So fast that timeouts run before the replay has come to their second.
+fn repeated_figures_agree_on_the_real_clock() {
+    // The speed is so high that timeouts run before the replay has reached their second.
     let (html, summary) = page("real.html", &["--speed", "100000", "--executor", "rayon"]);
     let figures = check(&html, &summary);
     let lags = |title| sums(&html, title, |title| number(title.split_once(": ")?.1.rsplit_once(", ")?.0));
@@ -97,13 +97,13 @@ fn figures_that_stand_twice_agree_on_the_real_clock() {
     let said = html.split_once(" turns that had a tick").and_then(|(before, _)| number(before)).unwrap();
     assert!(!ticks.is_empty() && ticks.iter().all(|sum| *sum == said), "{ticks:?}, but {said}");
     assert!(named(&html)["turns"].len() == 2 && said <= figures["turns"]);
-    // The headline is what the chart shows.
+    // The headline has the same figure as the chart.
     assert!(html.contains(&format!("p99 {}", named(&html)["p99"][0])));
-    assert!(!html.contains("a second"), "no rate that only the speed of the replay sets");
+    assert!(!html.contains("a second"), "the page has no rate, which would depend on the speed of the replay");
 }
 
 #[test]
-fn figures_that_stand_twice_agree_on_virtual_time() {
+fn repeated_figures_agree_on_virtual_time() {
     let (html, summary) = page("virtual.html", &["--virtual"]);
     let figures = check(&html, &summary);
     assert_eq!((figures["sessions"], figures["again"]), (2989, 0));

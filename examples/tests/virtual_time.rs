@@ -1,5 +1,6 @@
-//! The log on virtual time: the replay's sessions are those of the independent count, one by one.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The log on virtual time. The sessions of the replay equal those of an independent count, one by
+//! one.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 mod oracle;
 
@@ -43,11 +44,11 @@ fn the_default_idle_timeout_gives_2989_sessions() {
 }
 
 #[test]
-fn sessions_are_those_of_the_independent_count() {
+fn sessions_equal_those_of_the_independent_count() {
     for wheel in WHEELS {
         for idle in [1, 60, 900, 1800, 7200, 31_536_000] {
             let outcome = check(oracle::CSV, &on_virtual_time(idle, wheel, Duration::from_millis(1)));
-            assert_eq!(outcome.counts.rearmed, 0, "whole seconds are whole ticks: nothing is early");
+            assert_eq!(outcome.counts.rearmed, 0, "whole seconds are whole ticks, so nothing is early");
         }
     }
 }
@@ -106,7 +107,7 @@ fn a_request_at_the_deadline_begins_a_new_session() {
 }
 
 #[test]
-fn the_rule_holds_to_the_second_after_a_century() {
+fn the_rule_is_exact_to_the_second_after_a_century() {
     let mut csv = "time,host,status,bytes\n0,a,200,1\n".to_owned();
     for second in (4_200_000_000_u64..4_200_009_000).step_by(59).chain((4_200_010_000..4_200_020_000).step_by(60)) {
         csv += &format!("{second},a,200,1\n{second},b,200,1\n");
@@ -119,7 +120,7 @@ fn the_rule_holds_to_the_second_after_a_century() {
 }
 
 #[test]
-fn progress_never_goes_back_and_reaches_the_end() {
+fn progress_never_decreases_and_reaches_the_end() {
     let log = Log::parse(oracle::CSV.as_bytes()).unwrap();
     let options = on_virtual_time(1800, Wheel::Hierarchical, Duration::from_millis(1));
     let mut seen = Vec::new();

@@ -1,12 +1,13 @@
-//! An echo server in an `mio` loop, whose idle timeouts are the loop's own: the timer has no thread.
+//! An echo server in an `mio` loop with idle timeouts that the loop itself drives. The timer has no
+//! thread.
 //!
-//! The poll waits for sockets, but no longer than until the next timeout; then the loop takes a turn
-//! of the timer, which runs what is due on the loop's thread. What the loop itself schedules needs no
-//! wake-up, since it takes a turn before it waits again. When another thread schedules a timeout
-//! that is due before the poll would return, `set_waker` wakes the poll.
+//! The poll waits for sockets, but no longer than until the next timeout. Then the loop takes a
+//! turn of the timer, which runs the due tasks on the loop's thread. The loop's own timeouts need
+//! no wake-up, because the loop takes a turn before it waits again. If another thread schedules a
+//! timeout that is due before the poll would return, `set_waker` wakes the poll.
 //!
-//! Every line that comes in pushes its connection's timeout back. A client that hangs up has it
-//! cancelled, one that falls silent is closed by it.
+//! Every line from a client moves its connection's timeout. A client that hangs up cancels it. A
+//! client that falls silent is closed by it.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -36,7 +37,7 @@ Usage: event_loop [OPTIONS]
   -h, --help            print this
 ";
 
-/// So many lines each client sends, five in the time that would close it.
+/// The number of lines that each client sends, five of which fit into the idle time.
 const LINES: usize = 4;
 const LINE: &[u8] = b"are you there?\n";
 const ALARM: Duration = Duration::from_millis(5);
@@ -73,7 +74,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let (timer, mut driver) = Timer::builder().name("event-loop").build_driven()?;
     let mut server = Server::bind(timer.clone(), options)?;
     let waker = Waker::new(server.poll.registry(), WAKER)?;
-    // A poll that cannot be woken still ends with its time-out: the alarm is late then, not lost.
+    // If waking the poll failed, the poll would still end at its time-out, and the alarm would be
+    // late.
     driver.set_waker(move || _ = waker.wake());
 
     let clients = clients(server.listener.local_addr()?, options);
@@ -85,8 +87,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let Options { clients, idle, alarms } = options;
     let Server { hung_up, silent, echoed, turns, woken, alarms_ran, latest, elsewhere, ledger, .. } = server;
     println!("{clients} connections: {hung_up} hung up, {silent} closed after {idle:?} of silence");
-    println!("{echoed} lines echoed, each of which pushed a timeout back");
-    println!("{alarms_ran} alarms from another thread, the latest {latest:.1?} late; the poll was woken {woken} times");
+    println!("{echoed} lines echoed, each of which moved a timeout");
+    println!("{alarms_ran} alarms from another thread, at most {latest:.1?} late, and {woken} wake-ups of the poll");
     println!("{turns} turns of the loop");
     let mut checks = Checks::default();
     checks.that(ledger.holds(), "every connection ended exactly once");
@@ -98,7 +100,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// What a timeout tells the loop: it runs on the loop's thread, but must not own what the loop owns.
+/// A message from a timeout to the loop. The task runs on the loop's thread but must not own the
+/// loop's data.
 enum Due {
     Idle(Token),
     Alarm { late: Duration, on: thread::ThreadId },
@@ -156,7 +159,7 @@ impl Server {
         })
     }
 
-    /// The loop: take a turn, do what became due, wait for sockets or the next timeout.
+    /// Runs the loop: take a turn, handle the due events, wait for sockets or the next timeout.
     fn serve(&mut self, driver: &mut Driver) -> Result<(), Box<dyn Error>> {
         let mut events = Events::with_capacity(256);
         loop {
@@ -166,7 +169,7 @@ impl Server {
             if self.hung_up + self.silent == self.options.clients && self.alarms_ran == self.options.alarms {
                 return Ok(());
             }
-            // mio rounds the time-out up to what the system can wait for: the loop does not spin.
+            // mio rounds the time-out up to the system's resolution, so the loop does not spin.
             let wait = turn.next.map(|next| next.saturating_duration_since(Instant::now()));
             match self.poll.poll(&mut events, wait) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -210,14 +213,14 @@ impl Server {
             self.accepted += 1;
             self.poll.registry().register(&mut stream, client, Interest::READABLE)?;
             let due = self.due.clone();
-            // The inbox lives as long as the server.
+            // The inbox outlives all connections.
             let idle = self.timer.new_timeout(self.options.idle, move |_| _ = due.send(Due::Idle(client)))?;
             self.connections.insert(client, Connection { stream, idle });
         }
     }
 
     fn read(&mut self, client: Token) {
-        // Closed by its timeout in this very turn.
+        // The timeout may have closed the connection during this turn.
         let Some(connection) = self.connections.get_mut(&client) else { return };
         let (bytes, open) = connection.echo();
         self.echoed += bytes / LINE.len();
@@ -232,8 +235,9 @@ impl Server {
 }
 
 impl Connection {
-    /// Reads all there is and sends it back: how many bytes, and whether there may be more. The few
-    /// bytes of this example fit the socket's buffer; a real server keeps what does not.
+    /// Reads all available bytes and sends them back. Returns their number, and whether more may
+    /// come. The few bytes of this example fit the socket's buffer. A real server has to keep the
+    /// rest.
     fn echo(&mut self) -> (usize, bool) {
         let (mut buffer, mut bytes) = ([0; 1024], 0);
         loop {
@@ -246,8 +250,8 @@ impl Connection {
     }
 }
 
-/// A thread with all clients, which talk in time; then every second one hangs up, and the others wait to be closed. The
-/// result is how many were closed too early.
+/// Starts a thread with all clients, which send in time. Then every second client hangs up, and the
+/// others wait to be closed. Returns the number of clients that were closed too early.
 fn clients(server: SocketAddr, options: Options) -> JoinHandle<io::Result<usize>> {
     thread::spawn(move || {
         let connect = |_| Ok((std::net::TcpStream::connect(server)?, Instant::now()));
@@ -274,7 +278,8 @@ fn clients(server: SocketAddr, options: Options) -> JoinHandle<io::Result<usize>
     })
 }
 
-/// A thread that schedules one alarm after the other on the loop's timer, mostly while the loop waits.
+/// Starts a thread that schedules one alarm after the other on the loop's timer, mostly while the
+/// loop waits.
 fn alarms(timer: Timer, due: Sender<Due>, alarms: usize) -> JoinHandle<()> {
     thread::spawn(move || {
         let (ran, wait) = mpsc::channel();
@@ -286,7 +291,7 @@ fn alarms(timer: Timer, due: Sender<Due>, alarms: usize) -> JoinHandle<()> {
                 _ = due.send(Due::Alarm { late, on: thread::current().id() });
                 _ = ran.send(());
             };
-            // Refused only when the loop has ended.
+            // The timer refuses only after the loop has ended.
             if timer.new_timeout(ALARM, alarm).is_err() || wait.recv().is_err() {
                 return;
             }

@@ -1,12 +1,12 @@
 //! The metrics of a timer under load, as Prometheus and the live page show them.
 //!
-//! The program makes a second of load and prints one scrape. With `--serve 9184` the live page is at
-//! `http://127.0.0.1:9184/` and the metrics are at `/metrics`, for this machine only. With `--linger 60`
-//! the load and the server last for another minute.
+//! The program makes a second of load and prints one scrape. With `--serve 9184` the live page is
+//! at `http://127.0.0.1:9184/` and the metrics are at `/metrics`, for this machine only. With
+//! `--linger 60` the load and the server last for another minute.
 //!
-//! The executors differ most in the lags. A slow task on the worker itself delays the hand-over of all
-//! others (`timer_timeout_lag_seconds`). With an executor it delays no hand-over, and only the start of
-//! tasks in the queue (`timer_start_lag_seconds`).
+//! The executors differ most in the lags. A slow task on the worker itself delays the hand-over of
+//! all others (`timer_timeout_lag_seconds`). With an executor it delays no hand-over, and only the
+//! start of tasks in the queue (`timer_start_lag_seconds`).
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -101,8 +101,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(Checks::default())
 }
 
-/// Schedules the deadlines of requests for `span`. Nine of ten requests are answered in time. A slow task
-/// runs every 50 ms.
+/// Schedules the deadlines of requests for `span`. Nine of ten requests are answered in time. A
+/// slow task runs every 50 ms.
 fn load(timer: &Timer, span: Duration) -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let cleanup = Duration::from_millis(50);

@@ -1,17 +1,18 @@
-//! Netty's `HashedWheelTimer`, as its users start it, and the same here: three timeouts, of which one
-//! is cancelled and one blocks.
+//! The usual calls of Netty's `HashedWheelTimer` and their counterparts here. Of three timeouts,
+//! one is cancelled and one blocks.
 //!
 //! | Netty | here |
 //! |---|---|
-//! | `new HashedWheelTimer(threadFactory, 100, MILLISECONDS, 512)` | [`start`], without the executor |
-//! | `new HashedWheelTimer(.., leakDetection, maxPending, executor)` | [`start`], with a pool |
+//! | `new HashedWheelTimer(threadFactory, 100, MILLISECONDS, 512)` | [`start`] without an executor |
+//! | `new HashedWheelTimer(.., leakDetection, maxPending, executor)` | [`start`] with a pool |
 //! | `timer.newTimeout(task, 200, MILLISECONDS)` | `timer.new_timeout(Duration::from_millis(200), task)` |
-//! | `TimerTask.run(Timeout)` | a closure that gets a `&Timeout` |
+//! | `TimerTask.run(Timeout)` | a closure with a `&Timeout` argument |
 //! | `timeout.cancel()`, `isCancelled()`, `isExpired()` | the same names |
-//! | `timer.stop()`, a set of what has not run | `timer.stop()`, a `Vec` of it, which can still run it |
+//! | `timer.stop()`, a set of pending timeouts | `timer.stop()`, a `Vec` of them, which can still run |
 //!
-//! Netty runs tasks on the worker thread unless it gets an executor, and so does this timer: a task
-//! that blocks there makes the next one late. On a pool it does not. Both run here, side by side.
+//! Netty runs tasks on the worker thread unless it has an executor, and so does this timer. A task
+//! that blocks the worker makes the next one late, and on a pool it does not. The program runs both
+//! side by side.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -34,7 +35,8 @@ Usage: migrating_from_netty [OPTIONS]
   -h, --help            print this
 ";
 
-/// Netty's default tick. It rounds up, so it is also how late a task may be without any fault.
+/// Netty's default tick. Deadlines are rounded up to ticks, so a task may be late by as much
+/// without a fault.
 const TICK: Duration = Duration::from_millis(100);
 const DELAYS: [Duration; 3] = [Duration::from_millis(300), Duration::from_millis(100), Duration::from_millis(200)];
 const NAMES: [&str; 3] = ["first", "second", "third"];
@@ -57,10 +59,10 @@ fn parse(args: &mut Args) -> Result<Duration, Stop> {
 fn run(block: Duration) -> Result<Checks, Box<dyn Error>> {
     let immediate = start(|builder| builder)?;
     let pool = start(|builder| builder.executor(ThreadPoolExecutor::new(2)))?;
-    // The tasks of one timer must not wait for the other's, so both are under way before either is read.
+    // Both timers run at the same time, so that neither run waits for the other.
     let (on_worker, on_pool) = (Three::begin(&immediate, block)?, Three::begin(&pool, block)?);
 
-    println!("three timeouts; the first is cancelled, the second blocks for {block:?}");
+    println!("three timeouts, the first is cancelled and the second blocks for {block:?}");
     println!("{:<12}{:<8}{:>8}{:>10}{:>10}", "executor", "task", "due", "ran", "late");
     let on_worker = on_worker.end("immediate");
     let on_pool = on_pool.end("pool");
@@ -68,7 +70,7 @@ fn run(block: Duration) -> Result<Checks, Box<dyn Error>> {
     let mut checks = Checks::default();
     checks.that(on_worker.first_was_cancelled && on_pool.first_was_cancelled, "the first was cancelled and never ran");
     checks.that(on_worker.late[1..].iter().chain(&on_pool.late[1..]).all(Option::is_some), "the others ran");
-    // It can start when the second has returned.
+    // The third can start when the second has returned.
     let blocked = block - (DELAYS[2] - DELAYS[1]);
     checks.that(on_worker.late[2] >= Some(blocked), format!("immediate: the third is at least {blocked:?} late"));
     checks.that(on_pool.late[2] < Some(blocked), "pool: the third does not wait for the second");
@@ -78,20 +80,21 @@ fn run(block: Duration) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// `new HashedWheelTimer()`; `with` adds what Netty's longer constructors take.
+/// Corresponds to `new HashedWheelTimer()`. `with` adds the arguments of Netty's longer
+/// constructors.
 fn start(with: impl FnOnce(TimerBuilder) -> TimerBuilder) -> Result<Timer, BuildError> {
     let netty = Timer::builder().tick_duration(TICK).wheel(WheelKind::Hashed { ticks_per_wheel: 512 });
     with(netty).build()
 }
 
-/// The three of one timer.
+/// The three timeouts of one timer.
 struct Three {
     begun: Instant,
     first_was_cancelled: bool,
     runs: mpsc::Receiver<(usize, Instant)>,
 }
 
-/// What became of them.
+/// The results of the three timeouts.
 struct Ended {
     first_was_cancelled: bool,
     late: [Option<Duration>; 3],
@@ -108,7 +111,7 @@ impl Three {
         Ok(Self { begun, first_was_cancelled, runs })
     }
 
-    /// Each task holds a sender until it has run or was cancelled: this ends with the last of them.
+    /// Waits for the last task. Each task holds a sender until it has run or is dropped.
     fn end(self, executor: &str) -> Ended {
         let mut late = [None; 3];
         for (number, ran) in self.runs {
@@ -125,7 +128,7 @@ impl Three {
 fn task(number: usize, block: Duration, say: &Sender<(usize, Instant)>) -> impl FnOnce(&Timeout) + Send + use<> {
     let say = say.clone();
     move |_| {
-        // The receiver waits for all that is sent.
+        // The receiver outlives all senders.
         _ = say.send((number, Instant::now()));
         thread::sleep(block);
     }

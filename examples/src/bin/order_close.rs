@@ -1,12 +1,12 @@
-//! Orders of a shop that close themselves unless they are paid in time, and a payment provider that
-//! often fails.
+//! Orders of a shop that close unless they are paid in time, and a payment provider that often
+//! fails.
 //!
-//! This is what a `DelayQueue` is used for, without the thread that polls it. Each order has a
-//! timeout that closes it; a payment cancels that timeout. `cancel` is `true` for one side only, so
-//! money that comes too late is noticed at once and goes back. A payment call that fails is tried
-//! again by a timeout of its own, after twice the wait each time.
+//! This is a typical use of a `DelayQueue`, without a thread that polls the queue. Each order has a
+//! timeout that closes it, and a payment cancels that timeout. `cancel` returns `true` to one side
+//! only, so a late payment is noticed at once and refunded. A failed payment call is tried again by
+//! a separate timeout, with twice the delay each time.
 //!
-//! The shop never asks for the time: it runs as well on virtual time (`--virtual`).
+//! The shop never reads a clock, so it also runs on virtual time (`--virtual`).
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -32,7 +32,7 @@ Usage: order_close [OPTIONS]
   -h, --help            print this
 ";
 
-/// So often a payment is tried in all.
+/// The number of attempts to make a payment.
 const ATTEMPTS: u32 = 6;
 
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
             payment.later(begins, move || begun.attempt(1));
         }
     }
-    // Every sender that is left belongs to a timeout: the inbox closes when all have ended.
+    // The remaining senders belong to timeouts, so the inbox closes when all of them have ended.
     drop(events);
     if let Some(mut driver) = driver {
         while let Some(wait) = driver.next_expiry() {
@@ -117,7 +117,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let clock = if options.virtual_time { "virtual" } else { "real" };
     let Options { orders, close_after, .. } = options;
     println!("{orders} orders, open for {close_after:?}, on the {clock} clock, in {:.0?}", began.elapsed());
-    println!("{paid:>8} paid in time, their closing cancelled");
+    println!("{paid:>8} paid in time, their closing was cancelled");
     println!("{closed:>8} closed unpaid");
     println!("{retries:>8} payment calls tried again, {given_up} payments given up after {ATTEMPTS} tries");
     println!("{refunded:>8} payments came too late and went back");
@@ -133,7 +133,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// What the shop writes down.
+/// An entry in the books of the shop.
 enum Event {
     Paid(usize),
     Closed(usize),
@@ -142,7 +142,7 @@ enum Event {
     GaveUp,
 }
 
-/// One customer's payment of one order, until it succeeds or is given up.
+/// The payment of one order by a customer, until it succeeds or is given up.
 struct Payment {
     number: usize,
     closes: Timeout,
@@ -153,9 +153,9 @@ struct Payment {
 }
 
 impl Payment {
-    /// Calls the provider, whose answer takes a while.
+    /// Calls the provider, which takes a while to answer.
     fn attempt(self: Arc<Self>, attempt: u32) {
-        // For an order that is closed by now, no money is taken.
+        // No money is taken for an order that has closed.
         if !self.closes.is_expired() {
             let payment = self.clone();
             self.later(self.customer.takes, move || payment.answered(attempt));
@@ -163,9 +163,9 @@ impl Payment {
     }
 
     fn answered(self: Arc<Self>, attempt: u32) {
-        // The inbox is read until the last sender is gone: sending cannot fail.
+        // Sending cannot fail, because the inbox is read until the last sender is gone.
         _ = self.events.send(if self.customer.provider_accepts(attempt) {
-            // The order may have closed during the call; `cancel` is `true` only if it had not.
+            // The order may have closed during the call. In that case `cancel` returns `false`.
             if self.closes.cancel() { Event::Paid(self.number) } else { Event::Refunded }
         } else if attempt == ATTEMPTS {
             Event::GaveUp
@@ -178,18 +178,19 @@ impl Payment {
     }
 
     fn later(&self, wait: Duration, step: impl FnOnce() + Send + 'static) {
-        // Only a stopped timer refuses, and this one never is.
+        // Only a stopped timer refuses a timeout, and this timer is never stopped.
         _ = self.timer.new_timeout(wait, move |_| step());
     }
 }
 
-/// How a customer and the payment provider behave: drawn from the order's number, so that every run has the same.
+/// The behavior of a customer and the payment provider. It derives from the order's number, so
+/// every run is the same.
 #[derive(Clone, Copy)]
 struct Customer {
     seed: u64,
-    /// When the payment begins, as a share of the time that the order is open.
+    /// The beginning of the payment as a share of the time that the order is open.
     pays_after: Option<f64>,
-    /// How long a payment call takes.
+    /// The duration of a payment call.
     takes: Duration,
 }
 

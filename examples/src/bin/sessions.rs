@@ -1,5 +1,4 @@
-//! Replays a web log through the timer as connections with an idle timeout; `sessions --help` says
-//! how.
+//! Replays a web log through the timer as connections with an idle timeout. See `sessions --help`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The command line of `sessions`.
 //!
-//! Promises: a command line is understood whole or not at all, and a refusal says what was given
-//! and what is allowed. Touches nothing: no file is looked at here, no timer built.
+//! Every argument of a command line must be valid. A refusal names the given and the allowed
+//! values. This module opens no file and builds no timer.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use lexopt::Arg;
 use timer_metrics::ListenAddr;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const USAGE: &str = "\
 Replays a web log through the timer: every request re-arms its host's idle timeout, or opens a session if the
 host has none; a timeout that runs closes the session.
@@ -27,13 +27,13 @@ Options:
   --wheel KIND          hashed | hierarchical [default: hierarchical]
   --executor KIND       where timeouts run: immediate | rayon | threadpool [default: immediate]
   --tick MICROS         tick of the timer in microseconds, 1..=60000000 [default: 1000]
-  --speed N             on the real clock, N times as fast as it happened, 1..=1000000
+  --speed N             on the real clock, N times as fast as it was recorded, 1..=1000000
                         [default: 1600, about half a minute for the default log]
-  --virtual             on virtual time instead: without lag, and as fast as it goes
-  --metrics ADDR        serve the timer's metrics while it replays, at http://ADDR/metrics: a port (on 127.0.0.1), or an
-                        IP address and a port; port 0 takes a free one, which is told on standard error
-  --linger SECONDS      with --metrics: go on serving so long after the summary was printed, 1..=86400
-  --report FILE         write what happened as one HTML page
+  --virtual             replay on virtual time, as fast as possible and without lag
+  --metrics ADDR        serve http://ADDR/metrics and the live page http://ADDR/ during the replay: a port (on
+                        127.0.0.1), or an IP address and a port; port 0 takes a free one, which is printed
+  --linger SECONDS      with --metrics: continue to serve for so long after the summary, 1..=86400
+  --report FILE         write the results as one HTML page
   -h, --help            print this
 
 The result is the same for every speed, wheel, tick and executor. The last line is `sessions: N`.
@@ -45,7 +45,7 @@ const SPEED: RangeInclusive<u64> = 1..=1_000_000;
 const LINGER: RangeInclusive<u64> = 1..=86_400;
 const OPTIONS: &str = "--idle, --wheel, --executor, --tick, --speed, --virtual, --metrics, --linger, --report, --help";
 
-/// What the command line asks for.
+/// The request that the command line makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Print [`USAGE`].
@@ -54,26 +54,26 @@ pub enum Command {
     Replay(Options),
 }
 
-/// How to replay which log.
+/// The log to replay, and the settings of the replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The log; `None` is the one that comes with the program.
+    /// The log, or `None` for the one that comes with the program.
     pub file: Option<PathBuf>,
-    /// Silence in seconds that ends a session.
+    /// The seconds of silence that end a session.
     pub idle: u64,
     /// The timer's wheel.
     pub wheel: Wheel,
-    /// Where the timeouts run.
+    /// The executor that runs the timeouts.
     pub executor: Executor,
     /// The timer's tick.
     pub tick: Duration,
-    /// What moves the timer's time.
+    /// The clock that moves the timer's time.
     pub clock: Clock,
-    /// Where to serve metrics.
+    /// The address of the metrics server.
     pub metrics: Option<ListenAddr>,
-    /// For how long to go on with that after the end.
+    /// The time for which the server continues after the summary.
     pub linger: Duration,
-    /// Where to write the page.
+    /// The path of the page.
     pub report: Option<PathBuf>,
 }
 
@@ -93,32 +93,32 @@ impl Default for Options {
     }
 }
 
-/// `--wheel`.
+/// The value of `--wheel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wheel {
-    /// One ring of buckets, with rounds.
+    /// One ring of buckets that is passed in rounds.
     Hashed,
-    /// Levels of ever coarser buckets.
+    /// Levels of increasingly coarse buckets.
     Hierarchical,
 }
 
-/// `--executor`.
+/// The value of `--executor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
-    /// On the timer's own thread.
+    /// Runs tasks on the timer's own thread.
     Immediate,
-    /// On rayon's global pool.
+    /// Runs tasks on rayon's global pool.
     Rayon,
-    /// On a pool of the `threadpool` crate, one thread per core.
+    /// Runs tasks on a pool of the `threadpool` crate with one thread per core.
     ThreadPool,
 }
 
-/// `--speed` or `--virtual`.
+/// The choice between `--speed` and `--virtual`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// Time is moved by the replay, and stands still otherwise.
+    /// Virtual time, which only the replay moves.
     Virtual,
-    /// The real clock, on which the log runs `speed` times as fast as it happened.
+    /// The real clock, on which the log runs `speed` times as fast as it was recorded.
     Real {
         /// Seconds of the log per second, 1..=1,000,000.
         speed: u32,
@@ -144,7 +144,7 @@ impl fmt::Display for Executor {
     }
 }
 
-/// Why a command line is refused. Prints what was given and what is allowed.
+/// The reason why a command line is refused. It prints the given and the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError(String);
 
@@ -167,8 +167,8 @@ impl From<lexopt::Error> for ArgsError {
     }
 }
 
-/// Reads the arguments that follow the program's name. An option may be written `--idle 60` or
-/// `--idle=60`, once; what follows a lone `--` is the file.
+/// Reads the arguments after the program's name. An option may be written `--idle 60` or
+/// `--idle=60`, and only once. An argument after a lone `--` is the file.
 ///
 /// ```
 /// use examples::sessions::args::{Clock, Command, parse};
@@ -183,8 +183,8 @@ impl From<lexopt::Error> for ArgsError {
 ///
 /// # Errors
 ///
-/// An unknown option, a value that is missing, wrong or given twice, a second file, `--speed`
-/// together with `--virtual`, `--linger` without `--metrics`.
+/// Fails for an unknown option, for a value that is missing, wrong or repeated, for a second file,
+/// for `--speed` together with `--virtual`, and for `--linger` without `--metrics`.
 pub fn parse<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Result<Command, ArgsError> {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     let mut parser = lexopt::Parser::from_args(args);
@@ -258,7 +258,7 @@ fn set_file(options: &mut Options, file: OsString) -> Result<(), ArgsError> {
 }
 
 fn number(name: &str, given: Option<String>, allowed: RangeInclusive<u64>) -> Result<u64, ArgsError> {
-    // `parse` alone would take a leading plus sign, too.
+    // `parse` also accepts a leading plus sign.
     let value = given.as_deref().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
     match value.and_then(|text| text.parse().ok()) {
         Some(value) if allowed.contains(&value) => Ok(value),

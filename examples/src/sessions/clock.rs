@@ -1,7 +1,8 @@
-//! What moves the timer's time while a log is replayed: the real clock, or the replay itself.
+//! The clock that moves the timer's time during a replay, which is the real clock or the replay
+//! itself.
 //!
-//! Promises: after [`ReplayClock::reach`] the timer's time is at that second of the log or later, never
-//! before it. Says how long from now a second of the log is; knows no sessions and no requests.
+//! After [`ReplayClock::reach`] the timer's time is at that second of the log or later. A clock
+//! converts seconds of the log to delays. It knows no sessions and no requests.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,42 +11,43 @@ use timer_core::{ManualDriver, Timeout, Timer};
 
 use super::watch::Watch;
 
-// In how many steps virtual time goes on after the last request, so that a watcher sees timeouts run.
+/// The number of steps in which virtual time advances after the last request, so that a watcher
+/// sees timeouts run.
 const STEPS: u64 = 100;
 
-/// How far the replay was behind the real clock.
+/// The delay of the replay behind the real clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Behind {
-    /// Seconds of the log that hold requests.
+    /// The number of seconds of the log that contain requests.
     pub seconds: u64,
-    /// How many of them began when the next second was due already.
+    /// The number of them that began when the next second was already due.
     pub late: u64,
-    /// The latest of all, in real time.
+    /// The greatest delay in real time.
     pub worst: Duration,
 }
 
 pub(crate) trait ReplayClock {
-    /// Returns when the timer's time has come to `second` of the log.
+    /// Returns when the timer's time has reached `second` of the log.
     fn reach(&mut self, second: u64);
 
-    /// From now until `second` of the log; zero if it is past.
+    /// Returns the time from now until `second` of the log, or zero if it is past.
     fn until(&self, second: u64) -> Duration;
 
-    /// Sees to it that a timeout whose deadline has been reached is handed to the executor. Where a
-    /// worker does that by itself there is nothing to do. `false` if the timer does not.
+    /// Hands a timeout whose deadline has come over to the executor, if no worker does so. Returns
+    /// `false` if the timer does not hand it over.
     fn hand_over(&mut self, due: &Timeout) -> bool;
 
-    /// The log is over, and no timeout is later than `second`: sees to it that all are handed over.
-    /// Calls `watch` on the way if that is over when it returns.
+    /// Hands over all timeouts after the end of the log, none of which is later than `second`.
+    /// Calls `watch` meanwhile if the method waits for their end.
     fn finish(&mut self, second: u64, watch: &mut dyn Watch);
 
-    /// Where the timer's time is, in seconds of the log.
+    /// Returns the timer's time in seconds of the log.
     fn position(&self) -> u64;
 
     fn behind(&self) -> Option<Behind>;
 }
 
-/// The log runs on the real clock, `speed` times as fast as it happened.
+/// The real clock, on which the log runs `speed` times as fast as it was recorded.
 #[derive(Debug)]
 pub(crate) struct RealClock {
     start: Instant,
@@ -90,7 +92,7 @@ impl ReplayClock for RealClock {
     }
 }
 
-/// The replay moves the timer's time, from second to second of the log.
+/// Virtual time, which the replay moves from second to second of the log.
 #[derive(Debug)]
 pub(crate) struct VirtualClock {
     driver: ManualDriver,
@@ -103,8 +105,8 @@ impl VirtualClock {
         Self { driver, timer, tick }
     }
 
-    /// Time stands still until the executor has run what it was handed: a task that waits in its
-    /// queue can still be moved, and a log's second must not depend on a pool's.
+    /// Advances the time, and waits until the executor has run the tasks handed over. A task in the
+    /// executor's queue could still be moved, and its session must not depend on the pool's speed.
     fn advance(&mut self, by: Duration) {
         self.driver.advance(by);
         while self.timer.stats().in_flight > 0 {
@@ -119,8 +121,8 @@ impl VirtualClock {
 
 impl ReplayClock for VirtualClock {
     fn reach(&mut self, second: u64) {
-        // Zero where a coarse tick has carried the timer's time beyond this second: that runs what
-        // is due, too.
+        // This is zero if a coarse tick has carried the timer's time beyond this second. Advancing
+        // by zero also runs the timeouts that are due.
         let left = self.until(second);
         self.advance(left);
     }
@@ -129,7 +131,7 @@ impl ReplayClock for VirtualClock {
         Duration::from_secs(second).saturating_sub(self.driver.elapsed())
     }
 
-    // A deadline is rounded up to a tick, so a timeout may wait for the rest of one after its
+    // A deadline is rounded up to a tick, so a timeout may wait for the rest of a tick after its
     // second.
     fn hand_over(&mut self, due: &Timeout) -> bool {
         for step in [Duration::ZERO, self.beyond()] {

@@ -1,24 +1,24 @@
-//! Which sessions are open, and the rule by which a timeout may close one.
+//! The open sessions, and the rule by which a timeout may close one.
 //!
-//! Time is the log's here: whole seconds since its first request. The timer runs on another clock,
-//! and neither that clock nor the thread that replays the log nor the executor's threads keep step
-//! with each other. What is closed when must not depend on it, so the ledger decides by the log's
-//! clock alone:
+//! The ledger uses the log's time, in whole seconds since its first request. The timer runs on
+//! another clock. The timer, the thread that replays the log and the threads of the executor do not
+//! keep step with each other. The end of a session must not depend on their speed, so the ledger
+//! decides by the log's clock alone:
 //!
-//! 1. The log's clock reads the second of the requests that come next ([`Ledger::enter`]): all
-//!    earlier ones were replayed, and nothing lies between.
-//! 2. A session's deadline is its last request + idle. A request at or after the deadline finds the
-//!    session *overdue* and changes nothing: the replay waits until the session was closed,
-//!    and asks again.
-//! 3. A timeout that runs closes its session if the log's clock has reached the deadline. If not,
-//!    it has *overtaken* the replay, which is late: it closes nothing, and is armed again when the
-//!    log's clock gets there, unless a request moves the deadline first.
-//! 4. Each arming of a session has its number. A timeout that runs when its session has been armed
+//! 1. The log's clock reads the second of the requests that come next ([`Ledger::enter`]). All
+//!    earlier requests were replayed, and none lies between.
+//! 2. The deadline of a session is its last request plus the idle time. A request at or after the
+//!    deadline finds the session *overdue* and changes nothing. The replay waits until the session
+//!    is closed and asks again.
+//! 3. A timeout that runs closes its session if the log's clock has reached the deadline. Otherwise
+//!    the timeout has *overtaken* the replay, which is late. It then closes nothing and is armed
+//!    again when the log's clock reaches the deadline, unless a request moves the deadline first.
+//! 4. Each arming of a session has a number. A timeout that runs after its session has been armed
 //!    again does nothing.
 //!
-//! So a session ends only by a timeout that ran, and always at the request and the second that the
-//! log says, whatever runs late. One small lock guards it all; no method of the timer is called
-//! under it. Nothing here knows the timer.
+//! Therefore a session ends only by a timeout that ran, and always at the request and the second
+//! given by the log. One small lock guards the state, and no method of the timer is called while it
+//! is held. The module does not know the timer.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,17 +28,17 @@ use std::time::Instant;
 /// A session, from its first request to its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session {
-    /// Second of its first request.
+    /// The second of the first request.
     pub first: u64,
     /// Its host.
     pub host: usize,
-    /// Second of its last request; the session stays open until `last` + idle.
+    /// The second of the last request. The session stays open until `last` plus the idle time.
     pub last: u64,
-    /// How many requests it has.
+    /// The number of requests.
     pub requests: u64,
 }
 
-/// Names one arming of one host's timeout.
+/// The identity of one arming of a host's timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arming {
     /// The host.
@@ -46,18 +46,19 @@ pub struct Arming {
     number: u64,
 }
 
-/// What became of a request.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It opened a session: arm a timeout for it.
+    /// The request opened a session. The caller arms a timeout for it.
     Opened(Arming),
-    /// It belongs to the open session: move its timeout.
+    /// The request belongs to the open session. The caller moves its timeout.
     Extended,
-    /// The open session is over, but its timeout has not run yet: wait for that, then ask again.
+    /// The open session is over, but its timeout has not run yet. The caller waits for that and
+    /// asks again.
     Overdue,
 }
 
-/// The sessions of all hosts; see the module's head for the rule.
+/// The sessions of all hosts. The head of the module has the rule.
 #[derive(Debug)]
 pub struct Ledger {
     idle: u64,
@@ -81,7 +82,7 @@ struct Host {
 }
 
 impl Ledger {
-    /// A ledger for hosts `0..hosts`, none of which has a session; the log's clock reads 0.
+    /// Creates a ledger for hosts `0..hosts` without sessions. The log's clock reads 0.
     #[must_use]
     pub fn new(hosts: usize, idle: u64) -> Self {
         let state = State {
@@ -94,9 +95,9 @@ impl Ledger {
         Self { idle, state: Mutex::new(state), closed: Condvar::new() }
     }
 
-    /// All requests before `second` were replayed: the log's clock reads `second` from now on.
-    /// Returns the sessions that are over, and whose timeouts had overtaken the replay: each is to
-    /// be armed again, due at once.
+    /// Sets the log's clock to `second`, after all earlier requests were replayed. Returns the
+    /// sessions that are over and whose timeouts had overtaken the replay. The caller arms each of
+    /// them again, due at once.
     pub fn enter(&self, second: u64) -> Vec<Arming> {
         let mut state = self.lock();
         state.clock = second;
@@ -106,7 +107,7 @@ impl Ledger {
                 break;
             }
             state.overtaken.pop();
-            // Otherwise a request has come in between, and armed it.
+            // Otherwise a request has armed the session again in the meantime.
             if state.current(arming).is_some() {
                 due.push(state.arm(arming.host));
             }
@@ -114,8 +115,8 @@ impl Ledger {
         due
     }
 
-    /// A request of `host`, one of those given to [`new`](Self::new), at the second that the log's
-    /// clock reads.
+    /// Records a request of `host` at the present second of the log's clock. `host` is one of those
+    /// given to [`new`](Self::new).
     pub fn request(&self, host: usize) -> Answer {
         let mut state = self.lock();
         let clock = state.clock;
@@ -134,13 +135,13 @@ impl Ledger {
         }
     }
 
-    /// The host's open session gets a timeout anew, because the one it had has run or is about to:
-    /// from now on that one does nothing.
+    /// Arms the host's open session again, because its timeout has run or is about to run. The
+    /// earlier timeout does nothing from now on.
     pub fn rearm(&self, host: usize) -> Arming {
         self.lock().arm(host)
     }
 
-    /// The timeout of `arming` runs. To be called by it, on whatever thread that is.
+    /// Records that the timeout of `arming` runs. The timeout's task calls this on any thread.
     pub fn ran(&self, arming: Arming) {
         let mut state = self.lock();
         let Some(session) = state.current(arming) else {
@@ -157,13 +158,13 @@ impl Ledger {
         self.closed.notify_all();
     }
 
-    /// Waits until `host` has no open session. Gives up at `limit` and returns `false`.
+    /// Waits until `host` has no open session. Returns `false` if that takes until `limit`.
     pub fn wait_closed(&self, host: usize, limit: Instant) -> bool {
         self.wait(limit, |state| state.hosts[host].open.is_none())
     }
 
-    /// Waits until no session is open, and calls `watch` at every turn. Gives up at `limit` and
-    /// returns `false`.
+    /// Waits until no session is open, and calls `watch` at every look. Returns `false` if that
+    /// takes until `limit`.
     pub fn wait_all_closed(&self, limit: Instant, mut watch: impl FnMut()) -> bool {
         self.wait(limit, |state| {
             watch();
@@ -171,7 +172,7 @@ impl Ledger {
         })
     }
 
-    /// The closed sessions in the order of their first request; they leave the ledger.
+    /// Removes the closed sessions and returns them in the order of their first request.
     pub fn take_sessions(&self) -> Vec<Session> {
         let mut sessions = std::mem::take(&mut self.lock().sessions);
         sessions.sort_unstable();
@@ -202,7 +203,7 @@ impl State {
         Arming { host, number: self.hosts[host].armings }
     }
 
-    // The open session, if `arming` is its last.
+    /// Returns the open session if `arming` is its last arming.
     fn current(&self, arming: Arming) -> Option<Session> {
         let host = &self.hosts[arming.host];
         host.open.filter(|_| host.armings == arming.number)

@@ -1,8 +1,8 @@
-//! The web log: who asked, and when.
+//! The web log, a list of requests with their hosts and times.
 //!
-//! Promises: a log is read whole or not at all; what is wrong is named by its line, with what was
-//! given and what is allowed, as soon as it has been read: no more than 1 MB is held of any line. A
-//! [`Log`] holds at least one request, in the order of time. Files are opened elsewhere.
+//! Every line of a log must be valid. An error names the first bad line with the given and
+//! the allowed content as soon as that line has been read, and at most 1 MB of a line is kept in
+//! memory. A [`Log`] has at least one request and is sorted by time. Callers open the files.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use std::ops::RangeInclusive;
 /// The first line of every log.
 pub const HEADER: &str = "time,host,status,bytes";
 
-/// The most bytes of a line, with its end: 1 MB.
+/// The greatest length of a line in bytes, including its end (1 MB).
 pub const LONGEST_LINE: usize = 1_000_000;
 
 const TIME: RangeInclusive<u64> = 0..=4_294_967_295;
 const STATUS: RangeInclusive<u64> = 100..=599;
 const BYTES: RangeInclusive<u64> = 0..=1_000_000_000_000;
 
-/// A request: its host and its second.
+/// A request of a host in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Seconds since the log's first request.
@@ -28,19 +28,20 @@ pub struct Request {
     pub host: usize,
 }
 
-/// A log, checked.
+/// A log that has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
-    /// In the order of time; never empty, and the first is at second 0.
+    /// The requests in the order of time. There is at least one, and the first one is at second 0.
     pub requests: Vec<Request>,
     /// The hosts in the order of their first request.
     pub hosts: Vec<String>,
-    /// The sum of all replies.
+    /// The sum of the sizes of all replies.
     pub bytes: u64,
 }
 
 impl Log {
-    /// Reads a log: the line [`HEADER`], then one line for each request. Lines end in LF or CR LF.
+    /// Reads a log, which is the line [`HEADER`] followed by one line for each request. Lines end
+    /// in LF or CR LF.
     ///
     /// ```
     /// use examples::sessions::log::Log;
@@ -55,12 +56,13 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// The first line that is not as it should be, a time that goes backwards, no request at all.
+    /// Fails for the first bad line, for a time that goes backwards, and for a log without
+    /// requests.
     pub fn parse(text: &[u8]) -> Result<Self, LogError> {
         Self::read(text)
     }
 
-    /// As [`parse`](Self::parse), for a log that comes piece by piece.
+    /// Reads a log piece by piece. See [`parse`](Self::parse).
     ///
     /// ```
     /// use examples::sessions::log::Log;
@@ -72,7 +74,8 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// As for [`parse`](Self::parse); a line of more than [`LONGEST_LINE`] bytes; what `reader` says.
+    /// Fails like [`parse`](Self::parse), for a line of more than [`LONGEST_LINE`] bytes, and for
+    /// an error of `reader`.
     pub fn read(reader: impl BufRead) -> Result<Self, LogError> {
         let mut lines = Lines { reader, buffer: Vec::new(), number: 0 };
         match lines.next()? {
@@ -117,14 +120,14 @@ impl Log {
         Ok(log)
     }
 
-    /// Seconds from the first request to the last.
+    /// Returns the seconds from the first request to the last.
     #[must_use]
     pub fn span(&self) -> u64 {
         self.requests.last().map_or(0, |request| request.second)
     }
 }
 
-/// What is wrong in a log, and in which line (counted from 1).
+/// An error in a log, with the number of the line (counted from 1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogError {
     line: u64,
@@ -142,16 +145,16 @@ impl std::error::Error for LogError {}
 struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Of the line that was read last, or would have come next at the end.
+    /// The number of the line that was read last, or of the missing line at the end.
     number: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Without its end. `None` at the end of the log.
+    /// Returns the next line without its end, or `None` at the end of the log.
     fn next(&mut self) -> Result<Option<&str>, LogError> {
         self.buffer.clear();
         self.number += 1;
-        // A byte more than is allowed tells a line that is too long from one that just fits.
+        // One more byte than is allowed distinguishes a line that is too long from one that fits.
         let most = LONGEST_LINE as u64 + 1;
         match self.reader.by_ref().take(most).read_until(b'\n', &mut self.buffer) {
             Ok(0) => return Ok(None),
@@ -216,8 +219,7 @@ fn number(column: &str, given: &str, allowed: RangeInclusive<u64>) -> Result<u64
     }
 }
 
-// What a message repeats of a file that may hold anything: no control characters, and not all of a
-// very long line.
+/// Prepares text of a file for a message. Control characters are escaped, and long text is cut.
 fn shown(given: &str) -> String {
     let mut text: String = given.chars().take(60).flat_map(char::escape_debug).collect();
     if given.chars().nth(60).is_some() {

@@ -1,18 +1,18 @@
-//! The program `sessions`: a web log as connections with an idle timeout.
+//! The program `sessions`, which replays a web log as connections with an idle timeout.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
 //! | [`args`] | the command line |
-//! | [`log`] | the log's text, read and checked |
-//! | [`ledger`] | which sessions are open, and the rule that makes their number exact |
-//! | `clock` | what moves the timer's time: the real clock, or the replay |
-//! | [`replay`] | the log, played through the timer |
-//! | [`watch`] | who watches that: here the `observer`, with progress, [`samples`] and metrics |
+//! | [`log`] | reading and checking the log |
+//! | [`ledger`] | the open sessions, and the rule that makes their number exact |
+//! | `clock` | the clock that moves the timer's time, real or virtual |
+//! | [`replay`] | the replay of the log through the timer |
+//! | [`watch`] | the trait of watchers; `observer` has progress, [`samples`] and metrics |
 //! | [`plot`], [`report`] | the summary |
-//! | [`page`] | the same, and more, as an HTML page |
+//! | [`page`] | the results as an HTML page |
 //!
-//! Here is what ties them together and what they do not touch: files, the terminal, the exit code.
-//! Nothing is replayed unless all of the log is good.
+//! This file connects the modules with files, the terminal and the exit code. Nothing is replayed
+//! unless all of the log is valid.
 
 pub mod args;
 mod clock;
@@ -45,22 +45,22 @@ pub use clock::Behind;
 
 const DATA: &str = "data/nasa-http-1995-08-01.csv";
 
-/// Where that comes from.
+/// The origin of the data.
 const SOURCE: &str = "https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html";
 
-/// Exit code for what the user can put right: the command line or the log.
+/// The exit code for mistakes that the user can correct, in the command line or the log.
 const USAGE_ERROR: u8 = 2;
-/// Exit code for what the user cannot: a fault of the timer, or standard output that takes no more.
+/// The exit code for a fault of the timer, or for an error of standard output.
 const FAILURE: u8 = 1;
 
-/// The whole program, for the arguments that follow its name. Prints the summary on standard
-/// output, and progress (if it is a terminal), where to look and errors on standard error. The exit
-/// code is 0, 2 for a mistake in the command line or the log, or 1 for a failure.
+/// Runs the program with the arguments after its name. Prints the summary on standard output.
+/// Prints progress (on a terminal), addresses and errors on standard error. The exit code is 0, 2
+/// for a mistake in the command line or the log, and 1 for a failure.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, reason }) => {
-            // Where standard error is gone, too, there is no place left to say it.
+            // If standard error is closed as well, the reason is lost.
             let _ = writeln!(io::stderr(), "sessions: {reason}");
             ExitCode::from(code)
         }
@@ -86,7 +86,10 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let options = match args::parse(args) {
         Ok(Command::Help) => return print(args::USAGE),
         Ok(Command::Replay(options)) => options,
-        Err(error) => return Err(Failure::usage(format!("{error}\nTry 'sessions --help'."))),
+        Err(error) => {
+            let usage = args::USAGE.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+            return Err(Failure::usage(format!("{error}\n{usage}\nTry 'sessions --help'.")));
+        }
     };
     let file = options.file.clone().unwrap_or_else(default_file);
     let text = File::open(&file).map_err(|error| {
@@ -99,7 +102,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let log =
         Log::read(BufReader::new(text)).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     if let Some(page) = &options.report {
-        // Now, not after half a minute.
+        // Before the replay, which takes half a minute.
         OpenOptions::new().create(true).append(true).open(page).map_err(|error| {
             Failure::usage(format!("--report: {}: {error}; allowed: a file that can be written", page.display()))
         })?;
@@ -134,7 +137,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
         say(format_args!("report: {}", page.display()));
     }
     if !options.linger.is_zero() {
-        say(format_args!("metrics: served for {} s more", options.linger.as_secs()));
+        say(format_args!("metrics: served for another {} s", options.linger.as_secs()));
         thread::sleep(options.linger);
     }
     Ok(())
@@ -142,7 +145,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
 
 fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // A reader such as `head` that has seen enough is no failure.
+        // A reader such as `head` may close its end early, which is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::of(format!("standard output: {error}")))
         }
@@ -150,14 +153,14 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Where to look, on standard error.
+/// Prints a line on standard error.
 fn say(line: impl fmt::Display) {
-    // Where that is gone there is no place left to say it.
+    // If standard error is closed, the line is lost.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-// The log lies beside the program's sources; a program that was moved finds it from the workspace's
-// folder.
+/// Returns the path of the log beside the program's sources. A program that was moved looks in the
+/// workspace's folder.
 fn default_file() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join(DATA);
     if beside.exists() { beside } else { Path::new("examples").join(DATA) }

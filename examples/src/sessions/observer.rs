@@ -1,7 +1,8 @@
-//! What the program itself watches: progress on a terminal, pending timeouts for the page, metrics over HTTP.
+//! The observers of the program itself, namely progress on a terminal, pending timeouts for the
+//! page and metrics over HTTP.
 //!
-//! Promises: the address is listened on before the replay begins, and told when the timer can be seen there. As long as an
-//! observer lives, so do its timer and what serves that.
+//! The server listens before the replay begins. Its address is printed once the timer can be seen
+//! there. The observer keeps the timer and the server alive.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Fails if the address for the metrics cannot be listened on.
+    /// Fails if the server cannot listen on the address for metrics.
     pub(super) fn new(log: &Log, options: &Options) -> io::Result<Self> {
         let metrics = TimerMetrics::new();
         let server = options.metrics.map(|addr| metrics.serve(addr)).transpose()?;
@@ -50,7 +51,8 @@ impl Watch for Observer {
         self.timer = Some(timer.clone());
         if let Some(server) = &self.server {
             self.metrics.watch_with(timer, timer_metrics::Watch::new().longest_delay(self.longest_delay));
-            say(format_args!("metrics: http://{}/metrics", server.local_addr()));
+            let addr = server.local_addr();
+            say(format_args!("metrics: http://{addr}/metrics\nlive page: http://{addr}/"));
         }
     }
 

@@ -1,13 +1,13 @@
-//! Bars made of Unicode block characters, an eighth of a character fine.
+//! Bars made of Unicode block characters, with a resolution of an eighth of a character.
 //!
-//! Promises: the largest value gets the full width, zero gets no bar, and whatever is not zero
-//! shows at least an eighth. Knows nothing of what it plots.
+//! The largest value gets the full width and zero gets no bar. Any other value gets at least an
+//! eighth.
 
 use std::fmt::Write as _;
 
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// A bar for `value`, where `largest` takes `width` characters.
+/// Returns a bar for `value`, where `largest` takes `width` characters.
 ///
 /// ```
 /// use examples::sessions::plot::bar;
@@ -26,8 +26,8 @@ pub fn bar(value: u64, largest: u64, width: usize) -> String {
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
-/// One line for each row: its label, its bar, its value. The largest value's bar is `width`
-/// characters long.
+/// Returns one line for each row with its label, its bar and its value. The bar of the largest
+/// value has `width` characters.
 #[must_use]
 pub fn bars(rows: &[(String, u64)], width: usize) -> String {
     let largest = rows.iter().map(|(_, value)| *value).max().unwrap_or(0);
@@ -36,7 +36,7 @@ pub fn bars(rows: &[(String, u64)], width: usize) -> String {
     for (label, value) in rows {
         let bar = bar(*value, largest, width);
         let gap = if bar.is_empty() { "" } else { " " };
-        // Writing to a String does not fail.
+        // Writing to a `String` does not fail.
         let _ = writeln!(text, "{label:>label_width$} {bar}{gap}{value}");
     }
     text
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_zero_is_seen_and_no_bar_is_too_wide() {
+    fn nonzero_values_show_and_no_bar_is_too_wide() {
         assert_eq!(bar(1, u64::MAX, 10), "▏");
         assert_eq!(bar(u64::MAX, u64::MAX, 10), "██████████");
         assert_eq!(bar(9, 3, 2), "██", "more than the largest");

@@ -1,10 +1,10 @@
-//! A log, replayed through a timer.
+//! The replay of a log through a timer.
 //!
-//! Every request opens a session with `new_timeout` or moves its host's timeout with `reset`; a
-//! timeout that runs closes its session. Promises: the sessions are those of the log, whatever the
-//! wheel, tick, executor and speed; the rule that makes it so is in the head of [`super::ledger`].
-//! After the last request the replay waits until the timeouts have closed all that is open, and
-//! nothing is left in the timer. Prints nothing.
+//! Every request opens a session with `new_timeout` or moves its host's timeout with `reset`. A
+//! timeout that runs closes its session. The sessions are those of the log, whatever the wheel,
+//! tick, executor and speed. The head of [`super::ledger`] has the rule that ensures this. After
+//! the last request the replay waits until the timeouts have closed all sessions and the timer is
+//! empty. The module prints nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,54 +19,54 @@ use super::ledger::{Answer, Arming, Ledger, Session};
 use super::log::Log;
 use super::watch::Watch;
 
-// How long a due timeout may take to run until the replay reports it as lost instead of waiting on.
+/// The longest time that a due timeout may take to run before the replay reports it as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-// About a second of the default tick and speed fits in one turn of the ring; virtual seconds take
-// rounds.
+/// The size of the hashed wheel. It covers about a second at the default tick and speed, while
+/// virtual seconds take several rounds.
 const TICKS_PER_WHEEL: usize = 1024;
 
-/// What a replay found, and what it cost.
+/// The result of a replay and its cost.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// All sessions in the order of their first request.
     pub sessions: Vec<Session>,
-    /// What was asked of the timer.
+    /// The number of calls to the timer.
     pub counts: Counts,
-    /// What the timer itself counted, and how late it handed over its tasks.
+    /// The timer's own counts and lags.
     pub stats: TimerStats,
-    /// How far the replay was behind the real clock; `None` on virtual time.
+    /// The delay behind the real clock, or `None` on virtual time.
     pub behind: Option<Behind>,
-    /// From the first request until all sessions were closed, in real time.
+    /// The real time from the first request until all sessions were closed.
     pub took: Duration,
 }
 
-/// What was asked of the timer.
+/// The number of calls to the timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Sessions opened, each with a new timeout.
     pub opened: u64,
     /// Timeouts moved by a request of their host.
     pub moved: u64,
-    /// Timeouts armed anew because they ran before the replay came to their second.
+    /// Timeouts scheduled again because they ran before the replay reached their second.
     pub rearmed: u64,
     /// Timeouts that ran.
     pub ran: u64,
 }
 
-/// Why a replay failed.
+/// The reason why a replay failed.
 #[derive(Debug)]
 pub enum ReplayError {
-    /// The timer cannot be built as the options want it.
+    /// The timer cannot be built with these options.
     Build(BuildError),
-    /// The timer took no timeout.
+    /// The timer refused a timeout.
     Rejected(RejectReason),
     /// A timeout was due and did not run.
     Lost {
-        /// The host whose session stayed open; `None` after the last request.
+        /// The host whose session stayed open, or `None` after the last request.
         host: Option<String>,
     },
-    /// All sessions are closed, yet the timer counts pending timeouts.
+    /// All sessions are closed, but the timer still counts pending timeouts.
     Pending(usize),
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build(error) => write!(f, "{error}"),
-            Self::Rejected(reason) => write!(f, "the timer took no timeout: {reason}"),
+            Self::Rejected(reason) => write!(f, "the timer refused a timeout: {reason}"),
             Self::Lost { host: Some(host) } => {
                 write!(f, "the idle timeout of {host} was due and did not run")
             }
@@ -86,7 +86,7 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
-/// A timer that runs its tasks where the options want it.
+/// Returns a builder of a timer with the executor that the options name.
 pub fn timer(options: &Options) -> TimerBuilder {
     let builder = Timer::builder().name("sessions");
     match options.executor {
@@ -99,7 +99,8 @@ pub fn timer(options: &Options) -> TimerBuilder {
     }
 }
 
-/// Replays `log` on a timer with the options' wheel, tick and clock. `watch` sees it go on.
+/// Replays `log` on a timer with the options' wheel, tick and clock. Reports the progress to
+/// `watch`.
 ///
 /// ```
 /// use examples::sessions::{args::{Clock, Options}, log::Log, replay};
@@ -113,8 +114,8 @@ pub fn timer(options: &Options) -> TimerBuilder {
 ///
 /// # Errors
 ///
-/// The timer cannot be built; or, which would be a fault of the timer, it rejects, loses or keeps a
-/// timeout.
+/// Fails if the timer cannot be built. Also fails if the timer refuses, loses or keeps a timeout,
+/// which would be a fault of the timer.
 pub fn replay(
     log: &Log,
     options: &Options,
@@ -145,7 +146,7 @@ struct Replay<'a, C> {
     timer: Timer,
     clock: C,
     ledger: Arc<Ledger>,
-    // The timeout of each host's last arming.
+    /// The timeout of each host's last arming.
     timeouts: Vec<Option<Timeout>>,
     counts: Counts,
 }
@@ -164,7 +165,8 @@ impl<'a, C: ReplayClock> Replay<'a, C> {
         for request in &self.log.requests {
             if entered != Some(request.second) {
                 entered = Some(request.second);
-                // In this order: what is due on the way there may close its session.
+                // The ledger comes first, because timeouts that become due on the way may close
+                // their sessions.
                 self.enter(request.second)?;
                 self.clock.reach(request.second);
                 watch.reached(request.second);
@@ -230,7 +232,7 @@ impl<'a, C: ReplayClock> Replay<'a, C> {
     }
 
     fn close_all(&mut self, watch: &mut dyn Watch) -> Result<(), ReplayError> {
-        // No request is left to be overtaken: every timeout that runs from here on is right.
+        // No request remains, so every timeout that runs from here on may close its session.
         self.enter(u64::MAX)?;
         let end = self.log.span() + self.idle;
         let limit = Instant::now() + self.clock.until(end) + PATIENCE;

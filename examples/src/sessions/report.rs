@@ -1,7 +1,7 @@
-//! What a replay is about, and its summary, for people to read.
+//! The introduction and the summary of a replay as text.
 //!
-//! Promises: texts that depend on nothing but the log, the options and the outcome; the last line of the summary
-//! is `sessions: N`. No figure in it is set by the speed of the replay but those that say how late it was.
+//! The texts depend only on the log, the options and the outcome. The last line of the summary is
+//! `sessions: N`. Only the figures about lateness depend on the speed of the replay.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ const BAR_WIDTH: usize = 48;
 const MOST_BARS: u64 = 24;
 const DAY: u64 = 86_400;
 
-/// What is going to happen, in a few sentences.
+/// Returns an introduction in a few sentences.
 #[must_use]
 pub fn opening(log: &Log, options: &Options) -> String {
     let (requests, hosts) = (grouped(count(log.requests.len())), grouped(count(log.hosts.len())));
@@ -24,23 +24,23 @@ pub fn opening(log: &Log, options: &Options) -> String {
         Clock::Virtual => "on virtual time".to_owned(),
         Clock::Real { speed } => {
             let seconds = (log.span() + options.idle) / u64::from(speed.max(1)) + 1;
-            format!("{} times as fast as they happened (about {})", grouped(u64::from(speed)), span(seconds))
+            format!("{} times as fast as they were recorded (about {})", grouped(u64::from(speed)), span(seconds))
         }
     };
     format!(
         "Replays {} of a web server, {requests} requests of {hosts} hosts, {how}.\n\
-         Each request pushes its host's idle timeout of {} back, or opens a session with a new one.\n\
+         Each request extends its host's idle timeout of {} or opens a session with a new one.\n\
          A timeout that runs closes its session.\n\n",
         span(log.span()),
         span(options.idle)
     )
 }
 
-/// The summary; `name` is what the log is called in it.
+/// Returns the summary. `name` is the name of the log in it.
 #[must_use]
 pub fn summary(name: &str, log: &Log, options: &Options, outcome: &Outcome) -> String {
     let mut text = String::new();
-    // Writing to a String does not fail.
+    // Writing to a `String` does not fail.
     let _ = write_summary(&mut text, name, log, options, outcome);
     text
 }
@@ -58,7 +58,7 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
         Clock::Virtual => "virtual time".to_owned(),
         Clock::Real { speed } => {
             let speed = grouped(u64::from(speed));
-            format!("{speed} times as fast as it happened, tick {}", whole(options.tick))
+            format!("{speed} times as fast as it was recorded, tick {}", whole(options.tick))
         }
     };
     let (wheel, executor, took) = (options.wheel, options.executor, fine(outcome.took));
@@ -91,16 +91,16 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let [opened, moved, rearmed, ran] = [counts.opened, counts.moved, counts.rearmed, counts.ran].map(grouped);
     writeln!(
         text,
-        "timer     {moved} times a request pushed a timeout back; {ran} timeouts ran, {opened} closed their session"
+        "timer     {moved} times a request moved a timeout; {ran} timeouts ran, {opened} closed their session"
     )?;
     if counts.rearmed > 0 {
         writeln!(
             text,
-            "          ({rearmed} ran before the late replay had come to their second; they were scheduled once more)"
+            "          ({rearmed} ran before the late replay reached their second and were scheduled again)"
         )?;
     }
     match &outcome.behind {
-        None => writeln!(text, "lag       none: virtual time hops from deadline to deadline")?,
+        None => writeln!(text, "lag       none, because virtual time advances from deadline to deadline")?,
         Some(_) => writeln!(
             text,
             "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
@@ -131,7 +131,7 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
             let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
             writeln!(
                 text,
-                "late      {late} of {seconds} seconds with requests were replayed when the next was already due, at worst by {}",
+                "late      {late} of {seconds} seconds with requests were replayed after the next one was due, at worst {} late",
                 fine(behind.worst)
             )
         }
@@ -150,7 +150,7 @@ impl Spread {
         let mut values: Vec<u64> = values.collect();
         values.sort_unstable();
         let sum: u128 = values.iter().map(|value| u128::from(*value)).sum();
-        // The smallest value that at least this percentage of all do not exceed.
+        // The smallest value that at least this percentage of all values do not exceed.
         let rank = |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
         Self {
             mean: sum as f64 / values.len().max(1) as f64,
@@ -161,8 +161,8 @@ impl Spread {
     }
 }
 
-// A session is open from its first request until `idle` after its last, at which very second
-// another may begin.
+/// Returns the greatest number of sessions open at once. A session is open from its first request
+/// until `idle` after its last, and another one may begin in that second.
 pub(super) fn most_open(sessions: &[Session], idle: u64) -> u64 {
     let mut opens: Vec<u64> = sessions.iter().map(|session| session.first).collect();
     let mut closes: Vec<u64> = sessions.iter().map(|session| session.last + idle).collect();
@@ -179,7 +179,7 @@ pub(super) fn most_open(sessions: &[Session], idle: u64) -> u64 {
     count(most)
 }
 
-// The finest step that gives no more than MOST_BARS bars.
+/// Returns the finest step that gives at most [`MOST_BARS`] bars.
 fn plot_step(span: u64) -> u64 {
     let steps = [60, 300, 600, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY];
     match steps.iter().find(|step| span / *step < MOST_BARS) {

@@ -1,9 +1,9 @@
-//! How many timeouts were pending, recorded now and then.
+//! Samples of the number of pending timeouts.
 //!
-//! Promises: no more than some hundreds of samples however long the log is, in the order of time, and the last one is the
-//! end. Asks for a value only when it is to be recorded.
+//! There are at most some hundreds of samples, however long the log is. They are in the order of
+//! time, and the last one is at the end. A value is only computed if it is recorded.
 
-/// The most samples, and two for the ends.
+/// The greatest number of samples, apart from the first and the last.
 const MOST: u64 = 480;
 
 /// A value over the seconds of a log.
@@ -14,26 +14,26 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Without samples yet, for a log of `span` seconds.
+    /// Creates an empty series for a log of `span` seconds.
     #[must_use]
     pub fn new(span: u64) -> Self {
         Self { step: span.div_ceil(MOST).max(1), points: Vec::new() }
     }
 
-    /// Records a value at `second`, unless the last one is recent.
+    /// Records a value at `second`, unless the last sample is recent.
     pub fn at(&mut self, second: u64, value: impl FnOnce() -> u64) {
         if self.points.last().is_none_or(|(last, _)| second >= last.saturating_add(self.step)) {
             self.points.push((second, value()));
         }
     }
 
-    /// The last value, which is recorded in any case.
+    /// Records the last value.
     pub fn end(&mut self, second: u64, value: u64) {
         self.points.retain(|(earlier, _)| *earlier < second);
         self.points.push((second, value));
     }
 
-    /// All samples as (second, value).
+    /// Returns all samples as (second, value).
     #[must_use]
     pub fn points(&self) -> &[(u64, u64)] {
         &self.points
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_log_gives_no_more_than_a_chart_shows() {
+    fn a_long_log_gives_a_bounded_number_of_samples() {
         let mut samples = Samples::new(1_000_000);
         (0..=1_000_000).for_each(|second| samples.at(second, || second));
         samples.end(1_000_000, 0);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_asked_for_only_when_it_is_recorded() {
+    fn a_value_is_computed_only_if_it_is_recorded() {
         let mut samples = Samples::new(960);
         for second in [0, 1, 2, 2, 3, 9] {
             samples.at(second, || second);

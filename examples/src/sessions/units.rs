@@ -1,10 +1,10 @@
-//! Numbers, times and sizes as people read them.
+//! Numbers, times and sizes in readable form.
 
 use std::time::Duration;
 
 const DAY: u64 = 86_400;
 
-// 30969 -> 30,969
+/// Separates thousands, as in 30,969.
 pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -17,7 +17,7 @@ pub(super) fn grouped(n: u64) -> String {
     text
 }
 
-// The two largest units of a number of seconds.
+/// Returns a number of seconds in its two largest units.
 pub(super) fn span(seconds: u64) -> String {
     let (big, small, value) = match seconds {
         ..60 => return format!("{seconds} s"),
@@ -31,7 +31,7 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-// A short time to three digits.
+/// Returns a short time with three digits.
 pub(super) fn fine(time: Duration) -> String {
     let nanos = time.as_nanos();
     let (unit, one) = match nanos {
@@ -48,7 +48,7 @@ pub(super) fn fine(time: Duration) -> String {
     }
 }
 
-// A time that was given, in the largest unit in which it is whole; no finer than a microsecond.
+/// Returns a time in the largest unit in which it is a whole number, no finer than a microsecond.
 pub(super) fn whole(time: Duration) -> String {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     match micros {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_are_written_for_people() {
+    fn numbers_and_times_are_readable() {
         assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1000, 1_234_567].map(grouped)[..]);
         assert_eq!(
             ["59 s", "30 min", "1 min 1 s", "12 h 52 min", "1 d 1 h"],

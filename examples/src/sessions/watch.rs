@@ -1,15 +1,15 @@
-//! What watches a replay: a progress bar, an exporter of metrics, the counter of pending timeouts over time.
+//! The trait of watchers of a replay, such as a progress bar or an exporter of metrics.
 
 use timer_core::Timer;
 
-/// Watches a replay, on the thread that replays. A closure sees the seconds alone.
+/// A watcher of a replay. It is called on the thread that replays. A closure gets only the seconds.
 pub trait Watch {
-    /// The timer is there, and nothing has been asked of it.
+    /// Called when the timer has been built, before its first use.
     fn built(&mut self, timer: &Timer) {
         let _ = timer;
     }
 
-    /// The replay has come to this second of the log. Told often, and never an earlier second than before.
+    /// Called when the replay has reached this second of the log. The seconds never decrease.
     fn reached(&mut self, second: u64);
 }
 

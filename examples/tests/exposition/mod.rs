@@ -1,9 +1,10 @@
-//! OpenMetrics text 1.0.0, read strictly: what the format does not allow is an error. Shares no code with the exporter.
-#![allow(clippy::unwrap_used, reason = "only tests use this")]
+//! A strict parser of OpenMetrics text 1.0.0, which shares no code with the exporter. Everything
+//! outside the format is an error.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The samples of a scrape by name and labels, as they are written.
+/// The samples of a scrape by name and labels, as written.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     families: Vec<Family>,
@@ -51,14 +52,15 @@ impl Exposition {
         Ok(found)
     }
 
-    /// The value of the one sample that has this name and, of labels, `timer` alone.
+    /// Returns the value of the sample with this name and only the label `timer`.
     pub(crate) fn value(&self, name: &str, timer: &str) -> Option<f64> {
         let alone =
             |sample: &&Sample| sample.labels.len() == 1 && sample.labels.get("timer").is_some_and(|t| t == timer);
         self.samples().filter(|sample| sample.name == name).find(alone).map(|sample| sample.value)
     }
 
-    /// Everything that may only grow, by name and labels: counters, and the counts of histograms.
+    /// Returns the values that may only grow, namely counters and the counts of histograms, by name
+    /// and labels.
     pub(crate) fn growing(&self) -> BTreeMap<String, f64> {
         let growing = self.families.iter().filter(|family| matches!(family.kind, Kind::Counter | Kind::Histogram));
         let samples = growing.flat_map(|family| &family.samples);
@@ -127,7 +129,7 @@ impl Family {
         if self.kind == Kind::Histogram { self.check_buckets() } else { Ok(()) }
     }
 
-    /// Bounds and counts rise, and the last bucket has all.
+    /// Checks that bounds and counts rise and that the last bucket has the count.
     fn check_buckets(&self) -> Result<(), String> {
         let mut by_labels: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
         for sample in self.samples.iter().filter(|sample| sample.name.ends_with("_bucket")) {
@@ -180,7 +182,7 @@ impl Sample {
     }
 }
 
-/// What stands before the closing quote, and what stands behind it.
+/// Splits a text at the closing quote.
 fn quoted(text: &str) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -1,13 +1,14 @@
-//! The sessions of the log by the book: sort each host's requests, and count the gaps. Shares no
-//! code with the program.
-#![allow(clippy::unwrap_used, reason = "only tests use this")]
-#![allow(dead_code, reason = "not every test uses all of it")]
+//! An independent count of the log's sessions, which sorts each host's requests and counts the
+//! gaps. It shares no code with the program.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
+#![allow(dead_code, reason = "not every test uses all items")]
 
 use std::collections::BTreeMap;
 
 pub(crate) const CSV: &str = include_str!("../../data/nasa-http-1995-08-01.csv");
 
-/// (first request in seconds since the log's first, host, last request, requests), sorted.
+/// Returns (first request in seconds since the log's first, host, last request, number of
+/// requests), sorted.
 pub(crate) fn sessions(csv: &str, idle: u64) -> Vec<(u64, String, u64, u64)> {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for row in csv.lines().skip(1) {

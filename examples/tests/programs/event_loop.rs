@@ -3,14 +3,14 @@ use super::{command_line, number, success};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_event_loop");
 
 #[test]
-fn silent_ones_are_closed_and_alarms_wake_the_poll() {
+fn silent_clients_are_closed_and_alarms_wake_the_poll() {
     let output = success(PROGRAM, &["--clients", "9", "--idle", "1000", "--alarms", "5"]);
     assert!(output.contains("9 connections: 5 hung up, 4 closed after 1s of silence"), "{output}");
     assert_eq!((number(&output, "lines echoed"), number(&output, "alarms from")), (36, 5));
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

@@ -7,18 +7,20 @@ fn connections_close_after_three_intervals_of_silence() {
     let output = success(PROGRAM, &["--connections", "30", "--interval", "500"]);
     assert!(output.starts_with("30 connections on one timer, a heartbeat after 500ms of silence"), "{output}");
     assert_eq!((number(&output, "fell silent"), number(&output, "closed, after")), (10, 10));
-    // To each, two are answered, and two or three are not; a busy machine may answer late, which takes one more.
+    // A silent peer answers two heartbeats and misses two or three. On a busy machine a late answer
+    // adds one.
     let line = output.lines().find(|line| line.contains("fell silent")).unwrap();
     let sent: u64 = line.split_whitespace().find_map(|word| word.parse().ok().filter(|n| *n != 10)).unwrap();
     assert!((40..=60).contains(&sent), "{output}");
-    // Never before three intervals, says the program; the first of ten is closed before a fourth has gone by.
+    // The program checks the lower bound of three intervals. The first of ten closes before a
+    // fourth interval has passed.
     let line = output.lines().find(|line| line.contains("closed, after")).unwrap();
     let least = line.split_whitespace().find_map(|word| word.strip_suffix('s')?.parse::<f64>().ok()).unwrap();
     assert!((1.5..2.0).contains(&least), "{output}");
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

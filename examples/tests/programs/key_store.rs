@@ -2,7 +2,8 @@ use super::{command_line, success};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_key_store");
 
-/// What is the same in every run: commands, answers and checks, not the figures.
+/// Returns the lines that are the same in every run, namely commands, answers and checks without
+/// figures.
 fn heard(timer: &str) -> Vec<String> {
     let sizes = ["--timer", timer, "--keys", "200", "--life", "100", "--idle", "300", "--period", "5"];
     let output = success(PROGRAM, &sizes);
@@ -16,7 +17,7 @@ fn heard(timer: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_of_tokios_hears_the_same_of_either_timer() {
+fn a_tokio_program_gets_equal_answers_from_both_timers() {
     let (ours, tokio) = (heard("ours"), heard("tokio"));
     assert_eq!(ours, tokio);
     assert_eq!(ours.iter().filter(|line| line.starts_with("    ok  ")).count(), 7, "{ours:#?}");
@@ -24,7 +25,7 @@ fn a_program_of_tokios_hears_the_same_of_either_timer() {
 }
 
 #[test]
-fn the_two_differ_in_their_use_line() {
+fn the_two_versions_differ_in_their_use_line() {
     let code = |text: &str| -> Vec<String> {
         let is_code = |line: &&str| !line.starts_with("//") && !line.starts_with("#[allow") && !line.is_empty();
         text.lines().filter(is_code).map(str::to_owned).collect()
@@ -36,7 +37,7 @@ fn the_two_differ_in_their_use_line() {
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

@@ -29,7 +29,7 @@ fn a_lock_in_a_real_redis_lasts_as_long_as_its_holder() {
 }
 
 #[test]
-fn without_a_redis_it_says_what_to_install() {
+fn without_redis_the_program_says_how_to_install_it() {
     let output = run_command(Command::new(PROGRAM).env("PATH", "/nonexistent"));
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
@@ -37,7 +37,7 @@ fn without_a_redis_it_says_what_to_install() {
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[
@@ -46,7 +46,7 @@ fn its_command_line() {
             (&["--redis", "somewhere"], "--redis: 'somewhere' given; allowed: redis://HOST:PORT"),
             (&["--role", "guard"], "--role: 'guard' given; allowed: play, hold"),
             (&["--role", "hold"], "--role hold without --redis; allowed: both"),
-            (&["--redis", "redis://127.0.0.1:1"], "allowed: a server that runs"),
+            (&["--redis", "redis://127.0.0.1:1"], "allowed: a running server"),
         ],
     );
 }

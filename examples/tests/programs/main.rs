@@ -1,5 +1,5 @@
-//! The small programs as their users meet them: each with small sizes, and with wrong arguments.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! The small programs as their users see them, each with small sizes and with wrong arguments.
+#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 mod event_loop;
 mod heartbeat;
@@ -15,14 +15,14 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// By then a program of small sizes has ended on the busiest machine, if it ends.
+/// The longest time that a program with small sizes may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn run(program: &str, args: &[&str]) -> Output {
     run_command(Command::new(program).args(args))
 }
 
-/// Runs a program, and kills it if it does not end. Its output must fit a pipe.
+/// Runs a program and kills it if it does not end. Its output must fit into a pipe.
 fn run_command(command: &mut Command) -> Output {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
@@ -35,7 +35,7 @@ fn run_command(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a program that succeeds prints on standard output.
+/// Runs a program that has to succeed and returns its standard output.
 fn success(program: &str, args: &[&str]) -> String {
     let output = run(program, args);
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -44,7 +44,8 @@ fn success(program: &str, args: &[&str]) -> String {
     out.into_owned()
 }
 
-/// The program helps when asked to, and refuses each of these with what is allowed.
+/// Checks that the program prints its help and refuses each of these arguments with the allowed
+/// ones.
 fn command_line(program: &str, refusals: &[(&[&str], &str)]) {
     let name = program.rsplit(['/', '\\']).next().unwrap();
     for flag in ["--help", "-h"] {
@@ -57,14 +58,15 @@ fn command_line(program: &str, refusals: &[(&[&str], &str)]) {
         let output = run(program, args);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {error}");
-        assert!(output.stdout.is_empty(), "{name} {args:?}: nothing half done");
+        assert!(output.stdout.is_empty(), "{name} {args:?}: nothing is half done");
         assert!(error.starts_with(&format!("{name}: ")) && error.contains(part), "{args:?}: {error}");
-        assert!(error.contains("allowed: ") && error.contains("--help"), "{error}");
+        assert!(error.contains("allowed: ") && error.contains(&format!("\nUsage: {name}")), "{error}");
+        assert!(error.contains("--help"), "{error}");
     }
 }
 
-/// The number that a line of the output begins with, if its words contain `what`.
-fn number(output: &str, what: &str) -> u64 {
-    let line = output.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("no '{what}' in {output}"));
+/// Returns the number at the beginning of the line that contains `words`.
+fn number(output: &str, words: &str) -> u64 {
+    let line = output.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no '{words}' in {output}"));
     line.split_whitespace().next().unwrap().parse().unwrap_or_else(|_| panic!("no number in '{line}'"))
 }

@@ -19,7 +19,7 @@ fn a_scrape_has_the_load_with_every_executor() {
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

@@ -11,7 +11,7 @@ fn a_blocking_task_delays_the_next_unless_on_a_pool() {
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

@@ -17,13 +17,13 @@ fn every_order_is_paid_or_closed_on_either_clock() {
 }
 
 #[test]
-fn an_hour_of_virtual_time_takes_none() {
+fn an_hour_of_virtual_time_passes_at_once() {
     let output = success(PROGRAM, &["--orders", "100", "--close-after", "3600000", "--clock", "virtual"]);
     assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 100);
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

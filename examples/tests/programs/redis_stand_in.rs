@@ -1,4 +1,4 @@
-//! As much of a Redis as a lock needs: keys with a lease, and the two scripts, known by what they call.
+//! A stand-in for Redis with keys, leases and the two scripts of a lock, recognized by their calls.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 type Keys = Arc<Mutex<HashMap<String, (String, Instant)>>>;
 
-/// Starts one that serves for as long as the tests run. Returns its URL.
+/// Starts a stand-in that serves for as long as the tests run. Returns its URL.
 pub(super) fn start() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -33,7 +33,7 @@ fn serve(mut stream: TcpStream, keys: &Keys) -> io::Result<()> {
     }
 }
 
-/// An array of strings, each with its length before it.
+/// Reads an array of strings, each preceded by its length.
 fn request(from: &mut impl BufRead) -> io::Result<Vec<String>> {
     let count = length(from, '*')?;
     let word = |_| {

@@ -3,7 +3,7 @@ use super::{command_line, number, success};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rpc_timeouts");
 
 #[test]
-fn every_call_ends_once_with_either_timer() {
+fn every_call_ends_once_with_both_timers() {
     for timer in ["ours", "tokio"] {
         let sizes =
             ["--in-flight", "1000", "--rounds", "3", "--deadline", "400", "--service", "20", "--connections", "3"];
@@ -24,7 +24,7 @@ fn a_server_slower_than_the_deadline_answers_none() {
 }
 
 #[test]
-fn its_command_line() {
+fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[

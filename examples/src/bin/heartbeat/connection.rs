@@ -1,7 +1,7 @@
-//! Our end of a connection: what its two timeouts do, and what it has heard.
+//! Our end of a connection, with the actions of its two timeouts and a count of heartbeats.
 //!
-//! The timeouts' tasks run beside the thread that reads. What is heard while the connection is just being closed comes too
-//! late: the close has won.
+//! The tasks of the timeouts run beside the thread that reads. Bytes that arrive while the
+//! connection closes are too late.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -28,18 +28,18 @@ impl Connection {
         Self { number, stream, sent: AtomicU32::new(0), heard, closed_after }
     }
 
-    /// What the periodic timeout does.
+    /// Sends a heartbeat. Called by the periodic timeout.
     pub(crate) fn beat(&self) {
-        // ORDERING: Relaxed, here and below: a number alone, which orders nothing else.
+        // ORDERING: Relaxed, here and below, because this is only a count.
         self.sent.fetch_add(1, Ordering::Relaxed);
-        // One that cannot be sent is not answered either.
+        // A heartbeat that cannot be sent is not answered either.
         _ = (&self.stream).write(HEARTBEAT);
     }
 
-    /// What the other timeout does.
+    /// Closes the connection. Called by the other timeout.
     pub(crate) fn close(&self) {
         *self.closed_after.lock() = Some(self.heard.lock().elapsed());
-        // A connection that is broken already needs no end.
+        // A broken connection cannot be shut down, and need not be.
         _ = self.stream.shutdown(Shutdown::Both);
     }
 
@@ -48,12 +48,12 @@ impl Connection {
     }
 
     pub(crate) fn sent(&self) -> u32 {
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because this is only a count.
         self.sent.load(Ordering::Relaxed)
     }
 }
 
-/// Reads all there is, and says whether the stream goes on.
+/// Reads all available bytes. Returns `false` at the end of the stream.
 pub(crate) fn drain(mut stream: &TcpStream, mut each: impl FnMut(u32)) -> bool {
     let mut buffer = [0; 256];
     loop {

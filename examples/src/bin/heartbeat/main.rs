@@ -1,13 +1,14 @@
-//! Connections that send a heartbeat whenever they have heard nothing for an interval, and close when they have heard
-//! nothing for three: Dubbo's rule, for thousands of connections on one timer.
+//! Thousands of connections with heartbeats on one timer. A connection sends a heartbeat after an
+//! interval of silence and closes after three, which is Dubbo's rule.
 //!
-//! Each connection has two timeouts: a periodic one that sends a heartbeat, and one that closes the connection. Whatever is
-//! heard pushes both back, which costs about as much as reading the clock twice; so on a connection that talks, neither
-//! runs. Both make calls that do not block, so they run on the timer's own thread. When the connection closes, a third
-//! heartbeat has fallen due, and the first two were not answered.
+//! Each connection has two timeouts. A periodic one sends a heartbeat, and the other one closes the
+//! connection. Each message moves both, at about the cost of two clock readings, so on a connection
+//! that talks neither runs. Both tasks make calls that do not block, so they run on the timer's own
+//! thread. When a connection closes, a third heartbeat is due and the first two were not answered.
 //!
-//! The peers are a thread at the other end of real sockets. A third of them talk, a third only answer,
-//! and a third answer twice and then fall silent with the connection open, as when a cable is cut.
+//! The peers are a thread at the other end of real sockets. A third of them talk, a third only
+//! answer, and a third answer twice and then fall silent with the connection open, like after a cut
+//! cable.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -41,13 +42,13 @@ Usage: heartbeat [OPTIONS]
   -h, --help            print this
 ";
 
-/// After so many intervals of silence the connection is closed.
+/// The number of silent intervals after which a connection closes.
 const MISSES: u32 = 3;
 const HEARTBEAT: &[u8] = b"?";
-/// Standard input and output, the polls, what the libraries open.
+/// The number of descriptors for standard input and output, the polls and the libraries.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// One of our ends and its timeouts.
+/// One of our ends, with its timeouts.
 struct Timed {
     connection: Arc<Connection>,
     beat: Timeout,
@@ -73,7 +74,8 @@ impl Timed {
         Ok(Self { connection, beat, close })
     }
 
-    /// Whatever is heard, the next heartbeat is due an interval from now, and the end three.
+    /// Moves both timeouts after a message. The next heartbeat is due in one interval and the end
+    /// in three.
     fn heard(&self, interval: Duration) {
         self.connection.heard();
         self.beat.reset(interval);
@@ -127,12 +129,12 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         if close.cancel() {
             ledger.end(connection.number);
             open += usize::from(Peer::of(connection.number) != Peer::Silent);
-            // One that its peer has reset needs no end.
+            // A connection that its peer has reset cannot be shut down, and need not be.
             _ = connection.stream.shutdown(Shutdown::Both);
         }
     }
     peers.join().map_err(|_| "the peers' thread panicked")??;
-    // A run that closed the last connection may not have returned: `stop` waits for it.
+    // The task that closed the last connection may not have returned, so `stop` waits for it.
     let left = timer.stop()?.len() + timer.pending_timeouts();
 
     let silent = Peer::Silent.among(all);
@@ -160,9 +162,10 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// Reads what the peers send, until every silent one is closed. Returns how many ended otherwise.
+/// Reads the messages of the peers until every silent one is closed. Returns how many other
+/// connections ended.
 fn listen(poll: &mut Poll, connections: &[Timed], interval: Duration) -> io::Result<usize> {
-    // The end of a stream may be told more than once.
+    // The end of a stream may be reported more than once.
     let mut ended = vec![false; connections.len()];
     let (mut closed, mut lost) = (0, 0);
     let mut events = Events::with_capacity(1024);
@@ -177,7 +180,8 @@ fn listen(poll: &mut Poll, connections: &[Timed], interval: Duration) -> io::Res
             let timed = &connections[number];
             match drain(&timed.connection.stream, |_| {}) {
                 true => timed.heard(interval),
-                // To shut a socket down also ends reading from it: this is how the close gets here.
+                // Shutting a socket down also ends reading from it, so this thread sees the close
+                // here.
                 false if ended[number] => {}
                 false => {
                     ended[number] = true;
@@ -190,7 +194,7 @@ fn listen(poll: &mut Poll, connections: &[Timed], interval: Duration) -> io::Res
     Ok(lost)
 }
 
-/// Both ends of so many connections.
+/// Connects both ends of `all` connections.
 fn connect(all: usize) -> io::Result<(Vec<TcpStream>, Peers)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (mut ours, mut peers) = (Vec::with_capacity(all), Vec::with_capacity(all));
@@ -205,7 +209,7 @@ fn connect(all: usize) -> io::Result<(Vec<TcpStream>, Peers)> {
     Ok((ours, Peers(peers)))
 }
 
-/// Raises the limit of open files as far as the system lets a process do that.
+/// Raises the limit of open files as far as the system permits.
 fn make_room(connections: usize) -> Result<(), Box<dyn Error>> {
     let needed = 2 * connections as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

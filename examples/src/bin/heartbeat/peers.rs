@@ -1,4 +1,4 @@
-//! The other ends: a thread of peers that talk, answer or fall silent.
+//! The other ends of the connections, a thread of peers that talk, answer or fall silent.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use mio::{Events, Interest, Poll, Token};
 use crate::HEARTBEAT;
 use crate::connection::drain;
 
-/// So many heartbeats a peer answers before it falls silent.
+/// The number of heartbeats that a peer answers before it falls silent.
 const ANSWERS: u32 = 2;
 const TALK: &[u8] = b".";
 
-/// How a peer behaves.
+/// The behavior of a peer.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Peer {
     Talks,
@@ -31,7 +31,7 @@ impl Peer {
     }
 }
 
-/// The other ends, and how many heartbeats each has got.
+/// The other ends, each with the number of heartbeats that it has received.
 pub(crate) struct Peers(pub(crate) Vec<(TcpStream, u32)>);
 
 impl Peers {
@@ -47,7 +47,7 @@ impl Peers {
             if talk <= Instant::now() {
                 talk += interval / 2;
                 let talking = self.0.iter().enumerate().filter(|(number, _)| Peer::of(*number) == Peer::Talks);
-                // Here and below, what cannot be sent is on a connection that is closed.
+                // A write fails, here and below, only if the connection is closed.
                 talking.for_each(|(_, (stream, _))| _ = (&mut &*stream).write(TALK));
             }
             if let Err(error) = poll.poll(&mut events, Some(talk.saturating_duration_since(Instant::now())))
@@ -60,7 +60,7 @@ impl Peers {
                 let (stream, got) = &mut self.0[number];
                 let open = drain(stream, |bytes| *got += bytes);
                 if !open {
-                    // Its end may be told again otherwise.
+                    // Otherwise its end might be reported again.
                     poll.registry().deregister(stream)?;
                     closed += 1;
                 } else if Peer::of(number) != Peer::Silent || *got <= ANSWERS {

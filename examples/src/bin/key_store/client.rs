@@ -1,13 +1,13 @@
-//! A blocking client, which uses neither timer: what it sees is what the server does.
+//! A blocking client that uses neither timer, so it sees only the behavior of the server.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// By then every answer is there, on the busiest machine.
+/// The longest wait for an answer, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One connection.
+/// A connection to the server.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }
@@ -31,12 +31,12 @@ impl Client {
         }
     }
 
-    /// An answer that is a number.
+    /// Sends a command and returns its answer as a number.
     pub(crate) fn number(&mut self, command: &str) -> io::Result<u64> {
         self.ask(command)?.parse().map_err(io::Error::other)
     }
 
-    /// Says nothing until the server closes the connection.
+    /// Sends nothing until the server closes the connection.
     pub(crate) fn until_closed(mut self) -> io::Result<()> {
         self.stream.read_to_end(&mut Vec::new()).map(|_| ())
     }

@@ -1,12 +1,12 @@
-//! A server of keys that expire, which was written for `tokio::time`, on either timer.
+//! A server of expiring keys, written for `tokio::time`, on either timer.
 //!
-//! The server is one file that takes `time` from the module above it. There are two of these:
-//! `on_tokio` says `use tokio::time`, `on_ours` says `use timer_core::global as time`. Nothing else
-//! differs but the runtime: with `--timer ours` it has no timer of its own. The program is the
-//! client, talks to the server over TCP, and prints what it heard: the same with both. What else
-//! can differ is listed in the docs of `timer_core::global`.
+//! The server is one file that takes `time` from the module above it. There are two such modules:
+//! `on_tokio` says `use tokio::time`, and `on_ours` says `use timer_core::global as time`. The only
+//! other difference is the runtime, which has no timer of its own with `--timer ours`. The program
+//! itself is the client. It talks to the server over TCP and prints the answers, which are the same
+//! with both timers. The docs of `timer_core::global` list possible differences.
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
 //! | `server` | the server: `sleep_until`, `timeout`, `timeout_at`, `interval`, `Instant` |
 //! | `on_tokio`, `on_ours` | the `use` line |
@@ -96,7 +96,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// Commands and answers, where no time matters.
+/// Exchanges commands and answers that do not depend on time.
 fn talk(server: SocketAddr, checks: &mut Checks) -> io::Result<()> {
     let mut client = Client::connect(server)?;
     let said = [
@@ -120,7 +120,7 @@ fn talk(server: SocketAddr, checks: &mut Checks) -> io::Result<()> {
     Ok(())
 }
 
-/// Keys that expire while one is pushed back, and one stays.
+/// Lets keys expire while one key is extended and another one stays.
 fn expire(server: SocketAddr, options: &Options, checks: &mut Checks) -> io::Result<()> {
     let mut client = Client::connect(server)?;
     client.ask("set stays here")?;
@@ -129,7 +129,8 @@ fn expire(server: SocketAddr, options: &Options, checks: &mut Checks) -> io::Res
     let mut set = Vec::new();
     for key in 0..options.keys {
         let life = Duration::from_millis(lives(key).as_millis() as u64);
-        // Read before the server does: what is gone sooner after it is gone too early.
+        // This is earlier than the server's reading, so a key that is gone before it expired too
+        // early.
         set.push(Instant::now() + life);
         client.ask(&format!("set key{key} {key} {}", life.as_millis()))?;
     }
@@ -146,17 +147,17 @@ fn expire(server: SocketAddr, options: &Options, checks: &mut Checks) -> io::Res
     println!("{:>10} keys expired, at most {lateness:.1?} late", options.keys);
     checks.that(early == 0, "no key expired too early");
     let left = client.number("keys")?;
-    checks.that(left == 2, "all others are there: what was pushed back, and what stays");
+    checks.that(left == 2, "the extended key and the one without an end are there");
     Ok(())
 }
 
-/// One waits for a key in vain, another until it is set.
+/// Waits for a key that never comes, and for a key that another client sets.
 fn take(server: SocketAddr, checks: &mut Checks) -> Result<(), Box<dyn Error>> {
     let mut client = Client::connect(server)?;
     let (began, limit) = (Instant::now(), Duration::from_millis(30));
     let answer = client.ask("take parcel 30")?;
     let took = began.elapsed();
-    println!("{took:>10.1?} waited in vain for a key");
+    println!("{took:>10.1?} waited for a key that never came");
     checks.that(answer == "nil" && took >= limit, "who waits in vain waits as long as was said");
 
     let waiting = thread::spawn(move || client.ask("take parcel 60000"));
@@ -167,7 +168,7 @@ fn take(server: SocketAddr, checks: &mut Checks) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A connection that says nothing.
+/// Opens a connection that sends nothing.
 fn idle(server: SocketAddr, limit: Duration, checks: &mut Checks) -> io::Result<()> {
     let began = Instant::now();
     let mut client = Client::connect(server)?;
@@ -179,12 +180,12 @@ fn idle(server: SocketAddr, limit: Duration, checks: &mut Checks) -> io::Result<
     Ok(())
 }
 
-/// How often the server has counted its keys meanwhile.
+/// Checks how often the server has counted its keys.
 fn sample(server: SocketAddr, period: Duration, began: Instant, checks: &mut Checks) -> io::Result<()> {
     let samples = Client::connect(server)?.number("samples")?;
     let periods = began.elapsed().as_nanos() / period.as_nanos();
     println!("{samples:>10} samples in {periods} periods");
-    // One at once, and one in each period.
+    // There is one sample at once and one in each period.
     checks.that(samples >= 1 && u128::from(samples) <= periods + 1, "no tick came too early");
     Ok(())
 }

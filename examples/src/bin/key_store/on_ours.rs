@@ -1,8 +1,9 @@
-//! The same server with its `use` line changed.
+//! The server with its `use` line changed.
 
 use timer_core::global as time;
 
 #[path = "server.rs"]
-// It is there twice so that both timers can be compared; a program has one of them.
+// The server is compiled twice so that both timers can be compared. A real program compiles it
+// once.
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod server;

@@ -1,4 +1,4 @@
-//! The server as it was written, for tokio's timer.
+//! The server as written, for tokio's timer.
 
 use tokio::time;
 

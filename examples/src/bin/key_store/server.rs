@@ -1,17 +1,18 @@
-//! A server of keys that expire, written for `tokio::time`. What stands above decides what `time` is.
+//! A server of expiring keys, written for `tokio::time`. The module above decides which `time` that
+//! is.
 //!
 //! A command is a line, and so is its answer:
 //!
 //! | command | answer |
 //! |---|---|
-//! | `set KEY VALUE`, `set KEY VALUE MILLIS` | `ok`; the key is gone after so many milliseconds |
+//! | `set KEY VALUE`, `set KEY VALUE MILLIS` | `ok`; the key expires after that many milliseconds |
 //! | `get KEY` | its value, or `nil` |
-//! | `take KEY MILLIS` | its value, and the key is gone; waits for one, but no longer, then `nil` |
-//! | `keys` | how many there are |
-//! | `samples` | how often the keys were counted, once per period |
-//! | `idle MILLIS` | `ok`; this connection is closed when it says nothing for so long, a minute by default |
+//! | `take KEY MILLIS` | removes and returns the value, waiting for it that long, else `nil` |
+//! | `keys` | the number of keys |
+//! | `samples` | the number of counts of the keys, one per period |
+//! | `idle MILLIS` | `ok`; the connection closes after that much silence, a minute by default |
 //!
-//! Absent: values with spaces, a bound on the keys, a bound on the length of a line.
+//! Values with spaces, a bound on the keys and a bound on the length of a line are absent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -26,13 +27,13 @@ use tokio::task::JoinSet;
 
 use super::time::{self, Duration, Instant, MissedTickBehavior};
 
-/// Of a connection that has not said otherwise.
+/// The idle time of a connection that has not set one.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Serves until it is dropped, and counts the keys once per period.
+/// Serves until the future is dropped, and counts the keys once per period.
 pub(crate) async fn serve(listener: TcpListener, period: Duration) -> io::Result<()> {
     let store = Arc::new(Store::default());
-    // They end when this does.
+    // The tasks end with this future.
     let mut tasks = JoinSet::new();
     tasks.spawn(purge(store.clone()));
     tasks.spawn(sample(store.clone(), period));
@@ -42,11 +43,12 @@ pub(crate) async fn serve(listener: TcpListener, period: Duration) -> io::Result
                 let (stream, _) = accepted?;
                 let store = store.clone();
                 tasks.spawn(async move {
-                    // The client is gone, or has said nothing for too long: either way the stream is closed.
+                    // The client has hung up or was silent for too long. In both cases the stream
+                    // is closed.
                     _ = connection(&store, stream).await;
                 });
             }
-            // A connection has ended, or a task has panicked.
+            // A connection has ended, or its task has panicked.
             Some(ended) = tasks.join_next() => ended?,
         }
     }
@@ -55,9 +57,9 @@ pub(crate) async fn serve(listener: TcpListener, period: Duration) -> io::Result
 #[derive(Default)]
 struct Store {
     keys: Mutex<Keys>,
-    /// A key was set that expires before all others.
+    /// Notified when a key is set that expires before all others.
     sooner: Notify,
-    /// A key was set.
+    /// Notified when a key is set.
     set: Notify,
     samples: AtomicU64,
 }
@@ -95,7 +97,7 @@ impl Store {
         self.set.notify_waiters();
     }
 
-    /// Removes what has expired; when the next key does.
+    /// Removes expired keys and returns the time when the next key expires.
     fn purge(&self) -> Option<Instant> {
         let mut keys = self.keys.lock();
         let now = Instant::now();
@@ -110,11 +112,11 @@ impl Store {
         None
     }
 
-    /// Waits for the key, if need be.
+    /// Removes and returns the value of a key, waiting for it if necessary.
     async fn take(&self, key: &str, limit: Duration) -> Option<String> {
         let deadline = Instant::now() + limit;
         loop {
-            // Made before the look, so that no `set` goes unseen between them.
+            // Created before the look at the keys, so that no `set` between the two is missed.
             let set = self.set.notified();
             let value = self.keys.lock().remove(key);
             if value.is_some() || time::timeout_at(deadline, set).await.is_err() {
@@ -138,11 +140,11 @@ async fn purge(store: Arc<Store>) {
 
 async fn sample(store: Arc<Store>, period: Duration) {
     let mut ticks = time::interval(period);
-    // The two differ in what they do unless told.
+    // The two timers have different defaults.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        // ORDERING: Relaxed: a count to look at, on which nothing hangs.
+        // ORDERING: Relaxed, because this is only a count.
         store.samples.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -175,7 +177,7 @@ async fn answer(store: &Store, idle: &mut Duration, line: &str) -> String {
         (["get", key], _) => store.keys.lock().values.get(*key).map_or("nil", |(value, _)| value).to_owned(),
         (["take", key, _], Some(limit)) => store.take(key, limit).await.unwrap_or_else(|| "nil".to_owned()),
         (["keys"], _) => store.keys.lock().values.len().to_string(),
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because this is only a count.
         (["samples"], _) => store.samples.load(Ordering::Relaxed).to_string(),
         (["idle", _], Some(limit)) => {
             *idle = limit;

@@ -1,8 +1,9 @@
-//! A lock in Redis: a key with a lease, which a watchdog renews for as long as its holder lives.
+//! A lock in Redis, which is a key with a lease. A watchdog renews the lease as long as its holder
+//! lives.
 //!
-//! The key's value is its holder's token. Renewal and release are scripts, since nothing may happen
-//! between the look at the token and what follows. Connections are not shared with other uses, so a
-//! call waits for one other call at most.
+//! The value of the key is the holder's token. Renewal and release are scripts, because nothing may
+//! happen between the check of the token and the next step. Connections are not shared with other
+//! uses, so a call waits for at most one other call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -21,14 +22,14 @@ const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then
 end
 return 0";
 
-/// One who takes locks.
+/// A client that takes locks.
 pub(crate) struct Locker {
     connection: Arc<Mutex<Connection>>,
     timer: Timer,
     lease: Duration,
 }
 
-/// A lock that is held. It ends by [`unlock`](Self::unlock), or by the death of the process.
+/// A held lock. It ends with [`unlock`](Self::unlock) or with the process.
 pub(crate) struct Guard {
     key: Key,
     watchdog: Timeout,
@@ -44,15 +45,16 @@ struct Key {
 }
 
 impl Locker {
-    /// Connects. The timer renews the leases; its executor must be one that a slow answer may block.
+    /// Connects to Redis. The timer renews the leases, so its executor must be able to block on a
+    /// slow answer.
     pub(crate) fn connect(client: &Client, timer: &Timer, lease: Duration) -> RedisResult<Self> {
         let connection = client.get_connection_with_timeout(lease)?;
-        // An answer that takes longer than two renewals is no use.
+        // An answer that takes longer than a lease is of no use.
         connection.set_read_timeout(Some(lease))?;
         Ok(Self { connection: Arc::new(Mutex::new(connection)), timer: timer.clone(), lease })
     }
 
-    /// Takes the lock, unless it is held.
+    /// Takes the lock unless it is held.
     pub(crate) fn try_lock(&self, name: &str) -> RedisResult<Option<Guard>> {
         let (connection, lease) = (self.connection.clone(), self.lease);
         let key = Key { connection, name: name.to_owned(), token: token(), lease };
@@ -65,22 +67,22 @@ impl Locker {
         })
     }
 
-    /// How long the lease of a lock still lasts; zero if it is not held.
+    /// Returns the remaining lease of a lock, or zero if it is not held.
     pub(crate) fn left(&self, name: &str) -> RedisResult<Duration> {
         let millis: i64 = cmd("PTTL").arg(name).query(&mut self.connection.lock())?;
         Ok(Duration::from_millis(millis.try_into().unwrap_or(0)))
     }
 
-    /// A third of the lease leaves two more tries when a renewal fails.
+    /// Starts the watchdog. A third of the lease leaves two more attempts if a renewal fails.
     fn watch(&self, key: Key) -> Result<Guard, RejectReason> {
         let renewals = Arc::new(AtomicU32::new(0));
         let (renewed, held, third) = (renewals.clone(), key.clone(), key.lease / 3);
         let watchdog = move |watchdog: &Timeout| match held.run(RENEW) {
             Ok(true) => {
-                // ORDERING: Relaxed: a count to look at, on which nothing hangs.
+                // ORDERING: Relaxed, because this is only a count.
                 renewed.fetch_add(1, Ordering::Relaxed);
             }
-            // The lock is lost. `unlock` will say so.
+            // The lock is lost, and `unlock` will report it.
             Ok(false) => _ = watchdog.cancel(),
             Err(error) => eprintln!("lock_watchdog: {}: {error}; trying again in {third:?}", held.name),
         };
@@ -90,23 +92,23 @@ impl Locker {
 }
 
 impl Guard {
-    /// Unlocks. `false` if the lock was lost before.
+    /// Unlocks. Returns `false` if the lock was lost before.
     ///
-    /// A renewal that is under way does no harm: it finds the key gone, or with a token that is not its own.
+    /// A renewal in progress does no harm, because it finds the key gone or with another token.
     pub(crate) fn unlock(self) -> RedisResult<bool> {
         self.watchdog.cancel();
         self.key.run(RELEASE)
     }
 
-    /// How often the lease was renewed.
+    /// Returns the number of renewals of the lease.
     pub(crate) fn renewals(&self) -> u32 {
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because this is only a count.
         self.renewals.load(Ordering::Relaxed)
     }
 }
 
 impl Key {
-    /// Whether the key was ours and the script did its work.
+    /// Runs a script. Returns `true` if the key had this token.
     fn run(&self, script: &str) -> RedisResult<bool> {
         let mut eval = cmd("EVAL");
         eval.arg(script).arg(1).arg(&self.name).arg(&self.token).arg(millis(self.lease));
@@ -118,11 +120,11 @@ fn millis(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Unlike any other: of this process, of this instant, of this call.
+/// Returns a token that is unique to this process, this instant and this call.
 fn token() -> String {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // ORDERING: Relaxed: the counts only have to differ.
+    // ORDERING: Relaxed, because the counts only have to differ.
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     format!("{}-{}-{call}", std::process::id(), since.as_nanos())
 }

@@ -1,12 +1,12 @@
-//! A lock in Redis that is kept while its holder works, and falls free when its holder dies.
+//! A lock in Redis that lasts while its holder works and becomes free when its holder dies.
 //!
-//! The lease is short, so that a lock is not lost for long with its holder; the work is long. So a
-//! watchdog renews the lease every third of its time until the work is done, as Redisson's does. It is a
-//! periodic timeout, one for each lock that is held, all on one timer; since a call to Redis may
-//! block, they run on a pool.
+//! The lease is short, so that a lock is not blocked for long after its holder has died. The work
+//! is long, so a watchdog renews the lease at every third of its time, like Redisson's. The
+//! watchdog is a periodic timeout for each held lock. All of them are on one timer and run on a
+//! pool, because a call to Redis may block.
 //!
 //! Alice works for several leases while Bob tries to get her lock. Then another process takes the
-//! lock and is killed, and Bob gets it when that lease is over.
+//! lock and is killed, and Bob gets the lock when that lease is over.
 #![forbid(unsafe_code)]
 
 mod lock;
@@ -79,7 +79,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let timer = Timer::builder().name("watchdog").executor(ThreadPoolExecutor::new(2)).build()?;
     let client = Client::open(url.as_str())?;
     let connect = || Locker::connect(&client, &timer, options.lease);
-    let first = connect().map_err(|error| Refused(format!("--redis: {url}: {error}; allowed: a server that runs")))?;
+    let first = connect().map_err(|error| Refused(format!("--redis: {url}: {error}; allowed: a running server")))?;
     if options.hold {
         return hold(&first);
     }
@@ -92,7 +92,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// The one half: a lock outlives its lease for as long as the work takes.
+/// Shows that a lock outlives its lease for as long as the work takes.
 fn while_its_holder_works(
     checks: &mut Checks,
     alice: &Locker,
@@ -110,7 +110,7 @@ fn while_its_holder_works(
     });
     let mine = mine.map_err(|_| "Bob's thread panicked")??;
     let after = mine.at.checked_duration_since(unlocked);
-    println!("Alice worked for {work:?}; her lease was renewed {renewals} times");
+    println!("Alice worked for {work:?}, and her lease was renewed {renewals} times");
     println!(
         "Bob tried {} times, and got the lock {:.1?} after she began to let go",
         mine.tries,
@@ -122,7 +122,7 @@ fn while_its_holder_works(
     Ok(())
 }
 
-/// The other half: nothing renews the lease of the dead.
+/// Shows that nothing renews the lease of a dead process.
 fn when_its_holder_dies(checks: &mut Checks, bob: &Locker, url: &str, lease: Duration) -> Result<(), Box<dyn Error>> {
     let mut other = Process::hold(url, lease)?;
     let held_for = lease * 2;
@@ -136,21 +136,21 @@ fn when_its_holder_dies(checks: &mut Checks, bob: &Locker, url: &str, lease: Dur
     println!("another process held it for {held_for:?} and was killed, with {left:.2?} of its lease left");
     println!("Bob got the lock {after:.2?} after that");
     checks.that(refused, "while it lived, the lock was its own");
-    // Redis counts whole milliseconds.
+    // Redis counts in whole milliseconds.
     checks.that(after + Duration::from_millis(2) >= left, "the lease of the dead was kept");
     checks.that(after < lease * 2, "and not renewed");
     checks.that(mine.held.unlock()?, "then it was Bob's");
     Ok(())
 }
 
-/// A lock that was waited for.
+/// A lock that Bob had to wait for.
 struct Mine {
     held: Guard,
     at: Instant,
     tries: u32,
 }
 
-/// Tries until the lock is free.
+/// Tries to take the lock until it is free.
 fn wait_for(locker: &Locker) -> RedisResult<Mine> {
     let mut tries = 0;
     loop {
@@ -162,7 +162,7 @@ fn wait_for(locker: &Locker) -> RedisResult<Mine> {
     }
 }
 
-/// `--role hold`.
+/// Implements `--role hold`.
 fn hold(locker: &Locker) -> Result<Checks, Box<dyn Error>> {
     let held = locker.try_lock(LOCK)?.ok_or("the lock is held already")?;
     println!("{HELD}");
@@ -172,7 +172,8 @@ fn hold(locker: &Locker) -> Result<Checks, Box<dyn Error>> {
     Ok(checks)
 }
 
-/// Another process of this program that holds the lock. Its standard input ends with this process, so it does, too.
+/// Another process of this program that holds the lock. It ends when its standard input closes, at
+/// the latest with this process.
 struct Process(Child);
 
 impl Process {
@@ -190,7 +191,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have been killed before.
+        // The process may have been killed already.
         _ = self.0.kill();
         _ = self.0.wait();
     }

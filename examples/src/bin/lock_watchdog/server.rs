@@ -1,4 +1,4 @@
-//! A `redis-server` of one's own: on a free port, with a folder that goes with it, nothing saved.
+//! A private `redis-server` on a free port with a temporary folder. It saves nothing.
 
 use std::error::Error;
 use std::io;
@@ -15,7 +15,7 @@ const MISSING: &str = "redis-server is not installed; allowed: to install it (De
                        redis-server), or --redis with the URL of one that runs";
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// Ends with its owner.
+/// A server that ends when this is dropped.
 pub(crate) struct Server {
     process: Child,
     folder: PathBuf,
@@ -23,9 +23,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub(crate) fn start() -> Result<Self, Box<dyn Error>> {
-        // The port was free a moment ago; if another process was faster, this server ends at once.
+        // The port was free a moment ago. If another process takes it first, the server ends at
+        // once.
         for _ in 0..3 {
             let mut server = Self::on(free_port()?)?;
             if server.is_ready()? {
@@ -52,7 +53,7 @@ impl Server {
         }
     }
 
-    /// `false` if it has ended instead.
+    /// Returns `false` if the server has ended.
     fn is_ready(&mut self) -> Result<bool, Box<dyn Error>> {
         let client = Client::open(self.url.as_str())?;
         let began = Instant::now();
@@ -72,7 +73,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended needs no end, and a folder that is gone no removal.
+        // The process may have ended, and the folder may be gone.
         _ = self.process.kill();
         _ = self.process.wait();
         _ = std::fs::remove_dir_all(&self.folder);

@@ -1,4 +1,4 @@
-//! The number of a call: its caller, and which of the caller's calls it is.
+//! The number of a call, which encodes its caller and its round.
 
 pub(crate) fn number(caller: usize, round: usize) -> u64 {
     (round as u64) << 32 | caller as u64

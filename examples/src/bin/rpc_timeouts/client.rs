@@ -1,4 +1,4 @@
-//! One connection that many calls share: replies find their calls by number.
+//! A connection that many calls share. Replies find their calls by number.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,17 +18,17 @@ const BATCH: usize = 4096;
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<()>>>>;
 
-/// A connection. It closes when it is dropped.
+/// A connection to the server, which closes when it is dropped.
 pub(crate) struct Connection {
     waiting: Waiting,
     requests: UnboundedSender<u64>,
 }
 
-/// The connection is gone.
+/// The error of a call whose connection has ended.
 pub(crate) struct Broken;
 
 impl Connection {
-    /// Connects. The task ends when the connection is closed; its result is how many replies came for
+    /// Connects. The task ends when the connection closes, and returns the number of replies for
     /// calls that had been given up.
     pub(crate) async fn open(server: SocketAddr) -> io::Result<(Self, JoinHandle<io::Result<u64>>)> {
         let (replies, out) = TcpStream::connect(server).await?.into_split();
@@ -39,7 +39,8 @@ impl Connection {
         Ok((Self { waiting, requests }, reading))
     }
 
-    /// Sends a request and waits for its reply. A caller that stops waiting calls [`forget`](Self::forget).
+    /// Sends a request and waits for its reply. A caller that gives up calls
+    /// [`forget`](Self::forget).
     pub(crate) async fn call(&self, number: u64) -> Result<(), Broken> {
         let (reply, replied) = oneshot::channel();
         self.waiting.lock().insert(number, reply);
@@ -47,13 +48,13 @@ impl Connection {
         replied.await.map_err(|_| Broken)
     }
 
-    /// A reply that still comes is late.
+    /// Gives a call up, so that its reply counts as late.
     pub(crate) fn forget(&self, number: u64) {
         self.waiting.lock().remove(&number);
     }
 }
 
-/// An error ends the connection, which ends `read`: that tells it.
+/// Sends the queued numbers. An error ends the connection, and `read` reports it.
 async fn write(mut queue: UnboundedReceiver<u64>, mut out: OwnedWriteHalf) {
     let mut batch = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut batch, BATCH).await > 0 {
@@ -66,7 +67,7 @@ async fn write(mut queue: UnboundedReceiver<u64>, mut out: OwnedWriteHalf) {
 async fn read(replies: OwnedReadHalf, waiting: Waiting) -> io::Result<u64> {
     let (mut replies, mut late) = (Incoming::new(replies), 0);
     let mut each = |number| match waiting.lock().remove(&number) {
-        // A call that ends just now does not listen; its own side counts it.
+        // The caller may have given up at this moment, and it counts that itself.
         Some(reply) => _ = reply.send(()),
         None => late += 1,
     };
@@ -77,7 +78,7 @@ async fn read(replies: OwnedReadHalf, waiting: Waiting) -> io::Result<u64> {
             Err(error) => break Err(error),
         }
     };
-    // Calls that still wait find their connection broken.
+    // The remaining calls find their connection broken.
     waiting.lock().clear();
     end.map(|()| late)
 }

@@ -1,21 +1,21 @@
-//! The timers that this program can take its deadlines from, behind one function.
+//! The two timers that this program can take its deadlines from, behind one interface.
 
 use std::future::Future;
 use std::time::Duration;
 
 use timer_core::{TimeoutError, Timer};
 
-/// Whose deadlines.
+/// The timer of the deadlines.
 #[derive(Clone)]
 pub(crate) enum Clock {
-    /// This library's.
+    /// The timer of this library.
     Ours(Timer),
-    /// The runtime's.
+    /// The timer of the runtime.
     Tokio,
 }
 
 impl Clock {
-    /// The output of `future`, if it comes within `delay`. What does not come is dropped.
+    /// Returns the output of `future` if it is ready within `delay`. Otherwise drops the future.
     pub(crate) async fn with_deadline<F: Future>(&self, delay: Duration, future: F) -> Result<F::Output, TimeoutError> {
         match self {
             Self::Ours(timer) => timer.timeout(delay, future).await,
@@ -23,7 +23,8 @@ impl Clock {
         }
     }
 
-    /// Waits; not at all if the timer refuses, which the callers' deadlines tell.
+    /// Waits for `delay`. Returns at once if the timer refuses, which the callers' deadlines then
+    /// report.
     pub(crate) async fn sleep(&self, delay: Duration) {
         match self {
             Self::Ours(timer) => _ = timer.sleep(delay).await,
@@ -31,7 +32,7 @@ impl Clock {
         }
     }
 
-    /// How many deadlines are pending, if the timer tells.
+    /// Returns the number of pending deadlines, or `None` for tokio, which does not report it.
     pub(crate) fn pending(&self) -> Option<usize> {
         match self {
             Self::Ours(timer) => Some(timer.pending_timeouts()),

@@ -1,4 +1,4 @@
-//! A server that answers each request after a while, and some never.
+//! A server that answers each request after a while, and some requests never.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::wire::{Incoming, send};
 
 const BATCH: usize = 4096;
 
-/// How the server treats requests.
+/// The behavior of the server.
 #[derive(Clone)]
 pub(crate) struct Manners {
-    /// What it waits with.
+    /// The timer of the delays.
     pub(crate) clock: Clock,
-    /// A request is answered after this time.
+    /// The time after which a request is answered.
     pub(crate) service: Duration,
-    /// One request in so many is never answered; 0 is none.
+    /// One request in this many is never answered. With 0 all are answered.
     pub(crate) lose: u64,
 }
 
-/// Serves so many connections until all are closed.
+/// Serves the given number of connections until all are closed.
 pub(crate) async fn serve(listener: TcpListener, connections: usize, manners: Manners) -> io::Result<()> {
     let mut open = JoinSet::new();
     for _ in 0..connections {
@@ -46,7 +46,7 @@ async fn connection(stream: TcpStream, manners: Manners) -> io::Result<()> {
     let mut requests = Incoming::new(requests);
     let mut each = |number| {
         if lose == 0 || !(call::round(number) + call::caller(number)).is_multiple_of(lose) {
-            // The replies end after the requests, or with an error that is told below.
+            // The replies end after the requests, or with an error that is reported below.
             _ = waiting.send((number, Instant::now()));
         }
     };
@@ -55,7 +55,8 @@ async fn connection(stream: TcpStream, manners: Manners) -> io::Result<()> {
     replies.await?
 }
 
-/// All wait equally long, so the first that came is the first that is due. A batch is answered when its last is due.
+/// Sends the replies. All wait equally long, so they are due in the order of the requests. A batch
+/// is sent when its last reply is due.
 async fn reply(
     mut due: UnboundedReceiver<(u64, Instant)>,
     mut out: OwnedWriteHalf,

@@ -1,4 +1,5 @@
-//! What goes over a connection, in both directions: numbers of calls, eight bytes each.
+//! The format on the wire in both directions, which is a sequence of call numbers of eight bytes
+//! each.
 
 use std::io;
 
@@ -7,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 const NUMBER: usize = size_of::<u64>();
 const BUFFER: usize = 1 << 16;
 
-/// The numbers that come in.
+/// A stream of incoming numbers.
 pub(crate) struct Incoming<R> {
     stream: R,
     buffer: Vec<u8>,
@@ -18,7 +19,8 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         Self { stream, buffer: Vec::with_capacity(BUFFER) }
     }
 
-    /// Waits for some, and hands out all that are there. `false` at the end of the stream.
+    /// Waits for numbers and passes on all that have arrived. Returns `false` at the end of the
+    /// stream.
     pub(crate) async fn next(&mut self, mut each: impl FnMut(u64)) -> io::Result<bool> {
         if self.stream.read_buf(&mut self.buffer).await? == 0 {
             return Ok(false);
@@ -31,7 +33,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     }
 }
 
-/// Sends numbers, in one piece.
+/// Sends numbers in one piece.
 pub(crate) async fn send(stream: &mut (impl AsyncWrite + Unpin), numbers: impl Iterator<Item = u64>) -> io::Result<()> {
     let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
     stream.write_all(&bytes).await

@@ -12,14 +12,14 @@ fn refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn defaults_are_the_log_at_1600_times_its_speed() {
+fn the_default_is_the_log_at_1600_times_its_speed() {
     assert_eq!(options(&[]), Options::default());
     assert_eq!(options(&[]).clock, Clock::Real { speed: 1600 });
     assert_eq!(options(&[]).idle, 1800);
 }
 
 #[test]
-fn options_in_both_spellings_and_any_order() {
+fn options_are_read_in_both_spellings_and_any_order() {
     let wanted = Options {
         file: Some("a.csv".into()),
         idle: 60,
@@ -43,7 +43,7 @@ fn options_in_both_spellings_and_any_order() {
 }
 
 #[test]
-fn each_range_ends_where_it_is_said_to() {
+fn each_range_ends_at_its_documented_bounds() {
     for (name, low, high) in
         [("--idle", 1, 31_536_000), ("--tick", 1, 60_000_000), ("--speed", 1, 1_000_000), ("--linger", 1, 86_400)]
     {
@@ -58,7 +58,7 @@ fn each_range_ends_where_it_is_said_to() {
 }
 
 #[test]
-fn a_refused_value_is_told_what_is_allowed() {
+fn a_refusal_of_a_value_names_the_allowed_ones() {
     for bad in ["", "x", "-1", "+1", "1.5", "1e3", " 1", "1_000"] {
         let text = format!("--idle: '{bad}' given; allowed: a whole number in 1..=31536000");
         assert_eq!(refusal(&["--idle", bad]), text);
@@ -66,7 +66,7 @@ fn a_refused_value_is_told_what_is_allowed() {
 }
 
 #[test]
-fn an_unknown_kind_is_refused_with_the_known_ones() {
+fn a_refusal_of_a_kind_names_the_known_ones() {
     assert_eq!(refusal(&["--wheel", "square"]), "--wheel: 'square' given; allowed: hashed, hierarchical");
     let text = "--executor: 'tokio' given; allowed: immediate, rayon, threadpool";
     assert_eq!(refusal(&["--executor=tokio"]), text);
@@ -80,7 +80,7 @@ fn a_missing_value_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_together_is_refused() {
+fn contradicting_options_are_refused() {
     let text = "--speed and --virtual both given; allowed: one of them";
     assert_eq!(refusal(&["--speed", "10", "--virtual"]), text);
     assert_eq!(refusal(&["--virtual", "--speed", "10"]), text);
@@ -91,7 +91,7 @@ fn what_makes_no_sense_together_is_refused() {
 }
 
 #[test]
-fn where_to_serve_and_what_to_write_must_be_said() {
+fn metrics_and_report_need_a_value() {
     assert!(
         refusal(&["--metrics", "here"]).starts_with("--metrics: `here` is not an address to listen on: allowed are")
     );
@@ -102,21 +102,21 @@ fn where_to_serve_and_what_to_write_must_be_said() {
 }
 
 #[test]
-fn an_unknown_option_is_refused_with_the_known_ones() {
+fn a_refusal_of_an_option_names_the_known_ones() {
     assert_eq!(refusal(&["--fast"]), format!("unknown option '--fast'; allowed: {OPTIONS}"));
     assert_eq!(refusal(&["-v"]), format!("unknown option '-v'; allowed: {OPTIONS}"));
     assert_eq!(refusal(&["--fast=9"]), format!("unknown option '--fast'; allowed: {OPTIONS}"));
 }
 
 #[test]
-fn help_is_help_and_a_double_dash_ends_the_options() {
+fn help_is_recognized_and_a_double_dash_ends_options() {
     assert_eq!(parse(["--help"]), Ok(Command::Help));
     assert_eq!(parse(["--virtual", "-h"]), Ok(Command::Help));
     assert_eq!(options(&["--", "--idle"]).file, Some("--idle".into()));
 }
 
 #[test]
-fn usage_names_every_option_and_no_line_is_too_wide() {
+fn usage_names_every_option_within_120_columns() {
     for name in OPTIONS.split(", ") {
         assert!(USAGE.contains(name), "{name}");
     }

@@ -24,7 +24,7 @@ fn a_timeout_closes_at_the_second_of_its_deadline() {
 }
 
 #[test]
-fn a_request_at_the_deadline_finds_it_overdue() {
+fn a_request_at_the_deadline_is_overdue() {
     let ledger = Ledger::new(1, IDLE);
     let arming = opened(&ledger, 0);
     ledger.enter(10);
@@ -35,7 +35,7 @@ fn a_request_at_the_deadline_finds_it_overdue() {
 }
 
 #[test]
-fn overtaking_closes_nothing_and_is_armed_again() {
+fn overtaking_closes_nothing_and_arms_again() {
     let ledger = Ledger::new(1, IDLE);
     let early = opened(&ledger, 0);
     ledger.enter(9);
@@ -45,13 +45,13 @@ fn overtaking_closes_nothing_and_is_armed_again() {
     assert_eq!(again.len(), 1);
     assert_eq!(ledger.enter(11), [], "armed once");
     ledger.ran(early);
-    assert!(!is_closed(&ledger, 0), "the old arming does nothing any more");
+    assert!(!is_closed(&ledger, 0), "the old arming does nothing");
     ledger.ran(again[0]);
     assert!(is_closed(&ledger, 0));
 }
 
 #[test]
-fn a_request_after_overtaking_keeps_its_session() {
+fn a_request_after_overtaking_keeps_the_session() {
     let ledger = Ledger::new(1, IDLE);
     let early = opened(&ledger, 0);
     ledger.enter(9);
@@ -59,14 +59,15 @@ fn a_request_after_overtaking_keeps_its_session() {
     assert_eq!(ledger.request(0), Answer::Extended);
     let again = ledger.rearm(0);
     assert_eq!(ledger.enter(18), [], "the deadline has moved to 19");
-    assert_eq!(ledger.enter(19), [], "the new arming is under way");
+    assert_eq!(ledger.enter(19), [], "the new arming is pending");
     ledger.ran(again);
     assert_eq!(ledger.take_sessions(), [Session { first: 0, host: 0, last: 9, requests: 2 }]);
 }
 
 #[test]
-fn overtaking_amid_an_extension_is_not_lost() {
-    // The request has moved the deadline, the timeout runs, and only then is its reset refused.
+fn overtaking_during_an_extension_is_not_lost() {
+    // The request has moved the deadline, the timeout runs, and only then the timer refuses the
+    // reset.
     let ledger = Ledger::new(1, IDLE);
     let arming = opened(&ledger, 0);
     ledger.enter(9);
@@ -91,7 +92,7 @@ fn an_old_arming_never_closes_a_later_session() {
 }
 
 #[test]
-fn waiting_ends_when_another_thread_closes_the_last() {
+fn waiting_ends_when_another_thread_closes_the_rest() {
     let ledger = Ledger::new(2, IDLE);
     let armings = [opened(&ledger, 0), opened(&ledger, 1)];
     ledger.enter(IDLE);

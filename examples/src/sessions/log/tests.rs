@@ -9,7 +9,7 @@ fn refusal(rows: &str) -> String {
 }
 
 #[test]
-fn seconds_from_the_first_hosts_as_they_come() {
+fn seconds_count_from_the_first_request() {
     let log = parse("100,b,200,5\n100,a,304,0\n107,b,404,2").expect("a good log");
     let rows: Vec<_> = log.requests.iter().map(|r| (r.second, r.host)).collect();
     assert_eq!(rows, [(0, 0), (0, 1), (7, 0)]);
@@ -18,13 +18,13 @@ fn seconds_from_the_first_hosts_as_they_come() {
 }
 
 #[test]
-fn lines_may_end_in_cr_lf_and_the_last_in_nothing() {
+fn lines_may_end_in_cr_lf_or_at_the_end_of_the_file() {
     let text = "time,host,status,bytes\r\n1,a,200,5\r\n2,a,200,5";
     assert_eq!(Log::parse(text.as_bytes()).expect("a good log").requests.len(), 2);
 }
 
 #[test]
-fn an_empty_file_and_one_without_requests_are_refused() {
+fn files_without_requests_are_refused() {
     let error = Log::parse(b"").expect_err("empty").to_string();
     assert_eq!(error, "line 1: the file is empty; the first line must be 'time,host,status,bytes'");
     assert_eq!(refusal(""), "line 2: the file ends after its header; at least one request is needed");
@@ -44,7 +44,7 @@ fn the_wrong_number_of_columns_is_refused() {
 }
 
 #[test]
-fn an_empty_line_is_refused_also_at_the_end() {
+fn an_empty_line_is_refused_even_at_the_end() {
     assert_eq!(refusal("1,a,200,5\n\n2,a,200,5\n"), "line 3: empty line; allowed: time,host,status,bytes");
     assert_eq!(refusal("1,a,200,5\n\n"), "line 3: empty line; allowed: time,host,status,bytes");
 }
@@ -76,21 +76,21 @@ fn a_time_that_goes_backwards_is_refused() {
 }
 
 #[test]
-fn no_utf8_is_refused_by_line_and_place() {
+fn invalid_utf8_is_refused_with_its_position() {
     let text = b"time,host,status,bytes\n1,a,200,5\n2,\xff,200,5\n";
     let error = Log::parse(text).expect_err("not UTF-8").to_string();
     assert_eq!(error, "line 3: byte 3 is not UTF-8; allowed: UTF-8 text");
 }
 
 #[test]
-fn an_error_quotes_no_controls_and_no_long_line() {
+fn errors_escape_controls_and_cut_long_lines() {
     let error = Log::parse(&b"\x1b".repeat(100_000)).expect_err("no header").to_string();
     assert!(!error.contains('\u{1b}') && error.len() < 500);
     assert!(!refusal("\u{1b}[2J,a,200,5\n").contains('\u{1b}'));
     assert!(!refusal("1,\u{1b}[2J,200,5\n").contains('\u{1b}'));
 }
 
-/// Counts what is taken of an endless line.
+/// A reader of an endless line that counts the bytes read.
 struct Endless(usize);
 
 impl Read for Endless {
@@ -102,7 +102,7 @@ impl Read for Endless {
 }
 
 #[test]
-fn no_more_than_a_megabyte_of_a_line_is_read() {
+fn at_most_a_megabyte_of_a_line_is_read() {
     for head in ["", "time,host,status,bytes\n1,a,200,5\n"] {
         let mut endless = Endless(0);
         let error = Log::read(io::BufReader::new(head.as_bytes().chain(&mut endless))).expect_err("endless");
@@ -113,7 +113,7 @@ fn no_more_than_a_megabyte_of_a_line_is_read() {
 }
 
 #[test]
-fn a_line_of_just_a_megabyte_is_read() {
+fn a_line_of_exactly_a_megabyte_is_read() {
     let line = |length: usize| format!("1,{},200,5\n", "x".repeat(length - "1,,200,5\n".len()));
     let log = parse(&(line(LONGEST_LINE) + "2,a,200,5\n")).expect("a good log");
     assert_eq!(log.hosts.len(), 2);

@@ -1,9 +1,9 @@
-//! A chart: axes, bars or a line, and marks with their names. Drawn by `plotters`.
+//! A chart with axes, bars or a line, and named marks. `plotters` draws it.
 //!
-//! Promises: text has one size at every width, because a chart is drawn anew for each of `WIDTHS` and never
-//! scaled; the style sheet shows the widest that fits. Labels stay inside. Colours are those of `PALETTE` only,
-//! which the style sheet exchanges for its own, also on a dark page. What one can point at lies on top, as `plotters`
-//! knows no titles.
+//! Each chart is drawn once for each of `WIDTHS` and never scaled, so that text has one size at
+//! every width. The style sheet shows the widest drawing that fits. Labels stay inside. All colors
+//! come from `PALETTE`, and the style sheet replaces them with its own, also in dark mode. The
+//! areas that show a title are on top, because `plotters` has no titles.
 
 use std::ops::Range;
 use std::{io, iter};
@@ -14,7 +14,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// The widths at which each chart is drawn, in pixels.
+/// The widths of the drawings of each chart, in pixels.
 pub(super) const WIDTHS: [u32; 7] = [280, 320, 375, 430, 560, 720, 920];
 
 pub(super) const INK: RGBColor = RGBColor(0x1d, 0x1f, 0x23);
@@ -24,26 +24,26 @@ pub(super) const AXIS: RGBColor = RGBColor(0xb4, 0xb6, 0xb4);
 pub(super) const MARK: RGBColor = RGBColor(0x2f, 0x66, 0x90);
 pub(super) const ALARM: RGBColor = RGBColor(0xb4, 0x53, 0x1d);
 
-/// Every colour of a chart, and the variable of the style sheet that takes its place.
+/// The colors of a chart, each with the variable of the style sheet that replaces it.
 pub(super) const PALETTE: [(RGBColor, &str); 6] =
     [(INK, "ink"), (SOFT, "soft"), (HAIR, "hair"), (AXIS, "axis"), (MARK, "mark"), (ALARM, "alarm")];
 
-/// The size of all text, in pixels, and what `plotters` divides it by.
+/// The size of all text, which is 12 pixels times the factor by which `plotters` divides it.
 const TEXT: f64 = 12.0 * 1.24;
-/// About how wide a digit is.
+/// The approximate width of a digit.
 const DIGIT: usize = 8;
-/// Room for half of the last label of the horizontal axis, and for the axis itself.
+/// The room for half of the last label of the horizontal axis, and for the axis itself.
 const RIGHT: u32 = 24;
 const BOTTOM: u32 = 24;
-/// The least room on top, and the height of a row of names there.
+/// The least room at the top, and the height of a row of names there.
 const TOP: u32 = 10;
 const ROW: u32 = 17;
-/// Between a line and its name.
+/// The distance between a line and its name.
 const GAP: i32 = 6;
-/// How far apart the ticks of a time axis are at least.
+/// The least distance between two ticks of a time axis.
 const TICK: u32 = 66;
 
-/// A chart cannot be drawn. (None is known that cannot.)
+/// The error for a chart that cannot be drawn. No such case is known.
 pub(super) type Fault = DrawingAreaErrorKind<io::Error>;
 
 type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -61,7 +61,8 @@ impl Ranged for Axis {
     type ValueType = f64;
 
     fn map(&self, value: &f64, (low, high): (i32, i32)) -> i32 {
-        // Beyond the ends nothing is drawn; an axis of no length has all at its beginning.
+        // Nothing is drawn beyond the ends. On an axis without length everything is at its
+        // beginning.
         let share = (value - self.from) / (self.to - self.from);
         let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
         low + (f64::from(high - low) * share).round() as i32
@@ -92,11 +93,11 @@ pub(super) struct Bar {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) count: u64,
-    /// Shown when it is pointed at.
+    /// The text shown while the pointer is on the bar.
     pub(super) title: String,
 }
 
-/// A vertical line with a name above.
+/// A vertical line with a name above it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mark {
     pub(super) at: f64,
@@ -104,18 +105,18 @@ pub(super) struct Mark {
     pub(super) colour: RGBColor,
 }
 
-/// What stands between the axes.
+/// The contents of the area between the axes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Content {
     pub(super) bars: Vec<Bar>,
     pub(super) line: Vec<(f64, f64)>,
-    /// Columns without a bar that can be pointed at: from, to, title.
+    /// Columns without a bar that show a title, as (from, to, title).
     pub(super) columns: Vec<(f64, f64, String)>,
     pub(super) marks: Vec<Mark>,
 }
 
-/// The chart at every width up to `widest`; `label` says what it is to those who cannot see it. `x` makes the
-/// horizontal axis for no more than so many ticks.
+/// Draws the chart at every width up to `widest`. `label` describes it for screen readers. `x`
+/// returns the horizontal axis with at most the given number of ticks.
 pub(super) fn chart(
     label: &str,
     widest: u32,
@@ -140,10 +141,11 @@ fn drawn(size: (u32, u32), x: &Axis, y: &Axis, content: &Content) -> Result<Stri
         sheet.present()?;
         over
     };
-    // What is pointed at lies on top: the last thing in the picture.
+    // The areas that show a title are on top, at the end of the picture.
     let end = svg.rfind("</svg>").unwrap_or(svg.len());
     svg.truncate(end);
-    // What a picture inside a page does not need. (Quotes in a label are escaped, so nothing else is met.)
+    // A picture within a page does not need these. (Quotes in labels are escaped, so the
+    // replacement affects only tags.)
     let svg = svg.replace(" opacity=\"1\"", "").replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
     Ok(svg + &over.into_string() + "</svg>\n")
 }
@@ -176,7 +178,7 @@ fn draw(sheet: &Sheet<'_>, x: &Axis, y: &Axis, content: &Content) -> Result<Mark
     let mut columns: Vec<(i32, i32, &str)> = Vec::new();
     for bar in content.bars.iter().filter(|bar| bar.count > 0) {
         let (from, to) = (place(bar.from), place(bar.to));
-        // What is not zero is seen; a pixel stays free between two bars.
+        // A value that is not zero is visible, and a pixel stays free between two bars.
         let height = chart.backend_coord(&(x.from, bar.count as f64)).1.min(floor - 1);
         sheet.draw(&Rectangle::new([(from, height), ((to - 1).max(from + 1), floor)], MARK.filled()))?;
         columns.push((from, to, &bar.title));
@@ -190,14 +192,15 @@ fn draw(sheet: &Sheet<'_>, x: &Axis, y: &Axis, content: &Content) -> Result<Mark
     })
 }
 
-/// Each name stands in a row of its own, to the right of its line, or to the left where there is no room. The sides and
-/// the order of the rows are such that all stay inside and no line goes through a name.
+/// Draws the marks. Each name has its own row, to the right of its line, or to the left where there
+/// is no room. The sides and the order of the rows keep all names inside, and no line crosses a
+/// name.
 fn draw_marks(sheet: &Sheet<'_>, place: impl Fn(f64) -> i32, floor: i32, marks: &[Mark]) -> Result<(), Fault> {
     let width = i32::try_from(sheet.dim_in_pixel().0).unwrap_or(i32::MAX);
     let mut order: Vec<(i32, &Mark)> = marks.iter().map(|mark| (place(mark.at), mark)).collect();
     order.sort_by_key(|(at, _)| *at);
     let (mut to_the_left, mut to_the_right) = (Vec::new(), Vec::new());
-    // Where there must be no name any more.
+    // The end of the room that is left for names.
     let mut end = width;
     for (at, mark) in order.into_iter().rev() {
         let room = GAP + i32::try_from(mark.name.chars().count() * DIGIT).unwrap_or(i32::MAX);
@@ -222,11 +225,12 @@ fn text(colour: &RGBColor) -> TextStyle<'_> {
     TextStyle::from(("sans-serif", TEXT).into_font()).color(colour)
 }
 
-/// The rules by which the style sheet shows the widest chart that fits, and gives it its colours.
+/// Returns the rules by which the style sheet shows the widest drawing that fits, and sets its
+/// colors.
 pub(super) fn rules() -> String {
     let mut rules = String::from(".chart svg:not(:last-child) { display: none; }\n");
     for width in &WIDTHS[1..] {
-        // The narrower ones, which come after it, give way to it.
+        // This drawing hides the narrower ones, which come after it.
         rules += &format!(
             "@container (min-width: {width}px) {{ .chart svg[width=\"{width}\"] {{ display: block; }} \
              .chart svg[width=\"{width}\"] ~ svg {{ display: none; }} }}\n"

@@ -1,4 +1,4 @@
-//! A lag as a histogram on a logarithmic axis, with its quantiles.
+//! The histogram of a lag on a logarithmic axis, with its quantiles.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::scale::decades;
 use super::tables::percent;
 use crate::sessions::units::{fine, grouped, whole};
 
-/// Bars for each power of ten.
+/// The number of bars for each power of ten.
 const PER_DECADE: u32 = 10;
-/// Nothing finer is shown: a microsecond, in nanoseconds.
+/// The lower end of the axis at the finest, in nanoseconds.
 const LEAST: u64 = 1_000;
 const WIDTH: u32 = 720;
 const HEIGHT: u32 = 280;
 
-/// The histogram, with the timer's tick as a line; `name` says of what.
+/// Returns the histogram of the lag `name`, with the timer's tick as a line.
 pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Markup, Fault> {
     let (from, to) = ends(lag, tick);
     let bars = buckets(lag, from, to);
@@ -32,7 +32,7 @@ pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Marku
         }));
     }
     let ticks: Vec<_> = decades(from, to).into_iter().map(|(nanos, label)| (log(nanos), label)).collect();
-    // Narrow charts have a label at every other power of ten.
+    // In narrow charts every other power of ten has a label.
     let x = |most: usize| Axis {
         from: log(from),
         to: log(to),
@@ -46,7 +46,7 @@ fn quantiles(lag: &LagSnapshot) -> [(&'static str, Duration); 3] {
     [("p50", lag.quantile(0.5)), ("p99", lag.quantile(0.99)), ("max", lag.max())]
 }
 
-/// Where it stands on the axis.
+/// Returns the position of a value on the axis.
 fn log(nanos: u64) -> f64 {
     (nanos.max(1) as f64).log10()
 }
@@ -55,8 +55,8 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The powers of ten between which all lags and the tick lie; what is below the least is shown there. Two of them at
-/// least.
+/// Returns the powers of ten that enclose all lags and the tick, at least two apart. Shorter lags
+/// are shown at the lower end.
 fn ends(lag: &LagSnapshot, tick: Duration) -> (u64, u64) {
     let below = |value: u64| 10_u64.pow(value.max(LEAST).ilog10());
     let from = below(nanos(lag.quantile(0.0).min(tick)));
@@ -65,7 +65,7 @@ fn ends(lag: &LagSnapshot, tick: Duration) -> (u64, u64) {
     (from, to.max(from.saturating_mul(100)))
 }
 
-/// The bars from `from` to `to`; the first has what is below, too.
+/// Returns the bars from `from` to `to`. The first bar includes the lags below it.
 fn buckets(lag: &LagSnapshot, from: u64, to: u64) -> Vec<Bar> {
     let mut below = 0;
     let edge = |at: u32| from as f64 * 10_f64.powf(f64::from(at) / f64::from(PER_DECADE));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use timer_core::Timer;
 
-    /// Virtual time is late by as much as a deadline lies in the past.
+    /// Returns the lag of tasks whose deadlines lie in the past of virtual time by `lags`.
     fn late_by(lags: &[Duration]) -> LagSnapshot {
         let (timer, mut driver) = Timer::builder().build_manual().unwrap();
         driver.advance(Duration::from_secs(10));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_has_all_lags_and_the_tick() {
+    fn the_axis_includes_all_lags_and_the_tick() {
         for lag in [LagSnapshot::default(), late_by(&[Duration::ZERO])] {
             assert_eq!(ends(&lag, Duration::from_micros(1)), (1_000, 100_000));
             assert_eq!(ends(&lag, Duration::from_millis(1)), (1_000, 1_000_000));

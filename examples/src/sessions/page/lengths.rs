@@ -1,4 +1,4 @@
-//! How long sessions are, as a table with bars.
+//! The lengths of sessions, as a table with bars.
 
 use maud::{Markup, html};
 
@@ -6,10 +6,10 @@ use super::tables::percent;
 use crate::sessions::ledger::Session;
 use crate::sessions::units::{grouped, span};
 
-/// The longest length of each row, in seconds; a last row has the rest.
+/// The longest length of each row in seconds. The last row has all longer ones.
 const ROWS: [u64; 11] = [0, 10, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200];
 
-/// The rows, from the shortest to the longest that there is.
+/// Returns the rows up to the longest length that occurs.
 pub(super) fn lengths(sessions: &[Session]) -> Markup {
     let rows = rows(sessions);
     let most = rows.iter().map(|row| row.1).max().unwrap_or(0).max(1);
@@ -18,7 +18,7 @@ pub(super) fn lengths(sessions: &[Session]) -> Markup {
             @for (label, count) in &rows {
                 tr {
                     th scope="row" { (label) }
-                    // What is not zero is seen.
+                    // A count that is not zero is visible.
                     td { div.bar style=(format!("width: max({}px, {:.1}%)", u8::from(*count > 0), *count as f64 * 100.0 / most as f64)) {} }
                     td.count { (grouped(*count)) }
                     td.count.note { (percent(*count, sessions.len() as u64)) }
@@ -28,7 +28,7 @@ pub(super) fn lengths(sessions: &[Session]) -> Markup {
     }
 }
 
-/// Label and count of each row.
+/// Returns the label and the count of each row.
 fn rows(sessions: &[Session]) -> Vec<(String, u64)> {
     let mut counts = [0; ROWS.len() + 1];
     for session in sessions {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_session_in_one_row_and_no_empty_rows() {
+    fn each_session_is_in_one_row_without_empty_ends() {
         let session = |length: u64| Session { first: 5, host: 0, last: 5 + length, requests: 1 };
         let found = rows(&[0, 0, 10, 11, 60].map(session));
         let counts: Vec<u64> = found.iter().map(|row| row.1).collect();

@@ -1,13 +1,13 @@
-//! A replay as one HTML page for the eye.
+//! The HTML page of a replay.
 //!
-//! Promises: one text that needs nothing else, no network, no script, no font; readable in light and dark, on a desk and on a
-//! phone; it depends on nothing but what is given. What comes from outside is escaped. A figure that stands twice is the same
-//! in both places.
+//! The page is one document without network access, scripts or fonts. It is readable in light and
+//! dark mode and on small screens. It depends only on its arguments and escapes all foreign text. A
+//! figure that occurs twice is the same in both places.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | `chart` | axes, and what stands between them |
-//! | `scale` | where ticks stand |
+//! | `chart` | a chart, with axes, bars or a line, and marks |
+//! | `scale` | the positions of ticks |
 //! | `over_time`, `lengths`, `lag` | the charts |
 //! | `tables` | the headline, the tables, the footer |
 
@@ -31,26 +31,26 @@ use tables::{named, shown};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a page is about.
+/// The contents of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// What the log is called.
+    /// The name of the log.
     pub name: &'a str,
-    /// Where the log comes from: an address to follow.
+    /// The address of the origin of the log.
     pub source: Option<&'a str>,
     /// The log.
     pub log: &'a Log,
-    /// How it was replayed.
+    /// The settings of the replay.
     pub options: &'a Options,
-    /// What came of it.
+    /// The result of the replay.
     pub outcome: &'a Outcome,
-    /// How many timeouts were pending at some seconds of the log, in the order of time.
+    /// Samples of pending timeouts as (second of the log, number), in the order of time.
     pub pending: &'a [(u64, u64)],
-    /// When.
+    /// The time when the page was made.
     pub made: SystemTime,
 }
 
-/// A chart that cannot be drawn.
+/// The error for a chart that cannot be drawn.
 #[derive(Debug)]
 pub struct PageError(String);
 
@@ -68,11 +68,11 @@ impl From<chart::Fault> for PageError {
     }
 }
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
 ///
-/// A chart that cannot be drawn; none is known.
+/// Fails if a chart cannot be drawn. No such case is known.
 pub fn page(run: &Run<'_>) -> Result<String, PageError> {
     let page = html! {
         (DOCTYPE)
@@ -99,7 +99,7 @@ pub fn page(run: &Run<'_>) -> Result<String, PageError> {
 }
 
 struct Figure {
-    /// As wide as the page.
+    /// Makes the figure as wide as the page.
     whole: bool,
     title: &'static str,
     note: Markup,
@@ -121,7 +121,7 @@ fn figures(run: &Run<'_>) -> Result<Markup, PageError> {
             content: over_time::pending(run)?,
         },
     ];
-    // Virtual time hops from deadline to deadline: nothing is late on it.
+    // Virtual time advances from deadline to deadline, so nothing is late.
     if run.options.clock != Clock::Virtual {
         parts.extend(lags(run)?);
     }

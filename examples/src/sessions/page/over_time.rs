@@ -1,4 +1,5 @@
-//! Charts over the seconds of the log: sessions opened, timeouts pending. Both have the same horizontal axis.
+//! The charts over the seconds of the log, for sessions opened and timeouts pending. Both have the
+//! same horizontal axis.
 
 use maud::Markup;
 
@@ -7,20 +8,20 @@ use super::chart::{Axis, Bar, Content, Fault, chart};
 use super::scale::{counts, time_step, times};
 use crate::sessions::units::{grouped, span};
 
-/// The most bars.
+/// The greatest number of bars.
 const BARS: u64 = 60;
-/// The most points of a line, and the most columns that one can point at.
+/// The greatest numbers of points of a line, and of columns that show a title.
 const POINTS: usize = 240;
 const COLUMNS: usize = 60;
 const WIDTH: u32 = 920;
 const HEIGHT: u32 = 230;
 
-/// The seconds that one bar of [`opened`] stands for.
+/// Returns the seconds that one bar of [`opened`] covers.
 pub(super) fn step(run: &Run<'_>) -> u64 {
     time_step(run.log.span(), BARS - 1)
 }
 
-/// Bars of sessions opened.
+/// Returns the chart of sessions opened.
 pub(super) fn opened(run: &Run<'_>) -> Result<Markup, Fault> {
     let content = Content { bars: openings(run, step(run)), ..Content::default() };
     let most = content.bars.iter().map(|bar| bar.count).max().unwrap_or(0);
@@ -43,12 +44,12 @@ fn openings(run: &Run<'_>, step: u64) -> Vec<Bar> {
     (0..).step_by(usize::try_from(step).unwrap_or(usize::MAX)).zip(counts).map(bar).collect()
 }
 
-/// A line of timeouts pending.
+/// Returns the chart of timeouts pending.
 pub(super) fn pending(run: &Run<'_>) -> Result<Markup, Fault> {
     let all = run.pending;
     let most = all.iter().map(|(_, pending)| *pending).max().unwrap_or(0);
     let place = |(second, pending): &(u64, u64)| (*second as f64, *pending as f64);
-    // Of each few points the highest: a peak is never left out. And the last, which is the end.
+    // The highest of a few points is drawn, so that no peak is lost. The last point is the end.
     let peaks = all.chunks(all.len().div_ceil(POINTS).max(1)).filter_map(|few| few.iter().max_by_key(|one| one.1));
     let mut line: Vec<(f64, f64)> = peaks.map(place).collect();
     line.extend(all.last().map(place));
@@ -73,7 +74,7 @@ fn over_time(label: &str, run: &Run<'_>, most: u64, content: &Content) -> Result
     chart(label, WIDTH, HEIGHT, x, &of_counts(most, 6), content)
 }
 
-/// An axis from 0 to `most`, or a little more.
+/// Returns an axis from 0 to `most` or a little more.
 pub(super) fn of_counts(most: u64, ticks: usize) -> Axis {
     let ticks: Vec<(f64, String)> = counts(most, ticks).into_iter().map(|n| (n as f64, grouped(n))).collect();
     Axis { from: 0.0, to: ticks.last().map_or(1.0, |tick| tick.0), ticks }

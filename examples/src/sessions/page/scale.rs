@@ -1,12 +1,14 @@
-//! Where ticks stand.
+//! The positions of ticks.
 //!
-//! Promises: ticks are round numbers, rise strictly, and are no more than was asked for, two at least for counts.
+//! Ticks are round numbers and rise strictly. There are no more of them than requested, and at
+//! least two for counts.
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
 
-/// Ticks for counts from 0 to `most`, steps of 1, 2 or 5 times a power of ten. The last one is `most` or a little more.
+/// Returns ticks for counts from 0 to `most`. The steps are 1, 2 or 5 times a power of ten, and the
+/// last tick is `most` or a little more.
 pub(super) fn counts(most: u64, about: usize) -> Vec<u64> {
     let most = most.max(1);
     let steps = (0..19).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
@@ -15,13 +17,14 @@ pub(super) fn counts(most: u64, about: usize) -> Vec<u64> {
     (0..=most.div_ceil(step)).map(|n| n.saturating_mul(step)).collect()
 }
 
-/// Ticks for a time from 0 to `span` seconds, at whole seconds, minutes, hours or days, with their labels.
+/// Returns ticks with labels for a time from 0 to `span` seconds, at whole seconds, minutes, hours
+/// or days.
 pub(super) fn times(span: u64, about: usize) -> Vec<(u64, String)> {
     let step = time_step(span, about.max(2) as u64 - 1);
     (0..=span / step).map(|n| (n * step, label(n * step, step))).collect()
 }
 
-/// The finest round step of which `span` has no more than `most`.
+/// Returns the finest round step that fits at most `most` times into `span`.
 pub(super) fn time_step(span: u64, most: u64) -> u64 {
     let fine = [1, 2, 5, 10, 15, 30].into_iter().flat_map(|n| [n, n * MINUTE]);
     let coarse = [1, 2, 3, 4, 6, 12, 24].map(|n| n * HOUR);
@@ -42,7 +45,7 @@ fn label(second: u64, step: u64) -> String {
     format!("{} {unit}", second / one)
 }
 
-/// The powers of ten from `from` to `to` nanoseconds, powers themselves, with their labels.
+/// Returns the powers of ten from `from` to `to` nanoseconds with their labels.
 pub(super) fn decades(from: u64, to: u64) -> Vec<(u64, String)> {
     let powers = (0..20).map_while(|power| 10_u64.checked_pow(power));
     powers.filter(|power| (from..=to).contains(power)).map(|power| (power, decade(power))).collect()
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_round_ticks_that_cover_the_most() {
+    fn counts_have_round_ticks_that_cover_the_range() {
         assert_eq!(counts(0, 5), [0, 1]);
         assert_eq!(counts(3, 5), [0, 1, 2, 3]);
         assert_eq!(counts(87, 5), [0, 50, 100]);
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_are_labelled_in_the_unit_that_fits() {
+    fn decades_have_labels_in_a_fitting_unit() {
         let labels: Vec<String> = decades(100, 10_000_000_000).into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
         assert!(decades(11, 99).is_empty());

@@ -1,7 +1,7 @@
-//! What the page says in words and numbers.
+//! The text and the tables of the page.
 //!
-//! Promises: a figure that stands in more than one place is written by [`named`] each time, so that a test finds all of
-//! its places.
+//! Every figure that occurs in more than one place is written by [`named`], so that a test finds
+//! all of its places.
 
 use std::time::SystemTime;
 
@@ -12,31 +12,31 @@ use crate::sessions::args::Clock;
 use crate::sessions::report::most_open;
 use crate::sessions::units::{fine, grouped, size, span, whole};
 
-/// A figure that has a name, because it stands elsewhere, too.
+/// Returns a figure with a name, because it occurs elsewhere as well.
 pub(super) fn named(name: &str, value: &str) -> Markup {
     html! { span data-figure=(name) { (value) } }
 }
 
-/// The share of `part` in `all`, such as `12.3 %`.
+/// Returns the share of `part` in `all`, such as `12.3 %`.
 pub(super) fn percent(part: u64, all: u64) -> String {
     let share = part as f64 * 100.0 / all.max(1) as f64;
     if part > 0 && share < 0.1 { "< 0.1 %".to_owned() } else { format!("{share:.1} %") }
 }
 
-/// A sentence about the run.
+/// Returns a sentence about the run.
 pub(super) fn lead(run: &Run<'_>) -> Markup {
     html! {
         (named("span", &span(run.log.span()))) " of web requests, replayed "
         @match run.options.clock {
             Clock::Virtual => "on virtual time",
-            Clock::Real { speed } => { (named("speed", &grouped(u64::from(speed)))) " times as fast as they happened" },
+            Clock::Real { speed } => { (named("speed", &grouped(u64::from(speed)))) " times as fast as they were recorded" },
         }
-        ". Each request pushes its host’s idle timeout back, or opens a session; a timeout that runs, after "
+        ". Each request extends its host’s idle timeout or opens a session. A timeout that runs, after "
         (named("idle", &span(run.options.idle))) " of silence, closes it."
     }
 }
 
-/// The few figures to remember: none that the speed of the replay sets.
+/// Returns the main figures, none of which depends on the speed of the replay.
 pub(super) fn headline(run: &Run<'_>) -> Markup {
     let (outcome, log) = (run.outcome, run.log);
     let lag = &outcome.stats.start_lag;
@@ -45,9 +45,9 @@ pub(super) fn headline(run: &Run<'_>) -> Markup {
         ("requests", named("requests", &grouped(log.requests.len() as u64))),
         ("hosts", named("hosts", &grouped(log.hosts.len() as u64))),
         ("sessions open at once, at most", named("open", &grouped(most_open(&outcome.sessions, run.options.idle)))),
-        ("timeouts pushed back by a request", named("moved", &grouped(outcome.counts.moved))),
+        ("timeouts moved by a request", named("moved", &grouped(outcome.counts.moved))),
     ];
-    // Virtual time hops from deadline to deadline: it has no lag that would be worth a look.
+    // Virtual time advances from deadline to deadline, so it has no lag worth showing.
     if run.options.clock != Clock::Virtual {
         figures.push(("99 % of timeouts ran within", named("p99", &fine(lag.quantile(0.99)))));
     }
@@ -58,7 +58,7 @@ pub(super) fn headline(run: &Run<'_>) -> Markup {
     }
 }
 
-/// What the timer counted.
+/// Returns the timer's counts.
 pub(super) fn counts(run: &Run<'_>) -> Markup {
     let (stats, counts) = (&run.outcome.stats, &run.outcome.counts);
     let longest = if stats.longest_batch.is_zero() { "none".to_owned() } else { fine(stats.longest_batch) };
@@ -66,7 +66,7 @@ pub(super) fn counts(run: &Run<'_>) -> Markup {
         ("scheduled", "accepted by the timer", named("scheduled", &grouped(stats.scheduled))),
         ("for sessions", "the first timeout of each", named("sessions", &grouped(counts.opened))),
         ("once more", "ran before the replay came to its second", named("again", &grouped(counts.rearmed))),
-        ("moved", "pushed back by a request", named("moved", &grouped(counts.moved))),
+        ("moved", "moved by a request", named("moved", &grouped(counts.moved))),
         ("pending", "not ended yet", named("pending", &grouped(stats.pending))),
         ("expired", "ended by running", named("expired", &grouped(stats.expired))),
         ("cancelled", "ended by cancelling", named("cancelled", &grouped(stats.cancelled))),
@@ -86,7 +86,7 @@ pub(super) fn counts(run: &Run<'_>) -> Markup {
     }
 }
 
-/// How it was run.
+/// Returns the settings of the run.
 pub(super) fn parameters(run: &Run<'_>) -> Markup {
     let (options, outcome) = (run.options, run.outcome);
     let mut rows = vec![
@@ -119,7 +119,7 @@ pub(super) fn parameters(run: &Run<'_>) -> Markup {
     }
 }
 
-/// When and by what the page was made, and where its log comes from.
+/// Returns the date, the program and the origin of the log.
 pub(super) fn footer(run: &Run<'_>) -> Markup {
     html! {
         footer {
@@ -130,7 +130,7 @@ pub(super) fn footer(run: &Run<'_>) -> Markup {
     }
 }
 
-/// To the minute, in UTC.
+/// Formats a time in UTC to the minute.
 fn date(time: SystemTime) -> String {
     let text = humantime::format_rfc3339_seconds(time).to_string();
     match (text.get(..10), text.get(11..16)) {
@@ -139,7 +139,7 @@ fn date(time: SystemTime) -> String {
     }
 }
 
-/// HTML has no way to write control characters.
+/// Replaces control characters, which HTML cannot express.
 pub(super) fn shown(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_that_is_not_zero_is_never_shown_as_zero() {
+    fn a_nonzero_share_is_never_shown_as_zero() {
         assert_eq!(
             [(0, 9), (1, 8), (1, 100_000), (0, 0)].map(|(part, all)| percent(part, all))[..],
             ["0.0 %", "12.5 %", "< 0.1 %", "0.0 %"]
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_written_to_the_minute() {
+    fn a_date_has_minutes_in_utc() {
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(807_235_201);
         assert_eq!(date(time), "1995-08-01 00:00 UTC");
     }

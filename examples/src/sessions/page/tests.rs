@@ -27,7 +27,7 @@ fn of(name: &str) -> String {
     page(&Run { name, source, log: &log, options: &options, outcome: &outcome, pending: &pending, made }).unwrap()
 }
 
-/// Every element is closed by its own end, and no text holds a stray bracket.
+/// Checks that every element is closed by its own end and that no text has a stray bracket.
 fn well_formed(html: &str) -> Result<(), String> {
     let body = html.split_once("</style>").map_or(html, |(_, rest)| rest);
     let mut open: Vec<&str> = vec!["html", "head"];
@@ -51,18 +51,18 @@ fn well_formed(html: &str) -> Result<(), String> {
 }
 
 #[test]
-fn the_page_is_well_formed_and_needs_nothing_else() {
+fn the_page_is_well_formed_and_self_contained() {
     let html = of("a.csv");
     assert_eq!(well_formed(&html), Ok(()));
     for outside in ["http:", "src=", "url(", "@import", "<script", "<link", "NaN", "inf"] {
         assert!(!html.contains(outside), "{outside}");
     }
-    // An address may be followed, by those who want to.
+    // Readers may follow one address.
     assert_eq!((html.matches("href=").count(), html.matches("https:").count()), (1, 1));
 }
 
 #[test]
-fn the_figures_are_there() {
+fn the_page_has_the_figures() {
     let html = of("a.csv");
     for part in [
         "<dt>sessions</dt><dd><span data-figure=\"sessions\">2</span></dd>",
@@ -80,7 +80,7 @@ fn the_figures_are_there() {
 }
 
 #[test]
-fn the_name_of_a_file_cannot_become_markup() {
+fn a_file_name_cannot_become_markup() {
     let html = of("<script>alert('\"')</script>&.csv");
     assert_eq!(well_formed(&html), Ok(()));
     assert!(!html.contains("<script") && html.contains("&lt;script&gt;"));

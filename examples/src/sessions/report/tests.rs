@@ -31,7 +31,7 @@ fn the_summary_ends_with_the_number_of_sessions() {
 }
 
 #[test]
-fn a_spread_takes_the_smallest_value_that_covers() {
+fn quantiles_are_the_smallest_covering_values() {
     let spread = Spread::of([4, 1, 3, 2, 10].into_iter());
     assert_eq!((spread.median, spread.p90, spread.max), (3, 10, 10));
     assert!((spread.mean - 4.0).abs() < 1e-9);
@@ -42,14 +42,14 @@ fn a_spread_takes_the_smallest_value_that_covers() {
 }
 
 #[test]
-fn sessions_that_meet_are_not_open_at_once() {
+fn sessions_that_touch_are_not_open_at_once() {
     assert_eq!(most_open(&[session(0, 5, 2), session(15, 15, 1)], 10), 1);
     assert_eq!(most_open(&[session(0, 5, 2), session(14, 14, 1)], 10), 2);
     assert_eq!(most_open(&[], 10), 0);
 }
 
 #[test]
-fn a_plot_never_has_too_many_bars() {
+fn a_plot_has_a_bounded_number_of_bars() {
     assert_eq!(plot_step(46_321), 3600);
     for span in [0, 59, 1439, 1440, 10_800, 10_801, 86_399, 86_400, 604_800, u64::from(u32::MAX)] {
         let bars = opened(&[], span, plot_step(span)).len();

@@ -12,7 +12,7 @@ fn of(content: &Content) -> String {
     chart("a \"b\"", 920, 200, |_| axis(10.0, "100 ms"), &axis(1e6, "1,000,000"), content).unwrap().into_string()
 }
 
-/// The numbers of the attribute `name` in each tag of a kind.
+/// Returns the numbers of the attribute `name` in each tag of a kind.
 fn numbers(svg: &str, tag: &str, name: &str) -> Vec<i32> {
     let start = format!("<{tag} ");
     let tags = svg.split(start.as_str()).skip(1);
@@ -21,9 +21,9 @@ fn numbers(svg: &str, tag: &str, name: &str) -> Vec<i32> {
 }
 
 #[test]
-fn a_chart_is_drawn_for_every_width_and_never_scaled() {
+fn a_chart_is_drawn_for_each_width_and_never_scaled() {
     let html = of(&Content::default());
-    // The widest first: the style sheet hides what comes after the one that fits.
+    // The widest is first, because the style sheet hides the drawings after the one that fits.
     let widths: Vec<i32> = WIDTHS.iter().rev().map(|width| width.cast_signed()).collect();
     assert_eq!(numbers(&html, "svg", "width"), widths);
     let narrow = chart("x", 430, 200, |_| axis(1.0, "1"), &axis(1.0, "1"), &Content::default()).unwrap();
@@ -34,7 +34,7 @@ fn a_chart_is_drawn_for_every_width_and_never_scaled() {
 }
 
 #[test]
-fn one_of_a_million_is_a_pixel_and_none_is_nothing() {
+fn one_of_a_million_is_a_pixel_and_zero_is_nothing() {
     let rects = |count| of(&Content { bars: vec![bar(0.0, 1.0, count)], ..Content::default() });
     assert_eq!(numbers(&rects(0), "rect", "height"), []);
     let one = numbers(&rects(1), "rect", "height");
@@ -47,7 +47,7 @@ fn titles_and_labels_are_escaped() {
     assert!(html.contains("aria-label=\"a &quot;b&quot;\"") && html.contains("<title>&lt;t&gt;</title>"));
 }
 
-/// Half a label of 12 px text, generously.
+/// Returns a generous estimate of half the width of a label of 12 px text.
 fn reach(text: &str) -> i32 {
     i32::try_from(text.chars().count()).unwrap() * 4
 }
@@ -76,7 +76,7 @@ fn every_label_stays_inside_at_every_width() {
                     let (x, top) = line.split_once(',').unwrap();
                     (left..right).contains(&x.parse().unwrap()) && row > top.parse().unwrap()
                 };
-                // The line of a mark is red.
+                // The lines of marks have this color.
                 let lines = svg.split("stroke=\"#B4531D\"").skip(1);
                 let mut lines = lines.map(|line| line.split("points=\"").nth(1).unwrap().split(' ').next().unwrap());
                 assert!(!text.contains("#1D1F23") || !lines.any(meets), "a line goes through `{words}`");
@@ -86,7 +86,7 @@ fn every_label_stays_inside_at_every_width() {
 }
 
 #[test]
-fn every_colour_is_one_that_a_dark_page_exchanges() {
+fn a_dark_page_replaces_every_color() {
     let mark = Mark { at: 1.0, name: "m".to_owned(), colour: ALARM };
     let line = vec![(0.0, 0.0), (10.0, 5.0)];
     let html = of(&Content { bars: vec![bar(0.0, 1.0, 9)], line, marks: vec![mark], ..Content::default() });
