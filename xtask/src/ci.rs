@@ -34,6 +34,7 @@ const LONG: &[Step] = &[
     // Without assertions, and at the full sizes: the million timeouts, the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
+    ("adapter-features", Cargo(&EACH_ADAPTER)),
     ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
     ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
@@ -56,6 +57,15 @@ pub(crate) const WITHOUT_FEATURES: [&str; 3] = [
     "test -p timer-executor --no-default-features --tests",
     "test -p timer-core --no-default-features --tests",
     "test -p timer-metrics --no-default-features --tests",
+];
+
+/// Each adapter alone, because together one could use a dependency of another.
+const EACH_ADAPTER: [&str; 5] = [
+    "check -p timer-adapters --features hyper --lib",
+    "check -p timer-adapters --features quinn --lib",
+    "check -p timer-adapters --features stream --lib",
+    "check -p timer-adapters --features tokio --lib",
+    "check -p timer-adapters --features tower --lib",
 ];
 
 const STORM: flags::Stress = flags::Stress { minutes: Some(2.0), seed: None, round: None, ten_years: false };

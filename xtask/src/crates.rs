@@ -6,7 +6,7 @@ use xshell::{Shell, cmd};
 use crate::run::Result;
 
 /// The crates that are published, in the order of their arrows.
-pub(crate) const LIBRARIES: [&str; 3] = ["timer-executor", "timer-core", "timer-metrics"];
+pub(crate) const LIBRARIES: [&str; 4] = ["timer-executor", "timer-core", "timer-metrics", "timer-adapters"];
 
 /// Each crate with those of ours that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-core", &["timer-executor"]),
     ("timer-metrics", &["timer-core"]),
     ("timer-durable", &["timer-executor", "timer-core"]),
+    ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),
     ("xtask", &[]),
@@ -21,7 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// How the names begin of what the core must not need, nor switch on in another crate: pools are the executor's,
 /// exporters are the metrics'.
-const NOT_IN_CORE: &[&str] = &["metrics", "opentelemetry", "prometheus", "rayon", "statsd", "threadpool", "tokio"];
+const NOT_IN_CORE: &[&str] =
+    &["metrics", "opentelemetry", "prometheus", "rayon", "statsd", "threadpool", "tokio", "hyper", "quinn", "tower"];
 
 pub(crate) fn metadata(sh: &Shell) -> Result<Value> {
     let text = cmd!(sh, "cargo metadata --format-version 1 --no-deps --quiet").quiet().read()?;

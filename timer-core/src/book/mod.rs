@@ -10,6 +10,8 @@
 //! 8. [Watching it](watching)
 //! 9. [What it does not do, and its bounds](limits)
 //! 10. [Coming from](coming_from) Netty, Kafka, the JDK, Go, tokio
+//!
+//! The crate `timer-adapters` has a chapter for users of hyper, axum, tonic, quinn and other libraries.
 
 #[doc = include_str!("what_it_is.md")]
 pub mod what_it_is {}

@@ -109,12 +109,20 @@ impl<F: fmt::Debug> fmt::Debug for Timeout<F> {
 /// assert_eq!(std::io::Error::from(late).kind(), std::io::ErrorKind::TimedOut);
 /// # });
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Elapsed(());
 
 impl Elapsed {
+    /// Creates the error, for code that enforces deadlines itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::global::error::Elapsed;
+    /// assert_eq!(Elapsed::new().to_string(), "deadline has elapsed");
+    /// ```
     #[inline]
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Elapsed(())
     }
 }

@@ -1,0 +1,105 @@
+//! The timer of hyper's servers and clients, and of hyper-util's connection pool.
+//!
+//! Without a timer hyper has no timeouts, and a client that sends nothing keeps its connection. Give a [`HyperTimer`] to the builder of the server or of the client.
+//!
+//! ```no_run
+//! use hyper::server::conn::http1;
+//! use std::time::Duration;
+//! use timer_adapters::hyper::HyperTimer;
+//!
+//! let mut server = http1::Builder::new();
+//! server.timer(HyperTimer::global()).header_read_timeout(Duration::from_secs(10));
+//! ```
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use timer_core::InfallibleTimer;
+use timer_core::infallible::Sleep;
+
+/// A [`hyper::rt::Timer`] on a timer of this workspace.
+///
+/// hyper moves the deadline of a connection with each request. Here, that costs one reading of the clock
+/// and one atomic operation, because the entry of the timer stays where it is.
+///
+/// # Examples
+///
+/// A client whose pool closes idle connections:
+///
+/// ```
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use std::time::Duration;
+/// use timer_adapters::hyper::HyperTimer;
+///
+/// let client = Client::builder(TokioExecutor::new())
+///     .pool_timer(HyperTimer::global())
+///     .pool_idle_timeout(Duration::from_secs(30))
+///     .build_http::<http_body_util::Empty<&[u8]>>();
+/// ```
+#[derive(Debug, Clone)]
+pub struct HyperTimer {
+    timer: InfallibleTimer,
+}
+
+impl HyperTimer {
+    /// Creates an adapter for `timer`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_adapters::hyper::HyperTimer;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = HyperTimer::new(Timer::new().infallible());
+    /// ```
+    pub fn new(timer: InfallibleTimer) -> Self {
+        Self { timer }
+    }
+
+    /// Creates an adapter for the timer that [`timer_core::global`] uses.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_adapters::hyper::HyperTimer::global();
+    /// ```
+    pub fn global() -> Self {
+        Self::new(InfallibleTimer::global())
+    }
+}
+
+impl ::hyper::rt::Timer for HyperTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn ::hyper::rt::Sleep>> {
+        Box::pin(HyperSleep(self.timer.sleep(duration)))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn ::hyper::rt::Sleep>> {
+        Box::pin(HyperSleep(self.timer.sleep_until(deadline)))
+    }
+
+    fn now(&self) -> Instant {
+        self.timer.now()
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn ::hyper::rt::Sleep>>, new_deadline: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
+            Some(mut ours) => ours.0.reset_at(new_deadline),
+            None => *sleep = self.sleep_until(new_deadline),
+        }
+    }
+}
+
+/// A sleep in the form that hyper wants.
+struct HyperSleep(Sleep);
+
+impl ::hyper::rt::Sleep for HyperSleep {}
+
+impl Future for HyperSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}

@@ -1,0 +1,36 @@
+//! The timer of [`timer_core`] behind the seams of other crates.
+//!
+//! People who run servers seldom call a timer themselves. Their HTTP library, their connection pool and
+//! their retry layer do. Where such a library lets its user choose the timer, this crate has the type to
+//! give it. Each module has a feature of the same name, and none is on by default.
+//!
+//! | feature | contents |
+//! |---|---|
+//! | `hyper` | [`HyperTimer`](hyper::HyperTimer): timeouts of hyper's connections and of hyper-util's pool |
+//! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
+//! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime): timers and clock of QUIC endpoints |
+//! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
+//! | `tokio` | [`paused`](tokio::paused) runs a tokio program on virtual time, for tests |
+//!
+//! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because none of these seams has
+//! a place for a refusal. With a manual timer they run on virtual time.
+//!
+//! The chapter `in_your_stack` has the lines to write for axum, reqwest, tonic and others.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[cfg(all(feature = "hyper", feature = "quinn", feature = "tower"))]
+#[doc = include_str!("in_your_stack.md")]
+pub mod in_your_stack {}
+#[cfg(feature = "quinn")]
+pub mod quinn;
+#[cfg(feature = "stream")]
+pub mod stream;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+#[cfg(feature = "tower")]
+pub mod tower;

@@ -1,0 +1,145 @@
+//! Streams of ticks and of expired items, with the names of `tokio-stream`.
+
+use core::hash::Hash;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use futures_core::Stream;
+use std::time::Instant;
+use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
+use timer_core::infallible::Interval;
+
+/// Defines a stream around a type that is polled, with the conversions that all of them have.
+macro_rules! stream {
+    ($(#[$doc:meta])* $name:ident<$($param:ident),*>($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<$($param),*> {
+            inner: $inner,
+        }
+
+        impl<$($param),*> $name<$($param),*> {
+            /// Creates a stream.
+            pub fn new(inner: $inner) -> Self {
+                Self { inner }
+            }
+
+            /// Returns the source of the stream. Nothing is lost.
+            pub fn into_inner(self) -> $inner {
+                self.inner
+            }
+        }
+
+        impl<$($param),*> AsRef<$inner> for $name<$($param),*> {
+            fn as_ref(&self) -> &$inner {
+                &self.inner
+            }
+        }
+
+        impl<$($param),*> AsMut<$inner> for $name<$($param),*> {
+            fn as_mut(&mut self) -> &mut $inner {
+                &mut self.inner
+            }
+        }
+
+        impl<$($param),*> From<$inner> for $name<$($param),*> {
+            fn from(inner: $inner) -> Self {
+                Self { inner }
+            }
+        }
+    };
+}
+
+stream! {
+    /// A stream of the ticks of an [`Interval`]. It never ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::StreamExt;
+    /// use timer_adapters::stream::IntervalStream;
+    /// use timer_core::global::{Duration, interval};
+    ///
+    /// # futures::executor::block_on(async {
+    /// let ticks = IntervalStream::new(interval(Duration::from_millis(1)));
+    /// assert_eq!(ticks.take(3).count().await, 3);
+    /// # });
+    /// ```
+    IntervalStream<>(Interval)
+}
+
+impl Stream for IntervalStream {
+    type Item = Instant;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.inner.poll_tick(cx).map(Some)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+stream! {
+    /// A stream of the items of a [`DelayQueue`] whose deadlines have passed.
+    ///
+    /// It ends when the queue is empty, and goes on if an item is inserted after that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::StreamExt;
+    /// use std::time::Duration;
+    /// use timer_adapters::stream::DelayQueueStream;
+    /// use timer_core::Timer;
+    /// use timer_core::delay_queue::DelayQueue;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// queue.insert("second", Duration::from_millis(2));
+    /// queue.insert("first", Duration::from_millis(1));
+    /// let items: Vec<_> = DelayQueueStream::new(queue).map(|item| item.into_inner()).collect().await;
+    /// assert_eq!(items, ["first", "second"]);
+    /// # });
+    /// ```
+    DelayQueueStream<T>(DelayQueue<T>)
+}
+
+impl<T> Stream for DelayQueueStream<T> {
+    type Item = Expired<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        self.inner.poll_expired(cx)
+    }
+}
+
+stream! {
+    /// A stream of the entries of a [`DelayMap`] whose deadlines have passed.
+    ///
+    /// It ends when the map is empty, and goes on if an entry is inserted after that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::StreamExt;
+    /// use std::time::Duration;
+    /// use timer_adapters::stream::DelayMapStream;
+    /// use timer_core::Timer;
+    /// use timer_core::delay_queue::DelayMap;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// map.insert("key", 1, Duration::from_millis(1));
+    /// let entry = DelayMapStream::new(map).next().await.unwrap();
+    /// assert_eq!((entry.key(), entry.into_inner()), ("key", 1));
+    /// # });
+    /// ```
+    DelayMapStream<K, V>(DelayMap<K, V>)
+}
+
+impl<K: Clone + Eq + Hash, V> Stream for DelayMapStream<K, V> {
+    type Item = Expired<V, K>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {
+        self.inner.poll_expired(cx)
+    }
+}

@@ -1,0 +1,119 @@
+//! A deadline for the response of a service.
+
+use super::BoxError;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use pin_project_lite::pin_project;
+use std::time::Duration;
+use timer_core::{InfallibleTimer, infallible};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// A layer that gives each request a deadline: `tower::timeout::TimeoutLayer` on a timer of this workspace.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_adapters::tower::TimeoutLayer;
+/// use timer_core::InfallibleTimer;
+///
+/// let layer = TimeoutLayer::new(InfallibleTimer::global(), Duration::from_secs(10));
+/// ```
+#[derive(Debug, Clone)]
+pub struct TimeoutLayer {
+    timer: InfallibleTimer,
+    timeout: Duration,
+}
+
+impl TimeoutLayer {
+    /// Creates a layer that gives each request `timeout` from its call.
+    pub fn new(timer: InfallibleTimer, timeout: Duration) -> Self {
+        Self { timer, timeout }
+    }
+}
+
+impl<S> Layer<S> for TimeoutLayer {
+    type Service = Timeout<S>;
+
+    fn layer(&self, inner: S) -> Timeout<S> {
+        Timeout::new(inner, self.timer.clone(), self.timeout)
+    }
+}
+
+/// A service that gives each request a deadline: made by [`TimeoutLayer`].
+///
+/// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed), and the
+/// future of the inner service is dropped.
+#[derive(Debug, Clone)]
+pub struct Timeout<S> {
+    inner: S,
+    timer: InfallibleTimer,
+    timeout: Duration,
+}
+
+impl<S> Timeout<S> {
+    /// Creates a service that gives each request to `inner` `timeout` from its call.
+    pub fn new(inner: S, timer: InfallibleTimer, timeout: Duration) -> Self {
+        Self { inner, timer, timeout }
+    }
+
+    /// Returns the inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service for changing it.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Returns the inner service without a deadline.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, Request> Service<Request> for Timeout<S>
+where
+    S: Service<Request>,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        ResponseFuture { response: self.timer.timeout(self.timeout, self.inner.call(request)) }
+    }
+}
+
+pin_project! {
+    /// The future of [`Timeout`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        response: infallible::Timeout<F>,
+    }
+}
+
+impl<F, T, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<T, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(self.project().response.poll(cx)) {
+            Ok(response) => response.map_err(Into::into),
+            Err(elapsed) => Err(elapsed.into()),
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! The same random program on tokio's paused time and on ours: every event comes at the same millisecond.
+
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy)]
+enum Behavior {
+    Burst,
+    Delay,
+    Skip,
+}
+
+/// A step of a task. Times are in milliseconds.
+#[derive(Debug, Clone)]
+enum Step {
+    Sleep(u64),
+    /// Sleeps to a time since the start, which may have passed.
+    SleepUntil(u64),
+    /// Resets a sleep while it waits: after the first time, to the second one from then.
+    Reset(u64, u64),
+    /// Resets a sleep that has been ready.
+    ResetAfter(u64, u64),
+    /// A sleep of the second time under a timeout of the first one.
+    Timeout(u64, u64),
+    /// A number of ticks, each followed by a sleep.
+    Interval(Behavior, u64, Vec<u64>),
+    /// Ticks with a reset between them.
+    IntervalReset(u64, u64, u8),
+    /// Two sleeps at the same time, of which the first that is ready wins.
+    Select(u64, u64),
+    /// A select loop over a sleep and an interval.
+    Loop(u64, u64),
+    /// Polls a sleep once and drops it.
+    Drop(u64),
+    Yield,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let time = || prop_oneof![3 => 0..30u64, 2 => 0..300u64, 1 => 0..100_000u64];
+    let behavior = prop_oneof![Just(Behavior::Burst), Just(Behavior::Delay), Just(Behavior::Skip)];
+    prop_oneof![
+        2 => time().prop_map(Step::Sleep),
+        1 => time().prop_map(Step::SleepUntil),
+        2 => (time(), time()).prop_map(|(a, b)| Step::Reset(a, b)),
+        1 => (time(), time()).prop_map(|(a, b)| Step::ResetAfter(a, b)),
+        2 => (time(), time()).prop_map(|(a, b)| Step::Timeout(a, b)),
+        4 => (behavior, 1..40u64, prop::collection::vec(prop_oneof![0..12u64, 0..120u64], 1..8))
+            .prop_map(|(behavior, period, pauses)| Step::Interval(behavior, period, pauses)),
+        2 => (1..40u64, 0..60u64, 0..4u8).prop_map(|(period, pause, how)| Step::IntervalReset(period, pause, how)),
+        2 => (time(), time()).prop_map(|(a, b)| Step::Select(a, b)),
+        2 => (0..100u64, 1..20u64).prop_map(|(a, b)| Step::Loop(a, b)),
+        1 => time().prop_map(Step::Drop),
+        1 => Just(Step::Yield),
+    ]
+}
+
+/// The task, its step, the event, and the millisecond since the start.
+type Event = (usize, usize, String, u128);
+
+/// Writes the program for a module with the names of `tokio::time`.
+macro_rules! program {
+    ($name:ident, $time:path, $now:expr) => {
+        mod $name {
+            use super::*;
+            use $time as time;
+
+            async fn run_step(step: Step, begin: time::Instant, event: &dyn Fn(String)) {
+                let ms = Duration::from_millis;
+                let since = |at: time::Instant| at.saturating_duration_since(begin).as_millis();
+                match step {
+                    Step::Sleep(a) => time::sleep(ms(a)).await,
+                    Step::SleepUntil(a) => {
+                        let sleep = time::sleep_until(begin + ms(a));
+                        event(format!("until {}", since(sleep.deadline())));
+                        sleep.await;
+                    }
+                    Step::Reset(a, b) => {
+                        let sleep = time::sleep(ms(a + b + 5));
+                        tokio::pin!(sleep);
+                        tokio::select! {
+                            biased;
+                            () = &mut sleep => event("ready before its reset".to_owned()),
+                            () = time::sleep(ms(a)) => {}
+                        }
+                        sleep.as_mut().reset($now + ms(b));
+                        event(format!("reset {} {}", since(sleep.deadline()), b == 0 || !sleep.is_elapsed()));
+                        sleep.await;
+                    }
+                    Step::ResetAfter(a, b) => {
+                        let sleep = time::sleep(ms(a));
+                        tokio::pin!(sleep);
+                        sleep.as_mut().await;
+                        event(format!("ready {}", sleep.is_elapsed()));
+                        sleep.as_mut().reset($now + ms(b));
+                        sleep.await;
+                    }
+                    Step::Timeout(a, b) => {
+                        let timeout: Result<(), time::error::Elapsed> = time::timeout(ms(a), time::sleep(ms(b))).await;
+                        event(match timeout {
+                            Ok(()) => "in time".to_owned(),
+                            Err(elapsed) => elapsed.to_string() + &std::io::Error::from(elapsed).kind().to_string(),
+                        });
+                    }
+                    Step::Interval(behavior, period, pauses) => {
+                        let mut ticks = time::interval(ms(period));
+                        ticks.set_missed_tick_behavior(match behavior {
+                            Behavior::Burst => time::MissedTickBehavior::Burst,
+                            Behavior::Delay => time::MissedTickBehavior::Delay,
+                            Behavior::Skip => time::MissedTickBehavior::Skip,
+                        });
+                        for pause in pauses {
+                            let due = ticks.tick().await;
+                            event(format!("tick {}", since(due)));
+                            time::sleep(ms(pause)).await;
+                        }
+                        for _ in 0..3 {
+                            let due = ticks.tick().await;
+                            event(format!("tick {}", since(due)));
+                        }
+                    }
+                    Step::IntervalReset(period, pause, how) => {
+                        let mut ticks = time::interval_at(begin + ms(pause), ms(period));
+                        event(format!("{:?} {:?}", ticks.period(), ticks.missed_tick_behavior()));
+                        for _ in 0..3 {
+                            event(format!("tick {}", since(ticks.tick().await)));
+                            time::sleep(ms(pause)).await;
+                            match how {
+                                0 => ticks.reset(),
+                                1 => ticks.reset_immediately(),
+                                2 => ticks.reset_after(ms(pause)),
+                                _ => ticks.reset_at($now + ms(period / 2)),
+                            }
+                        }
+                        event(format!("tick {}", since(ticks.tick().await)));
+                    }
+                    Step::Select(a, b) => tokio::select! {
+                        biased;
+                        () = time::sleep(ms(a)) => event("first".to_owned()),
+                        () = time::sleep(ms(b)) => event("second".to_owned()),
+                    },
+                    Step::Loop(a, b) => {
+                        let end = time::sleep(ms(a));
+                        tokio::pin!(end);
+                        let mut ticks = time::interval(ms(b));
+                        loop {
+                            tokio::select! {
+                                biased;
+                                due = ticks.tick() => event(format!("tick {}", since(due))),
+                                () = &mut end => break,
+                            }
+                        }
+                    }
+                    Step::Drop(a) => {
+                        let mut sleep = Box::pin(time::sleep(ms(a)));
+                        let _ = futures::FutureExt::now_or_never(&mut sleep);
+                        drop(sleep);
+                        tokio::task::yield_now().await;
+                    }
+                    Step::Yield => tokio::task::yield_now().await,
+                }
+            }
+
+            pub(super) async fn run(tasks: Vec<Vec<Step>>) -> Vec<Event> {
+                let events = Rc::new(RefCell::new(Vec::new()));
+                let begin: time::Instant = $now;
+                let local = tokio::task::LocalSet::new();
+                for (id, steps) in tasks.into_iter().enumerate() {
+                    let events = events.clone();
+                    local.spawn_local(async move {
+                        for (nth, step) in steps.into_iter().enumerate() {
+                            let now = || ($now).saturating_duration_since(begin).as_millis();
+                            let event = |what: String| events.borrow_mut().push((id, nth, what, now()));
+                            run_step(step, begin, &event).await;
+                            event("done".to_owned());
+                        }
+                    });
+                }
+                local.await;
+                // Tasks that are due at the same time run in any order.
+                let mut events = Rc::into_inner(events).unwrap().into_inner();
+                events.sort_by_key(|event| (event.0, event.1));
+                events
+            }
+        }
+    };
+}
+
+program!(theirs, tokio::time, time::Instant::now());
+program!(ours, timer_core::global, time::now());
+
+fn compare(tasks: Vec<Vec<Step>>) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let theirs = runtime.block_on(theirs::run(tasks.clone()));
+    let ours = timer_adapters::tokio::paused(ours::run(tasks));
+    prop_assert_eq!(theirs, ours);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn programs_do_the_same_as_on_tokios_time(
+        tasks in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..5),
+    ) {
+        compare(tasks)?;
+    }
+}
+
+#[test]
+fn late_ticks_are_treated_as_tokio_treats_them() {
+    for behavior in [Behavior::Burst, Behavior::Delay, Behavior::Skip] {
+        for pause in 0..30 {
+            compare(vec![vec![Step::Interval(behavior, 10, vec![pause; 6])]]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! tokio programs on virtual time.
+
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
+use ::tokio::net::{TcpListener, TcpStream};
+use ::tokio::task::{JoinSet, spawn, spawn_blocking, yield_now};
+use std::time::{Duration, Instant};
+use timer_adapters::tokio::{advance, pause, paused, resume};
+use timer_core::global;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_thousand_tasks_sleep_through_hours() {
+    let begin = Instant::now();
+    let last = paused(async {
+        let begin = global::now();
+        let mut tasks = JoinSet::new();
+        for id in 1..=1000 {
+            tasks.spawn(async move {
+                for _ in 0..10 {
+                    global::sleep(id * SECOND).await;
+                }
+                global::now()
+            });
+        }
+        tasks.join_all().await.into_iter().max().unwrap() - begin
+    });
+    assert_eq!(last, 10_000 * SECOND);
+    assert!(begin.elapsed() < super::LONG);
+}
+
+#[test]
+fn tokio_and_the_manual_timer_tell_one_time() {
+    paused(async {
+        let begin = ::tokio::time::Instant::now();
+        assert_eq!(begin.into_std(), global::now());
+        let ours = spawn(async { global::sleep(3 * SECOND).await });
+        let theirs = spawn(async { ::tokio::time::sleep(2 * SECOND).await });
+        theirs.await.unwrap();
+        assert_eq!((begin.elapsed(), global::now()), (2 * SECOND, (begin + 2 * SECOND).into_std()));
+        ours.await.unwrap();
+        assert_eq!((begin.elapsed(), global::now()), (3 * SECOND, (begin + 3 * SECOND).into_std()));
+        global::sleep_until(begin + 4 * SECOND).await;
+        assert_eq!(begin.elapsed(), 4 * SECOND);
+    });
+}
+
+#[test]
+fn time_stands_still_while_a_task_can_run() {
+    paused(async {
+        let begin = global::now();
+        let sleeper = spawn(global::sleep(SECOND));
+        for _ in 0..1000 {
+            yield_now().await;
+        }
+        assert!(!sleeper.is_finished());
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let blocking = spawn_blocking(move || receiver.recv_timeout(Duration::from_millis(20)));
+        blocking.await.unwrap().unwrap_err();
+        drop(sender);
+        assert_eq!(global::now(), begin, "a blocking task keeps the time");
+        sleeper.await.unwrap();
+        assert_eq!(global::now() - begin, SECOND);
+    });
+}
+
+#[test]
+fn a_chain_of_sockets_does_not_move_time() {
+    paused(async {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut byte = [0];
+            while socket.read_exact(&mut byte).await.is_ok() {
+                socket.write_all(&byte).await.unwrap();
+            }
+        });
+        let begin = global::now();
+        let echo = async {
+            let mut socket = TcpStream::connect(address).await.unwrap();
+            for _ in 0..200 {
+                let mut byte = [7];
+                socket.write_all(&byte).await.unwrap();
+                socket.read_exact(&mut byte).await.unwrap();
+            }
+        };
+        global::timeout(3600 * SECOND, echo).await.expect("time moved though a socket was ready");
+        assert_eq!(global::now(), begin);
+    });
+}
+
+#[test]
+fn advance_stops_at_its_target() {
+    paused(async {
+        let begin = global::now();
+        let mut ticks = global::interval(SECOND);
+        ticks.tick().await;
+        let counter = spawn(async move {
+            let mut due = Vec::new();
+            for _ in 0..3 {
+                due.push(ticks.tick().await);
+            }
+            due
+        });
+        yield_now().await;
+        advance(2500 * Duration::from_millis(1)).await;
+        assert_eq!(global::now() - begin, 2500 * Duration::from_millis(1));
+        assert!(!counter.is_finished());
+        let due = counter.await.unwrap();
+        assert_eq!(due, [1, 2, 3].map(|nth| begin + nth * SECOND));
+    });
+}
+
+#[test]
+fn a_resumed_clock_follows_the_real_one() {
+    paused(async {
+        resume();
+        let (real, begin) = (Instant::now(), global::now());
+        global::sleep(Duration::from_millis(10)).await;
+        assert!(real.elapsed() >= Duration::from_millis(9), "{:?}", real.elapsed());
+        assert!(global::now() - begin >= Duration::from_millis(10));
+        pause();
+        let stopped = global::now();
+        std::hint::black_box((0..100_000).sum::<u64>());
+        assert_eq!(global::now(), stopped);
+        global::sleep(3600 * SECOND).await;
+        assert!(global::now() - stopped >= 3600 * SECOND);
+    });
+}
+
+#[test]
+fn cancelled_timeouts_do_not_move_time() {
+    paused(async {
+        let begin = global::now();
+        let mut sleep = global::sleep(3600 * SECOND);
+        assert!(futures::FutureExt::now_or_never(&mut sleep).is_none());
+        drop(sleep);
+        let (sender, receiver) = ::tokio::sync::oneshot::channel();
+        let other = std::thread::spawn(move || sender.send(()));
+        receiver.await.unwrap();
+        other.join().unwrap().unwrap();
+        assert_eq!(global::now(), begin);
+    });
+}
+
+#[test]
+fn paused_programs_nest_and_follow_each_other() {
+    for _ in 0..3 {
+        paused(async { global::sleep(SECOND).await });
+    }
+    let before = global::now();
+    assert!(global::now() >= before && global::now() < before + 3600 * SECOND, "the thread is as it was");
+}

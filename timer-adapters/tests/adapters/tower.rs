@@ -1,0 +1,134 @@
+//! The tower layers alone on virtual time, and under axum on sockets.
+
+use super::runtime;
+use ::tower::retry::backoff::{Backoff, MakeBackoff};
+use ::tower::{Layer, ServiceExt, service_fn};
+use axum::Router;
+use axum::body::Body;
+use axum::error_handling::HandleErrorLayer;
+use axum::http::{Request, Response, StatusCode};
+use axum::routing::get;
+use http_body_util::BodyExt;
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+use timer_adapters::tower::{BoxError, ExponentialBackoffMaker, ResponseBodyTimeoutLayer, TimeoutBody, TimeoutLayer};
+use timer_core::global::error::Elapsed;
+use timer_core::{InfallibleTimer, ManualDriver, Timer};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn manual() -> (InfallibleTimer, ManualDriver) {
+    let (timer, driver) = Timer::builder().build_manual().unwrap();
+    (timer.infallible(), driver)
+}
+
+#[test]
+fn a_slow_service_elapses_and_a_fast_one_does_not() {
+    let (timer, mut driver) = manual();
+    let layer = TimeoutLayer::new(timer.clone(), 5 * SECOND);
+    for (takes, is_ok) in [(4 * SECOND, true), (6 * SECOND, false)] {
+        let inner = timer.clone();
+        let service = layer.layer(service_fn(move |_: ()| {
+            let sleep = inner.sleep(takes);
+            async move {
+                sleep.await;
+                Ok::<_, Infallible>("done")
+            }
+        }));
+        let before = driver.elapsed();
+        let reply: Result<_, BoxError> = driver.block_on(service.oneshot(()));
+        assert_eq!(reply.is_ok(), is_ok);
+        assert!(is_ok || reply.unwrap_err().is::<Elapsed>());
+        assert_eq!(driver.elapsed() - before, takes.min(5 * SECOND));
+    }
+}
+
+#[test]
+fn the_error_of_the_service_passes_through() {
+    let (timer, mut driver) = manual();
+    let service = service_fn(|(): ()| async { Err::<(), _>(std::io::Error::other("broken")) });
+    let reply = driver.block_on(TimeoutLayer::new(timer, SECOND).layer(service).oneshot(()));
+    assert_eq!(reply.unwrap_err().to_string(), "broken");
+}
+
+/// A body whose frames come after these delays.
+fn frames(timer: &InfallibleTimer, delays: Vec<Duration>) -> Body {
+    let timer = timer.clone();
+    Body::from_stream(futures::stream::unfold(delays.into_iter(), move |mut delays| {
+        let sleep = delays.next().map(|delay| timer.sleep(delay));
+        async move {
+            sleep?.await;
+            Some((Ok::<_, Infallible>("frame"), delays))
+        }
+    }))
+}
+
+#[test]
+fn each_frame_of_a_body_has_its_own_deadline() {
+    let (timer, mut driver) = manual();
+    let body = TimeoutBody::new(frames(&timer, vec![4 * SECOND; 5]), &timer, 5 * SECOND);
+    assert_eq!(driver.block_on(body.collect()).unwrap().to_bytes().len(), 25);
+    assert_eq!(driver.elapsed(), 20 * SECOND);
+    let mut body = TimeoutBody::new(frames(&timer, vec![SECOND, 6 * SECOND]), &timer, 5 * SECOND);
+    assert!(driver.block_on(body.frame()).unwrap().is_ok());
+    driver.advance(60 * SECOND);
+    let error = driver.block_on(body.frame()).unwrap().unwrap_err();
+    assert!(error.is::<Elapsed>());
+    assert_eq!(driver.elapsed(), (20 + 1 + 60 + 5) * SECOND, "a body that nothing reads has time");
+}
+
+#[test]
+fn backoffs_double_up_to_their_limit() {
+    let (timer, mut driver) = manual();
+    let waits = |jitter: f64, driver: &mut ManualDriver| {
+        let mut maker = ExponentialBackoffMaker::new(timer.clone(), SECOND, 10 * SECOND, jitter);
+        let mut backoff = maker.make_backoff();
+        [(); 6].map(|()| {
+            let before = driver.elapsed();
+            driver.block_on(backoff.next_backoff());
+            driver.elapsed() - before
+        })
+    };
+    for jitter in [0.0, -1.0, f64::NAN] {
+        assert_eq!(waits(jitter, &mut driver), [1, 2, 4, 8, 10, 10].map(|seconds| seconds * SECOND));
+    }
+    let jittered = waits(0.5, &mut driver);
+    for (wait, base) in jittered.iter().zip([1, 2, 4, 8, 10, 10]) {
+        assert!(*wait >= base * SECOND && *wait <= (base * 3 / 2 * SECOND).max(base * SECOND * 3 / 2).min(10 * SECOND));
+    }
+    assert_ne!(jittered, waits(0.5, &mut driver));
+}
+
+#[test]
+fn the_layers_work_under_axum() {
+    let timer = Timer::new();
+    let infallible = timer.infallible();
+    let limit = Duration::from_millis(20);
+    let stuck = frames(&infallible, vec![Duration::ZERO, Duration::from_secs(3600)]);
+    let stuck = std::sync::Mutex::new(Some(stuck));
+    let stuck = std::sync::Arc::new(stuck);
+    let app = Router::new()
+        .route("/", get(|| async { "hello" }))
+        .route("/slow", get(|| async { pending::<&str>().await }))
+        .route("/body", get(move || async move { Response::new(stuck.lock().unwrap().take().unwrap()) }))
+        .layer(ResponseBodyTimeoutLayer::new(infallible.clone(), limit))
+        .layer(
+            ::tower::ServiceBuilder::new()
+                .layer(HandleErrorLayer::new(|error: BoxError| async move {
+                    if error.is::<Elapsed>() { StatusCode::REQUEST_TIMEOUT } else { StatusCode::BAD_GATEWAY }
+                }))
+                .layer(TimeoutLayer::new(infallible, limit)),
+        );
+    runtime().block_on(async {
+        for (path, status) in [("/", StatusCode::OK), ("/slow", StatusCode::REQUEST_TIMEOUT), ("/body", StatusCode::OK)]
+        {
+            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            let reply = app.clone().oneshot(request).await.unwrap();
+            assert_eq!(reply.status(), status, "{path}");
+            let body = reply.into_body().collect().await;
+            assert_eq!(body.is_err(), path == "/body");
+        }
+    });
+    assert_eq!(timer.pending_timeouts(), 0);
+}
