@@ -324,7 +324,7 @@ pub(crate) struct InEntry;
 
 impl Tracker<Timeout> for InEntry {
     #[inline]
-    fn put(&mut self, timeout: &Timeout, location: Location) {
+    fn moved(&mut self, timeout: &Timeout, location: Location) {
         let header = timeout.header();
         // ORDERING: Relaxed, as in `Timeout::location`: the holder of the shard's lock writes.
         header.bucket.store(location.bucket(), Ordering::Relaxed);

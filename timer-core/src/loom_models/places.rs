@@ -28,13 +28,13 @@ fn are_found_by_cancellers() {
 #[test]
 #[should_panic(expected = "has it still")]
 fn negative_the_bucket_is_not_written() {
-    fails("entry/mod.rs", "fn put .. bucket.store(location", How::Skip, two_in_a_bucket);
+    fails("entry/mod.rs", "fn moved .. bucket.store(location", How::Skip, two_in_a_bucket);
 }
 
 #[test]
 #[should_panic(expected = "has it still")]
 fn negative_the_position_is_not_written() {
-    fails("entry/mod.rs", "fn put .. position.store(location", How::Skip, two_in_a_bucket);
+    fails("entry/mod.rs", "fn moved .. position.store(location", How::Skip, two_in_a_bucket);
 }
 
 /// The next holder reads it as it was before, if locks did not order it.

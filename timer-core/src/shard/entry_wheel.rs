@@ -4,13 +4,18 @@ use crate::config::WheelKind;
 use crate::entry::{InEntry, Timeout};
 use crate::wheel::{self, RawHashed, RawHierarchical, RawWheel};
 
-/// What a wheel gives out: the tick under which an entry was linked, and the entry, unless it was taken out since.
-pub(crate) type Place = wheel::Place<Timeout>;
+/// One element of what a wheel gives out: the tick under which an entry was linked, and the entry,
+/// unless it has been taken.
+pub(crate) type Slot = wheel::Slot<Timeout>;
+
+/// The entries that a step of a wheel takes out.
+pub(crate) type Slots = wheel::Slots<Timeout>;
 
 /// A wheel of entries.
 pub(crate) enum EntryWheel {
     Hierarchical(RawHierarchical<Timeout, InEntry>),
-    Hashed(RawHashed<Timeout, InEntry>),
+    /// Boxed, because it is larger than the other one, whose end shares a cache line with the lock.
+    Hashed(Box<RawHashed<Timeout, InEntry>>),
 }
 
 macro_rules! either {
@@ -26,15 +31,18 @@ impl EntryWheel {
     pub(crate) fn new(kind: WheelKind) -> Self {
         match kind {
             WheelKind::Hierarchical => EntryWheel::Hierarchical(RawHierarchical::new(InEntry)),
-            WheelKind::Hashed { ticks_per_wheel } => EntryWheel::Hashed(RawHashed::new(ticks_per_wheel, InEntry)),
+            WheelKind::Hashed { ticks_per_wheel } => {
+                EntryWheel::Hashed(Box::new(RawHashed::new(ticks_per_wheel, InEntry)))
+            }
         }
     }
 
-    /// Before something is linked: it is not before `now`, which is asked for if the wheel is empty.
+    /// Before something is linked: it is not before `now`, which is asked for if the wheel is
+    /// empty.
     #[inline]
-    pub(crate) fn wind_if_empty(&mut self, now: impl FnOnce() -> u64) {
+    pub(crate) fn fast_forward_if_empty(&mut self, now: impl FnOnce() -> u64) {
         either!(self, wheel => if wheel.len() == 0 {
-            wheel.wind(now());
+            wheel.fast_forward(now());
         });
     }
 
@@ -58,28 +66,24 @@ impl EntryWheel {
     }
 
     /// Takes out what was due when it came in. `out` must be empty.
-    pub(crate) fn take_overdue(&mut self, out: &mut Vec<Place>) {
+    pub(crate) fn take_overdue(&mut self, out: &mut Slots) {
         either!(self, wheel => wheel.take_overdue(out));
     }
 
-    /// A step towards `tick`: takes out some of what is due, perhaps nothing. `false` if nothing else is. `out` must be empty.
-    pub(crate) fn take_next(&mut self, tick: u64, out: &mut Vec<Place>) -> bool {
+    /// A step towards `tick`: takes out some of what is due, perhaps nothing. `false` if nothing
+    /// else is. `out` must be empty.
+    pub(crate) fn take_next(&mut self, tick: u64, out: &mut Slots) -> bool {
         either!(self, wheel => wheel.take_next(tick, out))
     }
 
-    /// Whether a further step would tidy something, when all that is due has been taken.
-    pub(crate) fn is_untidy(&self) -> bool {
-        either!(self, wheel => wheel.is_untidy())
+    /// Returns `true` if a further step would do some upkeep although nothing is due.
+    pub(crate) fn has_upkeep(&self) -> bool {
+        either!(self, wheel => wheel.has_upkeep())
     }
 
-    /// Arrays to be freed without the lock.
-    pub(crate) fn take_emptied(&mut self) -> Vec<Vec<Place>> {
-        either!(self, wheel => wheel.take_emptied())
-    }
-
-    /// How many entries were carried to a finer level since it was last asked.
-    pub(crate) fn take_carried(&mut self) -> u64 {
-        either!(self, wheel => wheel.take_carried())
+    /// Returns the number of entries that cascaded to a finer level since the last call.
+    pub(crate) fn take_cascaded(&mut self) -> u64 {
+        either!(self, wheel => wheel.take_cascaded())
     }
 
     /// A tick not beyond the earliest one linked; `None` if nothing but the overdue is linked.

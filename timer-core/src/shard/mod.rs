@@ -24,7 +24,7 @@ mod pool;
 mod register;
 mod visit;
 
-pub(crate) use entry_wheel::{EntryWheel, Place};
+pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Lease, LeaseId, pool, shard_of};
 pub(crate) use register::Arrival;
 pub(crate) use visit::{Patience, Take, Taken};
@@ -305,7 +305,7 @@ impl Shard {
     /// Links an entry that came in at `now`. As [`link`](Self::link).
     #[inline]
     fn link_new(&self, core: &mut Core, tick: u64, timeout: Timeout, now: Nanos, context: &Context) -> u64 {
-        core.wheel.wind_if_empty(|| context.resolution.tick_at(now));
+        core.wheel.fast_forward_if_empty(|| context.resolution.tick_at(now));
         self.link(core, tick, timeout)
     }
 

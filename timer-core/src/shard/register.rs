@@ -79,7 +79,7 @@ impl Shard {
         let tick = resolution.tick_from(timeout.state().deadline(), now);
         self.scheduled.add(1);
         let mut aside = Vec::new();
-        core.wheel.wind_if_empty(|| resolution.tick_at(now));
+        core.wheel.fast_forward_if_empty(|| resolution.tick_at(now));
         let wake_before = match arrival {
             Arrival::New => self.link(&mut core, tick, timeout),
             Arrival::Claimed => {

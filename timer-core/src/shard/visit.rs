@@ -1,7 +1,7 @@
 //! What the owner of the turn does with a shard: visits it when it is due, takes out what is due by then, puts back what was moved.
 
 use super::inbox::Request;
-use super::{MAX_PER_LOCK, Place, Shard};
+use super::{MAX_PER_LOCK, Shard, Slots};
 use crate::context::Context;
 use crate::entry::Timeout;
 use crate::sync::Ordering;
@@ -63,14 +63,7 @@ impl Shard {
     }
 
     /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
-    pub(crate) fn take(
-        &self,
-        what: Take,
-        tick: u64,
-        patience: Patience,
-        out: &mut Vec<Place>,
-        context: &Context,
-    ) -> Taken {
+    pub(crate) fn take(&self, what: Take, tick: u64, patience: Patience, out: &mut Slots, context: &Context) -> Taken {
         let mut core = match patience {
             Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
             Patience::Ask => match self.lock.try_lock_or_ask() {
@@ -90,17 +83,15 @@ impl Shard {
         } else {
             core.wheel.take_next(tick, out)
         };
-        let carried = core.wheel.take_carried();
+        let cascaded = core.wheel.take_cascaded();
         let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
         let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
         // ORDERING: Relaxed, as in `link`.
         self.next.store(next, Ordering::Relaxed);
-        let more = earliest <= tick || core.wheel.is_untidy();
-        let emptied = core.wheel.take_emptied();
+        let more = earliest <= tick || core.wheel.has_upkeep();
         self.answer(core.unlock());
-        drop(emptied);
-        if carried > 0 {
-            context.counters.cascaded.add(carried);
+        if cascaded > 0 {
+            context.counters.cascaded.add(cascaded);
         }
         match (more || self.inbox.due() <= tick, step) {
             (false, _) => Taken::Last,
@@ -186,7 +177,7 @@ mod tests {
                 }
                 let mut seen = 0;
                 for due in deadlines {
-                    let mut out = Vec::new();
+                    let mut out = Slots::new();
                     let _ = shard.take(Take::Next, due / TICK, Patience::Ask, &mut out, &context);
                     // 262 s, and so 88 of them, in the first bucket; all the others are in others.
                     assert!(out.len() < 100, "{wheel:?}: {} at once", out.len());

@@ -1,43 +1,46 @@
 //! The hierarchical wheel: scheme 7 of Varghese & Lauck (1987), as in Kafka.
 //!
-//! A tick is read as a number of [`LEVELS`] digits of [`BITS`] bits. A deadline belongs to the level of the highest
-//! digit in which it differs from `now`, and there to the slot of its own digit. From this follows, at any time:
+//! The wheel reads a tick as a number of [`LEVELS`] digits of [`BITS`] bits. A deadline belongs to
+//! the level of the highest digit in which it differs from `now`, and on that level to the bucket
+//! of its own digit. From this follows, at any time:
 //!
-//! - the slots before the one `now` is in are empty, on every level: nothing ever wraps round; the one it is in takes nothing in, and
-//!   has only what is still to be carried down;
-//! - everything on a level is due before everything on the next one, and likewise slot by slot within a level: the
-//!   first occupied bucket holds the earliest deadline, and its cached minimum is the next expiry;
-//! - all 64 bits are covered: there is no overflow list and no longest delay.
+//! - The buckets before the current one, in whose span `now` is, are empty on every level, so
+//!   nothing ever wraps round. The current bucket takes no value in. The values that it had belong
+//!   to finer levels, to which a [cascade](cascade) moves them.
+//! - All values of a level are due before those of the next level, and those of a bucket before
+//!   those of the next bucket. So the first occupied bucket has the earliest deadline, and the
+//!   cached minimum of that bucket is the next expiry.
+//! - The levels cover all 64 bits, so there is no overflow list and no longest delay.
 //!
-//! When `now` enters a slot of an upper level, what is in there and not due yet belongs to a finer level: it is carried down ([`carry`]).
-//! Since `next_expiry` names a bucket's earliest deadline and not the slot's beginning, no wake-up is needed merely for that: a jump
-//! does it for the one slot in which it ends, and hands out what lies before that slot without sorting it first.
+//! `next_expiry` is the earliest deadline of a bucket and not the beginning of its span, so no
+//! wake-up is needed only to cascade. When the clock jumps, only the bucket in whose span the jump
+//! ends cascades. All values of earlier buckets are due.
 //!
-//! Absent here: clocks, keys, locks, and any work per tick.
+//! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE, Place};
+use super::bucket::{Bucket, Entry, OVERDUE, Slots};
+use super::chunks::{CHUNK, Chunks};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use carry::{Carrying, EMPTIED, Entered, TIDIED};
+use cascade::{Cascade, Cascades};
 
-/// Bits of a tick that one level resolves. The 64 slots of a level are marked in one word.
+/// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
+/// a level are occupied.
 const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
+const BUCKETS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
-/// The hierarchical wheel below its keys. What an insertion, a removal and the clock all write comes last, and next to each other:
-/// between CPUs, that is one cache line.
+/// The hierarchical wheel without keys. The fields that insertions, removals and the clock write
+/// come last and next to each other, so that only one cache line moves between CPUs.
 #[repr(C)]
 pub(crate) struct RawHierarchical<V, P> {
     tracker: P,
-    /// What was due when it came in: all deadlines are <= now.
+    /// Values that were due when they were inserted.
     overdue: Bucket<V>,
-    carrying: Carrying,
-    /// Arrays to be freed, which takes time, by the owner.
-    emptied: Vec<Vec<Place<V>>>,
-    /// Each is allocated when it is first needed.
+    cascades: Cascades,
+    /// Each level is allocated when it is first needed.
     levels: Levels<V>,
-    /// Bit n: level n is not empty.
+    /// Bit n: level n is occupied.
     occupied: u32,
     now: u64,
     len: usize,
@@ -46,68 +49,71 @@ pub(crate) struct RawHierarchical<V, P> {
 type Levels<V> = [Option<Box<Level<V>>>; LEVELS];
 
 struct Level<V> {
-    /// Bit n: bucket n is not empty.
+    /// Bit n: bucket n is occupied.
     occupied: u64,
-    buckets: [Bucket<V>; SLOTS],
-    entered: Entered,
+    buckets: [Bucket<V>; BUCKETS],
+    /// The cascade of the current bucket.
+    cascade: Cascade<V>,
 }
 
 impl<V> Level<V> {
-    /// Not inlined: it needs room on the stack that each caller that links would have to make.
+    // Not inlined, because a new level needs room on the stack of each caller.
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Level { occupied: 0, buckets: std::array::from_fn(|_| Bucket::new()), entered: Entered::default() })
+        let buckets = std::array::from_fn(|_| Bucket::new());
+        Box::new(Level { occupied: 0, buckets, cascade: Cascade::new() })
     }
 }
 
-/// The level and slot of a deadline that is beyond `now`.
+/// Returns the level of a deadline that is after `now`, and the index of its bucket.
 #[inline]
-fn place(now: u64, deadline: u64) -> (usize, usize) {
-    // The highest bit in which they differ, in a form by which the compiler sees that there is such a level.
+fn locate(now: u64, deadline: u64) -> (usize, usize) {
+    // The highest differing bit, in a form from which the compiler sees that the level exists.
     let level = ((u64::BITS - 1) ^ ((deadline ^ now) | 1).leading_zeros()) / BITS;
-    (level as usize, (deadline >> (level * BITS)) as usize % SLOTS)
+    (level as usize, (deadline >> (level * BITS)) as usize % BUCKETS)
 }
 
-/// First and last tick of a slot, seen from `now`.
+/// Returns the first and the last tick of a bucket, seen from `now`.
 #[inline]
-fn span(now: u64, level: usize, slot: usize) -> (u64, u64) {
-    let shift = level as u32 * BITS;
+fn span(now: u64, at: usize, index: usize) -> (u64, u64) {
+    let shift = at as u32 * BITS;
     let lap = u64::MAX.checked_shl(shift + BITS).unwrap_or(0);
-    let start = now & lap | (slot as u64) << shift;
+    let start = now & lap | (index as u64) << shift;
     (start, start | !(u64::MAX << shift))
 }
 
-/// Puts a value that is not due into the bucket where it belongs as seen from `now`, on the level that is returned.
+/// Returns the number of a bucket.
+#[inline]
+fn id(at: usize, index: usize) -> u32 {
+    (at * BUCKETS + index) as u32
+}
+
+/// Inserts a value that is not due into the bucket where it belongs as seen from `now`. Returns the
+/// level.
 #[inline(always)]
-fn link_in<V>(
+fn insert_into<V>(
     levels: &mut [Option<Box<Level<V>>>],
     now: u64,
     deadline: u64,
     value: V,
     tracker: &mut impl Tracker<V>,
 ) -> usize {
-    let (at, slot) = place(now, deadline);
+    let (at, index) = locate(now, deadline);
     let level = levels[at].get_or_insert_with(Level::new);
-    level.buckets[slot].push(id(at, slot), deadline, value, tracker);
-    level.occupied |= 1 << slot;
+    level.buckets[index].push(id(at, index), deadline, value, tracker);
+    level.occupied |= 1 << index;
     at
 }
 
-/// A bucket of a level, by its number.
+/// Returns a bucket by its number.
 fn bucket_of<V>(levels: &Levels<V>, id: u32) -> Option<&Bucket<V>> {
-    let level = levels.get(id as usize / SLOTS)?.as_deref()?;
-    Some(&level.buckets[id as usize % SLOTS])
-}
-
-/// The number of a bucket.
-#[inline]
-fn id(level: usize, slot: usize) -> u32 {
-    (level * SLOTS + slot) as u32
+    let level = levels.get(id as usize / BUCKETS)?.as_deref()?;
+    Some(&level.buckets[id as usize % BUCKETS])
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
-    /// Where the fields are that are written by turns.
+    /// The offsets of the fields that several CPUs write.
     #[cfg(test)]
     #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
     pub(crate) const WRITTEN_AT: [usize; 3] =
@@ -120,65 +126,48 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             occupied: 0,
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
-            carrying: Carrying::default(),
-            emptied: Vec::new(),
+            cascades: Cascades::default(),
             tracker,
         }
     }
 
-    /// Puts a value where it belongs as seen from `now`. Does not count it.
-    // `always`, here and below: as calls they take 35 of a pair's 650 instructions.
+    /// Inserts a value where it belongs as seen from `now`, without counting it.
+    // `always`, here and below, because calls would take 35 of the 650 instructions of a pair.
     #[inline(always)]
-    fn link(&mut self, deadline: u64, value: V) {
+    fn insert_uncounted(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
             self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
             return;
         }
-        self.occupied |= 1 << link_in(&mut self.levels, self.now, deadline, value, &mut self.tracker);
+        self.occupied |= 1 << insert_into(&mut self.levels, self.now, deadline, value, &mut self.tracker);
     }
 
-    /// Level and slot of the first occupied bucket, which holds the earliest deadline that is not overdue.
+    /// Returns the level and the index of the first occupied bucket. It has the earliest deadline
+    /// of all buckets.
     #[inline]
     fn first(&self) -> Option<(usize, usize)> {
         let at = self.occupied.trailing_zeros() as usize;
         let level = self.levels.get(at)?.as_deref()?;
-        Some((at, level.occupied.trailing_zeros() as usize % SLOTS))
+        Some((at, level.occupied.trailing_zeros() as usize % BUCKETS))
     }
 
-    /// Returns the value that was last reported at `location`, if it is still linked, for changing it.
-    pub(super) fn get_mut(&mut self, location: Location) -> Option<&mut V> {
-        let location = self.resolve(location);
-        let id = location.bucket();
-        let bucket = if id == OVERDUE {
-            &mut self.overdue
-        } else {
-            &mut self.levels.get_mut(id as usize / SLOTS)?.as_mut()?.buckets[id as usize % SLOTS]
-        };
-        bucket.get_mut(location.position())
-    }
-
-    /// Returns the value of the lowest rank among those with the earliest deadline. What is overdue comes
-    /// first. Reads all values of the first bucket, and of the buckets that are being carried down.
+    /// Returns the value of the lowest rank among those with the earliest deadline. Overdue values
+    /// come first. Reads all values of the first bucket and of the cascades.
     pub(super) fn first_value(&self, rank: impl Fn(&V) -> u64) -> Option<&V> {
         if self.has_overdue() {
             return self.overdue.values().map(|(_, value)| value).min_by_key(|value| rank(value));
         }
-        let first = self.first().map(|(at, slot)| id(at, slot));
-        let buckets = first.into_iter().chain(self.entered_buckets()).filter_map(|id| self.bucket(id));
-        let earliest = buckets.flat_map(Bucket::values).min_by_key(|(deadline, value)| (*deadline, rank(value)));
-        earliest.map(|(_, value)| value)
+        let first = self.first().and_then(|(at, index)| bucket_of(&self.levels, id(at, index)));
+        let values = first.into_iter().flat_map(Bucket::values).chain(self.cascading_values());
+        values.min_by_key(|(deadline, value)| (*deadline, rank(value))).map(|(_, value)| value)
     }
 
-    fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
-        if id == OVERDUE { Some(&self.overdue) } else { bucket_of(&self.levels, id) }
-    }
-
-    /// Removes from a bucket of a level.
+    /// Removes a value from a bucket of a level.
     #[inline(always)]
     fn remove_at(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let id = location.bucket();
-        let (at, slot) = (id as usize / SLOTS, id as usize % SLOTS);
-        let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[slot];
+        let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
+        let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[index];
         let (deadline, value) = bucket.remove(location.position(), wanted)?;
         self.len -= 1;
         if bucket.is_sparse() {
@@ -187,31 +176,24 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some(value)
     }
 
-    /// Something due at `left` was removed from a bucket, in which few are left.
+    /// Compacts a bucket after the removal of a value with the deadline `removed`.
     #[inline(never)]
-    fn compact(&mut self, id: u32, left: u64) {
-        let (at, slot, was_entered) = (id as usize / SLOTS, id as usize % SLOTS, self.was_entered(id));
+    fn compact(&mut self, id: u32, removed: u64) {
+        let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let Some(level) = &mut self.levels[at] else { return };
-        let bucket = &mut level.buckets[slot];
-        if !was_entered {
-            bucket.compact(id, left, &mut self.tracker);
-            if !bucket.is_empty() {
-                return;
-            }
-            self.unmark(at, slot);
-        } else if bucket.is_vacant() {
-            self.carrying.none_rests(at);
+        let bucket = &mut level.buckets[index];
+        bucket.compact(id, removed, &mut self.tracker);
+        if bucket.is_empty() {
+            self.unmark(at, index);
         }
-        if self.leaves_much() {
-            self.tidy(TIDIED);
-            self.emptied.clear();
-        }
+        self.free_chunk();
+        self.forget_if_many();
     }
 
-    /// The bucket was emptied.
-    fn unmark(&mut self, at: usize, slot: usize) {
+    /// Clears the mark of a bucket that has become empty.
+    fn unmark(&mut self, at: usize, index: usize) {
         if let Some(level) = &mut self.levels[at] {
-            level.occupied &= !(1 << slot);
+            level.occupied &= !(1 << index);
             if level.occupied == 0 {
                 self.occupied &= !(1 << at);
             }
@@ -224,76 +206,74 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     #[inline(always)]
     fn insert(&mut self, deadline: u64, value: V) {
-        self.link(deadline, value);
+        self.insert_uncounted(deadline, value);
         self.len += 1;
     }
 
     #[inline(always)]
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         match self.remove_at(location, &wanted) {
-            None => self.remove_elsewhere(location, wanted),
+            None => self.remove_moved(location, wanted),
             removed => removed,
         }
     }
 
-    fn wind(&mut self, now: u64) {
+    fn fast_forward(&mut self, now: u64) {
         debug_assert!(self.len == 0);
         self.set_now(self.now.max(now));
-        self.emptied.clear();
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
-        let location = self.resolve(location);
-        self.bucket(location.bucket())?.get(location.position())
+        self.get_at(self.find(location))
     }
 
-    fn take_overdue(&mut self, out: &mut Vec<Place<V>>) {
+    fn take_overdue(&mut self, due: &mut Slots<V>) {
         self.len -= self.overdue.len();
-        self.overdue.swap_out(out);
+        self.overdue.take(due);
     }
 
-    fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool {
+    fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
         let to = self.now.max(now);
-        if self.carrying.is_on() && self.carry_on(to, out) {
+        self.free_chunk();
+        if self.cascades.has_values() && self.step_cascade(to, due) {
             return true;
         }
-        let next = self.first().map(|(at, slot)| (at, slot, span(self.now, at, slot)));
-        let Some((at, slot, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
+        let next = self.first().map(|(at, index)| (at, index, span(self.now, at, index)));
+        let Some((at, index, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
             self.set_now(to);
-            let untidy = self.is_untidy();
-            if untidy {
-                self.tidy(EMPTIED);
+            let has_upkeep = self.has_upkeep();
+            if has_upkeep && self.has_many_forwards() {
+                self.forget(CHUNK);
             }
-            return untidy;
+            return has_upkeep;
         };
-        // The clock goes with it, so that what is inserted meanwhile and belongs into this bucket is overdue, or is put into a finer one.
+        // The clock moves with the bucket. So a value that is inserted later and belongs into the
+        // bucket is overdue, or belongs into a finer one.
         self.set_now(end.min(to));
-        self.unmark(at, slot);
+        self.unmark(at, index);
         if end > to {
-            self.enter(at, slot, out);
+            self.begin_cascade(at, index, due);
         } else if let Some(level) = &mut self.levels[at] {
-            self.len -= level.buckets[slot].len();
-            level.buckets[slot].swap_out(out);
+            self.len -= level.buckets[index].len();
+            level.buckets[index].take(due);
         }
         true
     }
 
-    fn is_untidy(&self) -> bool {
-        // What is due soon goes first; and soon the clock leaves the slot.
-        self.leaves_much() && self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(SLOTS as u64))
+    fn has_upkeep(&self) -> bool {
+        // Values that are due soon go first. Besides, the links end when the clock leaves the
+        // bucket.
+        let is_quiet = || self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(BUCKETS as u64));
+        (self.cascades.discarded != 0 || self.has_many_forwards()) && is_quiet()
     }
 
-    fn take_emptied(&mut self) -> Vec<Vec<Place<V>>> {
-        std::mem::take(&mut self.emptied)
-    }
-
-    fn take_carried(&mut self) -> u64 {
-        std::mem::take(&mut self.carrying.carried)
+    fn take_cascaded(&mut self) -> u64 {
+        std::mem::take(&mut self.cascades.moved)
     }
 
     fn earliest(&self) -> Option<u64> {
-        let first = self.first().and_then(|(at, slot)| Some(self.levels[at].as_ref()?.buckets[slot].earliest()));
-        if self.carrying.is_on() { first.into_iter().chain(self.earliest_of_the_rest()).min() } else { first }
+        let first = self.first().and_then(|(at, index)| Some(self.levels[at].as_ref()?.buckets[index].earliest()));
+        if self.cascades.has_values() { first.into_iter().chain(self.earliest_in_cascades()).min() } else { first }
     }
 
     fn has_overdue(&self) -> bool {
@@ -310,23 +290,14 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
-        let mut keep = |places: Vec<Place<V>>| {
-            places
-                .into_iter()
-                .filter_map(|(deadline, value)| Some((deadline, value?)))
-                .for_each(|entry| out.push(entry));
-        };
-        let mut taken = Vec::new();
-        self.overdue.swap_out(&mut taken);
-        keep(taken);
+        let mut all = vec![std::mem::replace(&mut self.overdue, Bucket::new()).into_slots()];
         for level in std::mem::replace(&mut self.levels, [const { None }; LEVELS]).into_iter().flatten() {
-            for mut bucket in level.buckets {
-                let mut taken = Vec::new();
-                bucket.swap_out(&mut taken);
-                keep(taken);
-            }
+            all.push(level.cascade.into_slots());
+            all.extend(level.buckets.into_iter().map(Bucket::into_slots));
         }
-        (self.len, self.occupied, self.carrying) = (0, 0, Carrying::default());
+        let slots = all.into_iter().flat_map(Chunks::into_iter);
+        out.extend(slots.filter_map(|(deadline, value)| Some((deadline, value?))));
+        (self.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
     }
 
     fn tracker(&self) -> &P {
@@ -338,7 +309,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 }
 
-mod carry;
+mod cascade;
+mod forwarding;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! of each move. This file joins the two, and keeps what is due safe from a receiver that panics.
 
 use super::TimingWheel;
-use super::bucket::Place;
+use super::bucket::Slots;
 use super::hashed::RawHashed;
 use super::hierarchical::RawHierarchical;
 use super::raw::RawWheel;
@@ -39,7 +39,7 @@ use std::fmt;
 pub struct HashedWheel<T> {
     raw: RawHashed<Item<T>, Slab>,
     /// Empty but while something is handed out.
-    due: Vec<Place<Item<T>>>,
+    due: Slots<Item<T>>,
 }
 
 /// Wheels of 64 slots, each turning 64 times as slowly as the one before it.
@@ -71,7 +71,7 @@ pub struct HashedWheel<T> {
 pub struct HierarchicalWheel<T> {
     raw: RawHierarchical<Item<T>, Slab>,
     /// Empty but while something is handed out.
-    due: Vec<Place<Item<T>>>,
+    due: Slots<Item<T>>,
 }
 
 impl<T> HashedWheel<T> {
@@ -87,7 +87,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(usize::MAX).ticks_per_wheel(), 1 << 30);
     /// ```
     pub fn new(ticks_per_wheel: usize) -> Self {
-        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Vec::new() }
+        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Slots::new() }
     }
 
     /// How many slots the wheel has, which is the number of ticks in one round.
@@ -112,7 +112,7 @@ impl<T> HierarchicalWheel<T> {
     /// assert!(wheel.is_empty());
     /// ```
     pub fn new() -> Self {
-        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Vec::new() }
+        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Slots::new() }
     }
 }
 
@@ -121,9 +121,6 @@ impl<T> Default for HierarchicalWheel<T> {
         Self::new()
     }
 }
-
-/// Room for so many due values is kept between two calls.
-const KEPT: usize = 256;
 
 fn insert<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
     let key = raw.tracker_mut().reserve();
@@ -144,7 +141,7 @@ fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Opt
 
 fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     raw: &mut R,
-    due: &mut Vec<Place<Item<T>>>,
+    due: &mut Slots<Item<T>>,
     now: u64,
     mut expired: impl FnMut(T),
 ) {
@@ -153,27 +150,22 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     while raw.take_next(now, due) {
         Leaving { raw, due }.hand_out(&mut expired);
     }
-    drop(raw.take_emptied());
-    if due.capacity() > KEPT {
-        *due = Vec::new();
-    }
+    due.shrink();
     if raw.len() == 0 {
         raw.tracker_mut().reset();
     }
 }
 
-/// Values on their way out. If the receiver panics, the rest goes back into the wheel.
+/// Values on their way to the receiver. If the receiver panics, the others go back into the wheel.
 struct Leaving<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
-    due: &'a mut Vec<Place<Item<T>>>,
+    due: &'a mut Slots<Item<T>>,
 }
 
 impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
-        // To be taken from the end, the first one first.
-        self.due.reverse();
-        while let Some((_, item)) = self.due.pop() {
-            if let Some(item) = item {
+        for position in 0..self.due.len() {
+            if let Some(item) = self.due.get_mut(position).and_then(|slot| slot.1.take()) {
                 self.raw.tracker_mut().release(item.index());
                 expired(item.value);
             }
@@ -183,7 +175,7 @@ impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
 
 impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for Leaving<'_, T, R> {
     fn drop(&mut self) {
-        for (deadline, item) in self.due.drain(..) {
+        while let Some((deadline, item)) = self.due.pop() {
             item.into_iter().for_each(|item| self.raw.insert(deadline, item));
         }
     }

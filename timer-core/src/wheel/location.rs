@@ -1,14 +1,14 @@
-//! Where a value sits inside a wheel, and what is told when that changes.
+//! The location of a value in a wheel, and the trait that is told of it.
 //!
-//! A wheel moves its values: a cascade carries them to a finer level, and a bucket that has become sparse closes up. To take a
-//! value out again its owner has to know its place, so the wheel reports it to its [`Tracker`]: the keyed wheels write it into their
-//! table of slots, others may store it in the value. A wheel may remember a change itself instead, and takes the location it has
-//! reported last for the one where the value is now.
+//! To remove a value, its owner has to know where it is. So a wheel reports the location of each
+//! value that is inserted to its [`Tracker`]. The keyed wheels write it into their table, and the
+//! timer writes it into the entry.
 //!
-//! Absent here: any report that a value has left. To write it down would cost a cache miss for each that comes due; instead,
-//! a value that is in the wheel is always at its location: if it is not there, it has left.
+//! A wheel does not report that a value has left, because that would cost a cache miss for each
+//! value that expires. A location may therefore be out of date, and a caller that looks for a value
+//! by its location has to say which value it wants.
 
-/// A place in a wheel: which bucket, and which position in it.
+/// A position in a bucket of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     bucket: u32,
@@ -16,10 +16,11 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// In no wheel. No bucket bears this number.
+    /// The location of a value that is in no wheel. No bucket has this number.
     pub(crate) const NONE: Location = Location::new(u32::MAX, u32::MAX);
 
-    /// In no wheel any more, and the wheel's reference to the value is the canceller's. No bucket bears this number.
+    /// The location of a value that has left its wheel and whose reference has passed from the
+    /// wheel to the canceller. No bucket has this number.
     pub(crate) const HANDED_OVER: Location = Location::new(u32::MAX - 2, u32::MAX);
 
     #[inline]
@@ -27,7 +28,7 @@ impl Location {
         Location { bucket, position }
     }
 
-    /// As one number.
+    /// Packs the location into one number.
     #[inline]
     pub(super) const fn to_bits(self) -> u64 {
         (self.bucket as u64) << 32 | self.position as u64
@@ -49,8 +50,8 @@ impl Location {
     }
 }
 
-/// Keeps track of where each value is.
+/// A listener that keeps the locations of all values.
 pub(crate) trait Tracker<V> {
-    /// `value` now sits at `location`: it came in, or it was moved.
-    fn put(&mut self, value: &V, location: Location);
+    /// Records that `value` was inserted at `location`, or was moved there.
+    fn moved(&mut self, value: &V, location: Location);
 }

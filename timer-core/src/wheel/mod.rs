@@ -35,16 +35,16 @@
 //! ```
 
 mod bucket;
+mod chunks;
 mod hashed;
 mod hierarchical;
 mod keyed;
 mod location;
-mod min_tree;
 mod queue;
 mod raw;
 mod slab;
 
-pub(crate) use bucket::Place;
+pub(crate) use bucket::{Slot, Slots};
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};

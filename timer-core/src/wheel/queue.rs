@@ -4,7 +4,7 @@
 //! wheel. An owner that is polled takes one value per call instead. Values that are due then wait in a
 //! list, and their keys stay good until they are handed out.
 
-use super::bucket::{Entry, Place};
+use super::bucket::{Entry, Slot, Slots};
 use super::hierarchical::RawHierarchical;
 use super::location::Location;
 use super::raw::RawWheel;
@@ -25,22 +25,24 @@ pub(crate) trait Ranked {
 /// A hierarchical wheel with keys, from which values are taken one by one.
 pub(crate) struct QueueWheel<T> {
     raw: RawHierarchical<Item<T>, Slab>,
-    /// Values that are due, the first one last. Removed values leave a vacant place.
-    due: Vec<Place<Item<T>>>,
+    /// Values that are due, the first one last. Removed values leave a vacant slot.
+    due: Vec<Slot<Item<T>>>,
+    /// The values of one step of the wheel. It is empty between calls.
+    step: Slots<Item<T>>,
     /// The number of values in `due`.
     waiting: usize,
 }
 
 impl<T: Ranked> QueueWheel<T> {
     pub(crate) fn new() -> Self {
-        Self { raw: RawHierarchical::new(Slab::new()), due: Vec::new(), waiting: 0 }
+        Self { raw: RawHierarchical::new(Slab::new()), due: Vec::new(), step: Slots::new(), waiting: 0 }
     }
 
     /// Inserts `value`, to be handed out at tick `deadline`. The present is `now`.
     #[inline]
     pub(crate) fn insert(&mut self, deadline: u64, value: T, now: u64) -> Key {
         if self.raw.len() == 0 {
-            self.raw.wind(now);
+            self.raw.fast_forward(now);
         }
         let key = self.raw.tracker_mut().reserve();
         self.raw.insert(deadline, key.item(value));
@@ -61,7 +63,7 @@ impl<T: Ranked> QueueWheel<T> {
     pub(crate) fn relink(&mut self, key: Key, now: u64, change: impl FnOnce(&mut T) -> u64) -> bool {
         let Some(mut item) = self.unlink(key) else { return false };
         if self.raw.len() == 0 {
-            self.raw.wind(now);
+            self.raw.fast_forward(now);
         }
         let deadline = change(&mut item.value);
         self.raw.insert(deadline, item);
@@ -111,29 +113,35 @@ impl<T: Ranked> QueueWheel<T> {
             self.due = Vec::new();
         }
         self.due.clear();
-        self.raw.take_overdue(&mut self.due);
+        self.raw.take_overdue(&mut self.step);
+        self.append_step();
         // A step per tick, so that ticks are handed out in their order.
         while self.due.is_empty() {
             match self.raw.earliest() {
-                Some(next) if next <= now => drop(self.raw.take_next(next, &mut self.due)),
+                Some(next) if next <= now => drop(self.raw.take_next(next, &mut self.step)),
                 // Nothing is due. The clock goes on, so that later insertions are near it.
                 _ => {
-                    while self.raw.take_next(now, &mut self.due) {}
-                    drop(self.raw.take_emptied());
+                    while self.raw.take_next(now, &mut self.step) {}
                     return false;
                 }
             }
+            self.append_step();
         }
-        drop(self.raw.take_emptied());
-        self.due.retain(|place| place.1.is_some());
-        self.due.sort_unstable_by_key(|place| std::cmp::Reverse(rank(place)));
+        self.due.sort_unstable_by_key(|slot| std::cmp::Reverse(rank(slot)));
         self.waiting = self.due.len();
-        for (at, place) in self.due.iter().enumerate() {
-            if let Some(item) = &place.1 {
+        for (at, slot) in self.due.iter().enumerate() {
+            if let Some(item) = &slot.1 {
                 self.raw.tracker_mut().set(item.index(), Location::new(DUE, at as u32));
             }
         }
         true
+    }
+
+    /// Moves the values of a step to the list.
+    fn append_step(&mut self) {
+        let Self { step, due, .. } = self;
+        step.drain(|chunk| due.extend(chunk.iter_mut().map(|slot| (slot.0, slot.1.take()))));
+        due.retain(|slot| slot.1.is_some());
     }
 
     /// Returns the tick at which something may be due, or an earlier one. Returns 0 if something is
@@ -145,7 +153,7 @@ impl<T: Ranked> QueueWheel<T> {
 
     /// Returns the key of the value that is handed out next. Reads all values of the first bucket.
     pub(crate) fn peek(&self) -> Option<Key> {
-        let item = match self.due.iter().rev().find_map(|place| place.1.as_ref()) {
+        let item = match self.due.iter().rev().find_map(|slot| slot.1.as_ref()) {
             Some(item) => item,
             None => self.raw.first_value(|item| item.value.rank())?,
         };
@@ -210,12 +218,11 @@ impl<T: Ranked> QueueWheel<T> {
     #[cold]
     fn forget(&mut self) {
         self.raw.drain(&mut Vec::new());
-        drop(self.raw.take_emptied());
         self.raw.tracker_mut().reset();
         self.due = Vec::new();
     }
 }
 
-fn rank<T: Ranked>(place: &Place<Item<T>>) -> u64 {
-    place.1.as_ref().map_or(0, |item| item.value.rank())
+fn rank<T: Ranked>(slot: &Slot<Item<T>>) -> u64 {
+    slot.1.as_ref().map_or(0, |item| item.value.rank())
 }

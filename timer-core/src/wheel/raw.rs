@@ -1,85 +1,87 @@
-//! What both wheels can do below the keys: values are linked at locations, and found again by them.
+//! The interface of the wheels below the keys. Values are inserted at locations and found again by
+//! them.
 //!
-//! A raw wheel owns its [`Tracker`] and reports to it a value's [`Location`], and again when it has moved in a way that the wheel does not
-//! remember itself. It never looks into a value.
-//! It keeps no table of all of them, so an owner whose values remember their locations pays for nothing else.
+//! A raw wheel owns its [`Tracker`] and reports the [`Location`] of each value to it. The wheel
+//! never looks into a value, and it keeps no table of all values, so an owner whose values store
+//! their own locations pays for nothing else. A value that is in the wheel is always found by the
+//! location that was reported last, even if the wheel has moved the value since.
 //!
-//! The owner sees to it that fewer than 2^32 values are linked at a time. The wheel does not report that a value leaves, so a
-//! location that the owner names may be out of date: the owner says which value it wants there.
+//! The owner ensures that fewer than 2^32 values are in the wheel at a time. The wheel does not
+//! report that a value leaves, so a location that the owner names may be out of date. Therefore the
+//! owner says which value it wants.
 //!
-//! Expiry is in steps, so that an owner who works under a lock holds it for a short time: each takes out a whole bucket, or looks at
-//! a bounded number of values ([`RawWheel::take_overdue`], [`RawWheel::take_next`]).
+//! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
+//! step does a bounded amount of work, in [`RawWheel::take_overdue`] and [`RawWheel::take_next`].
 
-use super::bucket::{Entry, Place};
+use super::bucket::{Entry, Slots};
 use super::location::{Location, Tracker};
 
 /// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel<V> {
-    /// What is told of the values' locations.
+    /// The receiver of the values' locations.
     type Tracker: Tracker<V>;
 
-    /// Links `value` to be due at `deadline`; its location is reported. A deadline up to `now()` is overdue at once.
+    /// Inserts `value`, to be due at `deadline`, and reports its location. A deadline up to `now()`
+    /// is overdue at once.
     fn insert(&mut self, deadline: u64, value: V);
 
-    /// For the owner, before it inserts into an empty wheel: it is `now`. Without this, what is inserted after a long time without any value
-    /// is seen from a clock that is far behind, and is all put into one bucket, to be inserted again.
-    fn wind(&mut self, now: u64);
+    /// Moves the clock of an empty wheel to `now`. The owner calls this before it inserts into an
+    /// empty wheel. Otherwise, after a long time without any value, the clock would be far behind,
+    /// and new values would all be put into one coarse bucket.
+    fn fast_forward(&mut self, now: u64);
 
-    /// Unlinks the value that was last reported at `location`, if it is still linked and `wanted`.
+    /// Removes the value that was last reported at `location`, if it is still in the wheel and is
+    /// `wanted`.
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V>;
 
-    /// The value that was last reported at `location`, if it is still linked, and the deadline under which it is. If it is not: `None`, or
-    /// another value.
+    /// Returns the value that was last reported at `location`, and its deadline. If that value has
+    /// left the wheel, returns `None` or another value.
     fn get(&self, location: Location) -> Option<(u64, &V)>;
 
-    /// Takes out what was due when it came in. `out` must be empty.
-    fn take_overdue(&mut self, out: &mut Vec<Place<V>>);
+    /// Takes out the values that were due when they were inserted. `due` must be empty.
+    fn take_overdue(&mut self, due: &mut Slots<V>);
 
-    /// A step towards `now`: takes out some of what is due by then, perhaps nothing, and moves the clock. `false` if nothing else is, and
-    /// the clock is at `now`, or beyond if it was. `out` must be empty. What is inserted meanwhile and is due by the clock is overdue.
-    fn take_next(&mut self, now: u64, out: &mut Vec<Place<V>>) -> bool;
+    /// Takes a step towards `now`: moves the clock, and takes out some of the values that are due,
+    /// perhaps none. Returns `false` if no other values are due and the clock is at `now`, or
+    /// beyond if it was. `due` must be empty. A value that is inserted between two steps and is due
+    /// by the clock is overdue.
+    fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool;
 
-    /// Whether a further [`take_next`](Self::take_next) would tidy something, when all that is due has been taken.
-    fn is_untidy(&self) -> bool {
-        false
-    }
+    /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep although
+    /// nothing is due.
+    fn has_upkeep(&self) -> bool;
 
-    /// Arrays to be freed by the owner, for which that may take milliseconds: without a lock.
-    fn take_emptied(&mut self) -> Vec<Vec<Place<V>>> {
-        Vec::new()
-    }
-
-    /// How many values were carried to a finer level since it was last asked.
-    fn take_carried(&mut self) -> u64 {
+    /// Returns the number of values that cascaded to a finer level since the last call.
+    fn take_cascaded(&mut self) -> u64 {
         0
     }
 
-    /// A tick not beyond the earliest deadline; that deadline itself unless a removal has made the cached minimum stale. `now()` while
-    /// values are being carried down. `None` exactly when nothing but the overdue is linked.
+    /// Returns a tick not after the earliest deadline. It is that deadline itself unless a removal
+    /// has left the cached minimum out of date, and `now()` while a cascade goes on. Returns `None`
+    /// exactly if the wheel has no values but overdue ones.
     fn earliest(&self) -> Option<u64>;
 
-    /// Some tick beyond `now()` and not beyond the earliest deadline. With something overdue, the next tick. `None` exactly
-    /// when empty.
+    /// Returns a tick after `now()` and not after the earliest deadline, or the next tick if a
+    /// value is overdue. Returns `None` exactly if the wheel is empty.
     fn next_expiry(&self) -> Option<u64> {
         let next = self.now().saturating_add(1);
         if self.has_overdue() { Some(next) } else { self.earliest().map(|earliest| earliest.max(next)) }
     }
 
-    /// Whether something was due when it came in and has not been taken.
+    /// Returns `true` if values that were due when they were inserted have not been taken.
     fn has_overdue(&self) -> bool;
 
-    /// The tick up to which everything was handed out.
+    /// Returns the tick up to which all values were taken out.
     fn now(&self) -> u64;
 
-    /// How many values are linked.
+    /// Returns the number of values in the wheel.
     fn len(&self) -> usize;
 
-    /// Moves everything to the end of `out`, due or not, in no particular order, and frees the memory. The clock stays.
+    /// Moves all values to the end of `out`, in no particular order, and frees the memory. The
+    /// clock stays.
     fn drain(&mut self, out: &mut Vec<Entry<V>>);
 
-    /// What is told of the values' locations.
     fn tracker(&self) -> &Self::Tracker;
 
-    /// What is told of the values' locations.
     fn tracker_mut(&mut self) -> &mut Self::Tracker;
 }

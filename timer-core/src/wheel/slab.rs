@@ -208,7 +208,7 @@ impl Slab {
 
 impl<T> Tracker<Item<T>> for Slab {
     #[inline]
-    fn put(&mut self, item: &Item<T>, location: Location) {
+    fn moved(&mut self, item: &Item<T>, location: Location) {
         self.slots[item.index()].location = location;
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn put(slab: &mut Slab, key: Key, position: u32) {
-        slab.put(&key.item(()), Location::new(1, position));
+        slab.moved(&key.item(()), Location::new(1, position));
     }
 
     fn put_new(slab: &mut Slab) -> Key {

@@ -1,6 +1,6 @@
 //! Both raw wheels: whatever is done to them, the inner order holds after every step.
 
-use super::{Location, Place, RawHashed, RawHierarchical, RawWheel, Tracker};
+use super::{Location, RawHashed, RawHierarchical, RawWheel, Slots, Tracker};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,16 +24,13 @@ impl Tracked {
 }
 
 impl Tracker<u32> for Tracked {
-    fn put(&mut self, value: &u32, location: Location) {
+    fn moved(&mut self, value: &u32, location: Location) {
         self.0.insert(*value, location);
     }
 }
 
 /// Looks into a wheel.
 pub(super) trait Check: RawWheel<u32, Tracker = Tracked> {
-    /// Whether a step takes out something, unless it is the last.
-    const EACH_STEP_TAKES: bool;
-
     /// Asserts the inner order: every bit, every bound, every location.
     fn check(&self);
 
@@ -50,7 +47,7 @@ pub(super) fn advance<W: Check>(wheel: &mut W, now: u64) -> Vec<u32> {
 
 /// Moves the clock, and does something after each step.
 fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32> {
-    let (mut due, mut taken) = (Vec::new(), Vec::new());
+    let (mut due, mut taken) = (Vec::new(), Slots::new());
     wheel.take_overdue(&mut taken);
     loop {
         let mut some = Vec::new();
@@ -65,8 +62,8 @@ fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32
 }
 
 /// Moves what was taken to the end of `due`.
-fn keep(taken: &mut Vec<Place<u32>>, due: &mut Vec<(u64, u32)>) {
-    due.extend(taken.drain(..).filter_map(|(deadline, value)| Some((deadline, value?))));
+fn keep(taken: &mut Slots<u32>, due: &mut Vec<(u64, u32)>) {
+    taken.drain(|chunk| due.extend(chunk.iter_mut().filter_map(|slot| Some((slot.0, slot.1.take()?)))));
 }
 
 /// Takes out everything.
@@ -156,10 +153,10 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::AdvanceHalf(by, steps, kept) => {
                 let (from, to) = (wheel.now(), wheel.now().saturating_add(by));
-                let (mut due, mut taken) = (Vec::new(), Vec::new());
+                let (mut due, mut taken) = (Vec::new(), Slots::new());
                 for _ in 0..steps {
                     let more = wheel.take_next(to, &mut taken);
-                    assert!(if more { !W::EACH_STEP_TAKES || !taken.is_empty() } else { taken.is_empty() });
+                    assert!(more || taken.is_empty());
                     assert!((from..=to).contains(&wheel.now()));
                     keep(&mut taken, &mut due);
                 }

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::counters::LagHistogram;
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
-use crate::shard::{Place, Shard};
+use crate::shard::{Shard, Slot};
 use crate::sync::Arc;
 use crate::time::Nanos;
 use crate::timer::{Engine, Shell, run, run_abandoned, wake};
@@ -38,21 +38,21 @@ impl Batch {
     /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number of timeouts that ran or were
     /// handed over.
     pub(super) fn dispatch(&mut self, engine: &Engine, shard: &Shard, visit: &mut Visit, until: Nanos) -> usize {
-        let (places, begin) = (&mut visit.places, visit.decided);
-        if places.is_empty() {
+        let (slots, begin) = (&mut visit.slots, visit.decided);
+        if slots.is_empty() {
             return 0;
         }
         let context = &engine.context;
-        places[begin..].iter().take(PREFETCHED).for_each(prefetch);
+        (begin..begin + PREFETCHED).filter_map(|at| slots.get(at)).for_each(prefetch);
         let (mut now, mut expired, mut read_at) = (context.now(), 0, begin);
         let size = if engine.runs_inline { BATCH } else { HANDOVER };
         context.counters.in_flight.run_inline(engine.runs_inline);
-        visit.decided = places.len();
-        for at in begin..places.len() {
-            if let Some(place) = places.get(at + PREFETCHED) {
-                prefetch(place);
+        visit.decided = slots.len();
+        for at in begin..slots.len() {
+            if let Some(slot) = slots.get(at + PREFETCHED) {
+                prefetch(slot);
             }
-            let Some(timeout) = places[at].1.take() else { continue };
+            let Some(timeout) = slots.get_mut(at).and_then(|slot| slot.1.take()) else { continue };
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
@@ -79,8 +79,8 @@ impl Batch {
         }
         expired += self.deadlines.len() + self.woken.len();
         self.finish(engine, now);
-        if visit.decided == places.len() {
-            places.clear();
+        if visit.decided == slots.len() {
+            slots.clear();
             visit.decided = 0;
         }
         context.counters.in_flight.run_inline(false);
@@ -209,8 +209,8 @@ fn record(deadlines: &mut Vec<Nanos>, lag: &LagHistogram, now: Nanos) {
 }
 
 #[inline]
-fn prefetch(place: &Place) {
-    if let Some(timeout) = &place.1 {
+fn prefetch(slot: &Slot) {
+    if let Some(timeout) = &slot.1 {
         timeout.prefetch();
     }
 }

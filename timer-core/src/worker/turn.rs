@@ -23,9 +23,9 @@
 //! so it is never early. Its lag is recorded by the reading after it. The recorded lag is never too low, and too high by at most the
 //! duration of the batch.
 
-use super::batch::{Batch, HANDOVER};
+use super::batch::Batch;
 use crate::context::Context;
-use crate::shard::{Patience, Place, Shard, Take, Taken};
+use crate::shard::{Patience, Shard, Slots, Take, Taken};
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::{Engine, run_abandoned};
@@ -46,7 +46,7 @@ pub(crate) struct Dispatcher {
     /// The open visits. Tasks run only after all shards that are due have been visited.
     visits: Vec<Visit>,
     /// Empty arrays for later visits.
-    spare: Vec<Vec<Place>>,
+    spare: Vec<Slots>,
     batch: Batch,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Visit {
     due: Nanos,
     taken: Taken,
     /// The removed entries.
-    pub(super) places: Vec<Place>,
+    pub(super) slots: Slots,
     /// The entries before this index are decided.
     pub(super) decided: usize,
     request_steps: usize,
@@ -114,7 +114,7 @@ impl Dispatcher {
     /// Ends the open visits of a stopped timer. Their entries are handed back or cancelled.
     pub(crate) fn close_visits(&mut self) {
         for mut visit in self.visits.drain(..) {
-            let left = visit.places.drain(visit.decided..).filter_map(|mut place| place.1.take());
+            let left = std::mem::take(&mut visit.slots).into_iter().filter_map(|slot| slot.1);
             left.for_each(|timeout| self.engine.leave_unclaimed(timeout));
             self.shards[visit.at].has_visit = false;
         }
@@ -149,16 +149,16 @@ impl Dispatcher {
 
     fn open_visit(&mut self, at: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
         let notes = &mut self.shards[at];
-        let mut places = self.spare.pop().unwrap_or_default();
+        let mut slots = self.spare.pop().unwrap_or_default();
         let patience = if notes.failed_visits < MAX_FAILED_VISITS { Patience::Ask } else { Patience::Reserve };
-        let taken = shard.take(Take::OverdueFirst, tick, patience, &mut places, context);
+        let taken = shard.take(Take::OverdueFirst, tick, patience, &mut slots, context);
         if taken == Taken::Asked {
             notes.failed_visits += 1;
-            self.spare.push(places);
+            self.spare.push(slots);
             return false;
         }
         *notes = ShardTurn { failed_visits: 0, has_visit: true };
-        self.visits.push(Visit { at, tick, due, taken, places, decided: 0, request_steps: 0 });
+        self.visits.push(Visit { at, tick, due, taken, slots, decided: 0, request_steps: 0 });
         true
     }
 
@@ -172,7 +172,7 @@ impl Dispatcher {
             let goes_on = self.go_on(visit, share, &engine, &mut expired);
             if !goes_on {
                 self.shards[visit.at].has_visit = false;
-                self.keep(std::mem::take(&mut visit.places));
+                self.keep(std::mem::take(&mut visit.slots));
             }
             goes_on
         });
@@ -186,7 +186,7 @@ impl Dispatcher {
         let until = context.now().saturating_add(share);
         loop {
             *expired += self.batch.dispatch(engine, shard, visit, until);
-            if !visit.places.is_empty() {
+            if !visit.slots.is_empty() {
                 return true;
             }
             if !matches!(visit.taken, Taken::Step | Taken::Requests) || visit.request_steps >= MAX_REQUEST_STEPS {
@@ -199,10 +199,10 @@ impl Dispatcher {
         }
     }
 
-    /// Keeps an array for later visits. The array of a large crowd is freed instead.
-    fn keep(&mut self, places: Vec<Place>) {
-        if places.capacity() <= HANDOVER && self.spare.len() < self.shards.len() {
-            self.spare.push(places);
+    /// Keeps an empty array for later visits. It has at most one chunk.
+    fn keep(&mut self, slots: Slots) {
+        if self.spare.len() < self.shards.len() {
+            self.spare.push(slots);
         }
     }
 }
@@ -210,15 +210,11 @@ impl Dispatcher {
 impl Visit {
     /// Makes the next step of the wheel.
     fn step(&mut self, shard: &Shard, context: &Context) {
-        if self.places.capacity() > HANDOVER {
-            // The memory is freed here because the step holds the lock.
-            self.places = Vec::new();
-        }
         let next = shard.next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.taken = shard.take(Take::Next, self.tick, Patience::Reserve, &mut self.places, context);
+        self.taken = shard.take(Take::Next, self.tick, Patience::Reserve, &mut self.slots, context);
         self.request_steps = if self.taken == Taken::Requests { self.request_steps + 1 } else { 0 };
     }
 }

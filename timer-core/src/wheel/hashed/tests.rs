@@ -1,33 +1,36 @@
+//! The hashed wheel below its keys.
+
 use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
 impl Check for RawHashed<u32, Tracked> {
-    const EACH_STEP_TAKES: bool = true;
-
     fn check(&self) {
-        let mut len = self.overdue.len();
-        for (slot, bucket) in self.buckets.check().0 {
-            bucket.check();
-            assert!(slot <= self.mask || bucket.is_empty());
-            for (position, deadline, value) in bucket.entries() {
-                assert_eq!(deadline as u32 & self.mask, slot);
-                assert_eq!(self.tracker.location(*value), Location::new(slot, position));
+        let lists = self.lists.check();
+        self.bounds.check(lists.len());
+        assert!(lists.len() <= self.mask as usize + 1 && self.stale.len() == lists.len());
+        for (list, nodes) in lists.iter().enumerate() {
+            let mut earliest = u64::MAX;
+            for node in nodes {
+                let at = self.lists.node(*node).unwrap();
+                assert_eq!(self.tracker.location(at.value.unwrap()), Location::new(0, *node));
+                earliest = earliest.min(at.deadline);
             }
-            len += bucket.len();
+            let bound = self.bounds.get(list);
+            assert!(bound <= earliest, "the bound of list {list}");
+            let is_visited = self.visit.as_ref().is_some_and(|visit| visit.list as usize == list);
+            assert!(is_visited || !nodes.is_empty() || bound == u64::MAX, "an empty list {list} at {bound}");
         }
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
             assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position));
         }
-        assert_eq!(self.len, len);
-        assert_eq!(self.tracker.len(), len);
+        assert_eq!(self.len, self.overdue.len() + self.lists.values());
+        assert_eq!(self.tracker.len(), self.len);
     }
 
     fn room(&self) -> (usize, usize) {
-        let (buckets, pages) = self.buckets.check();
-        let room: usize = buckets.iter().map(|(_, bucket)| bucket.capacity()).sum();
-        (room + self.overdue.capacity(), pages)
+        (self.lists.capacity() + self.overdue.capacity(), self.lists.len())
     }
 }
 
@@ -52,7 +55,6 @@ fn rounds_that_share_a_slot_expire_in_their_own_round() {
         for round in order {
             wheel.insert(5 + 8 * u64::from(round), round);
         }
-        assert_eq!(wheel.buckets.check().0.iter().filter(|(_, bucket)| !bucket.is_empty()).count(), 1);
         for round in 0..5 {
             assert_eq!(wheel.next_expiry(), Some(5 + 8 * u64::from(round)));
             assert!(advance(&mut wheel, 4 + 8 * u64::from(round)).is_empty());
@@ -71,37 +73,30 @@ fn a_value_is_not_moved_while_it_waits() {
         assert_eq!(wheel.tracker.location(1), location);
     }
     assert_eq!(advance(&mut wheel, 8_005), [1]);
-    assert_eq!(wheel.take_carried(), 0);
+    assert_eq!(wheel.take_cascaded(), 0);
 }
 
 #[test]
-fn the_largest_wheel_has_pages_for_its_values_only() {
-    let mut wheel = ring(1 << 30);
-    for value in 0..100 {
-        wheel.insert(1 + u64::from(value) * 10_000_019, value);
+fn the_ring_has_as_many_lists_as_it_needs() {
+    for slots in [512, 1 << 30] {
+        let mut wheel = ring(slots);
+        for value in 0..1000 {
+            wheel.insert(1 + u64::from(value) * 10_000_019, value);
+        }
+        wheel.check();
+        assert!((400..=512).contains(&wheel.lists.len()), "{}", wheel.lists.len());
+        let mut due = Vec::new();
+        while let Some(next) = wheel.next_expiry() {
+            due.extend(advance(&mut wheel, next));
+        }
+        assert_eq!(due, (0..1000).collect::<Vec<u32>>());
+        assert!(wheel.room().0 <= 16 && wheel.room().1 <= 1, "{:?}", wheel.room());
     }
-    wheel.check();
-    assert!(wheel.room().1 <= 100 * 5);
-    let mut due = Vec::new();
-    while let Some(next) = wheel.next_expiry() {
-        due.extend(advance(&mut wheel, next));
-    }
-    assert_eq!(due, (0..100).collect::<Vec<u32>>());
-    assert!(wheel.room().1 <= 16, "a few spare pages");
 }
 
+// B07: an empty list has the same bound as one whose values are all at the last tick.
 #[test]
-fn a_wheel_of_512_slots_is_compact() {
-    let mut wheel = ring(512);
-    for value in 0..10_000 {
-        wheel.insert(1 + u64::from(value), value);
-    }
-    assert_eq!(wheel.room().1, 9, "eight pages of buckets and their root");
-}
-
-// B07: an empty page reads like one whose values are all at the last tick.
-#[test]
-fn the_last_tick_is_found_among_empty_slots() {
+fn the_last_tick_is_found_among_empty_lists() {
     for slots in [1, 64, 512, 1 << 15] {
         let mut wheel = ring(slots);
         wheel.insert(u64::MAX, 1);
@@ -116,32 +111,41 @@ fn the_last_tick_is_found_among_empty_slots() {
 }
 
 #[test]
-fn a_stale_bound_is_made_exact_by_the_visit_it_causes() {
-    let mut wheel = ring(1);
-    for value in 0..20 {
+fn a_stale_bound_causes_no_second_wake_up() {
+    let mut wheel = ring(4);
+    for value in 0..400 {
         wheel.insert(100 + u64::from(value), value);
     }
-    let first = wheel.tracker.location(0);
-    assert_eq!(wheel.remove(first, |_| true), Some(0));
-    wheel.tracker.forget(0);
+    for value in 0..40 {
+        let location = wheel.tracker.location(value);
+        assert_eq!(wheel.remove(location, |_| true), Some(value));
+        wheel.tracker.forget(value);
+    }
     assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
     assert!(advance(&mut wheel, 100).is_empty());
-    assert_eq!(wheel.next_expiry(), Some(101));
+    assert_eq!(wheel.next_expiry(), Some(140));
 }
 
-/// A bucket whose earliest value has left is read, and then no more until the next one is due.
 #[test]
-fn a_step_that_takes_nothing_is_not_told_as_one() {
+fn a_long_list_is_read_in_short_steps() {
     let mut wheel = ring(1);
-    for value in 0..20 {
-        wheel.insert(10 * (1 + u64::from(value)), value);
+    for value in 0..1000 {
+        wheel.insert(10 + u64::from(value % 2), value);
     }
-    let location = wheel.tracker().location(0);
-    assert_eq!(wheel.remove(location, |value| *value == 0), Some(0));
-    wheel.tracker_mut().forget(0);
-    assert_eq!(wheel.earliest(), Some(10), "as before: the bucket is long");
-    let mut taken = Vec::new();
-    assert!(!wheel.take_next(15, &mut taken) && taken.is_empty());
-    assert_eq!(wheel.earliest(), Some(20));
-    assert_eq!(advance(&mut wheel, 20), [1]);
+    let (mut due, mut steps) = (Slots::new(), 0);
+    while wheel.take_next(10, &mut due) {
+        assert!(due.len() <= STEP);
+        due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
+        wheel.check();
+        steps += 1;
+        // Meanwhile values come and go.
+        wheel.insert(20, 1000 + steps);
+        if steps < 200 {
+            let location = wheel.tracker.location(999 - 2 * steps);
+            assert_eq!(wheel.remove(location, |_| true), Some(999 - 2 * steps));
+            wheel.tracker.forget(999 - 2 * steps);
+        }
+    }
+    assert!(steps >= 800 / STEP as u32);
+    assert_eq!(wheel.next_expiry(), Some(11));
 }

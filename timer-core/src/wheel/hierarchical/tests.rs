@@ -1,41 +1,43 @@
+//! The hierarchical wheel below its keys.
+
 use super::super::tests::{Check, Tracked, advance};
-use super::carry::{EMPTIED, READ};
 use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
-    const EACH_STEP_TAKES: bool = false;
-
     fn check(&self) {
-        let (mut len, mut places, mut rest) = (self.overdue.len(), 0, 0);
+        let (mut len, mut forwards, mut cascading) = (self.overdue.len(), 0, 0);
         for (at, level) in self.levels.iter().enumerate() {
             let occupied = level.as_ref().map_or(0, |level| level.occupied);
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
             let Some(level) = level else { continue };
-            for (slot, bucket) in level.buckets.iter().enumerate() {
-                let number = id(at, slot);
-                if self.was_entered(number) {
-                    assert!(occupied >> slot & 1 == 0 && bucket.places() <= level.entered.places, "{at}/{slot}");
-                    rest |= u32::from(!bucket.is_vacant()) << at;
-                    places += level.entered.places;
-                } else {
-                    assert_eq!(occupied >> slot & 1 == 1, !bucket.is_empty(), "the mark of {at}/{slot}");
-                    bucket.check();
-                    assert!(bucket.entries().all(|(_, deadline, _)| place(self.now, deadline) == (at, slot)));
-                }
-                let (start, end) = span(self.now, at, slot);
+            for (index, bucket) in level.buckets.iter().enumerate() {
+                assert_eq!(occupied >> index & 1 == 1, !bucket.is_empty(), "the mark of {at}/{index}");
+                bucket.check();
                 for (position, deadline, value) in bucket.entries() {
-                    assert!(start <= deadline && deadline <= end);
-                    assert_eq!(self.resolve(self.tracker.location(*value)), Location::new(number, position));
+                    assert_eq!(locate(self.now, deadline), (at, index));
+                    let location = self.find(self.tracker.location(*value));
+                    assert_eq!(location, Location::new(id(at, index), position));
                 }
                 len += bucket.len();
             }
+            let is_open = self.cascades.open >> at & 1 == 1;
+            let (slots, values) = level.cascade.check();
+            assert!(is_open || slots == 0);
+            for (position, deadline, value) in values {
+                let (start, end) = span(self.now, at, self.current(at) as usize % BUCKETS);
+                assert!(start <= deadline && deadline <= end);
+                assert_eq!(self.find(self.tracker.location(value)), Location::new(self.current(at), position));
+                cascading |= 1 << at;
+                len += 1;
+            }
+            forwards += slots;
         }
-        assert_eq!(self.carrying.places, places);
-        self.carrying.check(rest);
+        assert_eq!(self.cascades.slots, forwards);
+        self.cascades.check(cascading);
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
             assert!(deadline <= self.now);
-            assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position));
+            assert_eq!(self.find(self.tracker.location(*value)), Location::new(OVERDUE, position));
         }
         assert_eq!(self.len, len);
         assert_eq!(self.tracker.len(), len);
@@ -43,14 +45,15 @@ impl Check for RawHierarchical<u32, Tracked> {
 
     fn room(&self) -> (usize, usize) {
         let levels: Vec<_> = self.levels.iter().flatten().collect();
-        let room: usize = levels.iter().flat_map(|level| &level.buckets).map(Bucket::capacity).sum();
-        (room + self.overdue.capacity(), levels.len())
+        let buckets: usize = levels.iter().flat_map(|level| &level.buckets).map(Bucket::capacity).sum();
+        let cascades: usize = levels.iter().map(|level| level.cascade.capacity()).sum();
+        (buckets + cascades + self.overdue.capacity(), levels.len())
     }
 }
 
 fn at(now: u64) -> RawHierarchical<u32, Tracked> {
     let mut wheel = RawHierarchical::new(Tracked::default());
-    assert!(!wheel.take_next(now, &mut Vec::new()));
+    assert!(!wheel.take_next(now, &mut Slots::new()));
     wheel
 }
 
@@ -66,7 +69,7 @@ fn a_deadline_lies_within_its_slot_and_now_does_not() {
         for delay in boundaries().flat_map(|tick| [tick - 2, tick - 1, tick, tick + 1]) {
             let deadline = now.saturating_add(delay);
             if deadline > now {
-                let (level, slot) = place(now, deadline);
+                let (level, slot) = locate(now, deadline);
                 let (start, end) = span(now, level, slot);
                 assert!(now < start && start <= deadline && deadline <= end, "{deadline} seen from {now}");
                 assert_eq!(end - start, u64::MAX >> (63 - (level as u32 * BITS)) >> 1);
@@ -109,7 +112,7 @@ fn a_cascade_leaves_its_source_empty() {
         assert_eq!(wheel.levels.iter().flatten().count(), 1, "all in one slot");
         assert_eq!(advance(&mut wheel, start), [0], "level {level}");
         assert_eq!(wheel.occupied >> level & 1, 0);
-        assert_eq!(wheel.take_carried(), 3);
+        assert_eq!(wheel.take_cascaded(), 3);
         for (value, deadline) in (0..).zip(inside).skip(1) {
             assert_eq!(wheel.next_expiry(), Some(deadline));
             assert_eq!(advance(&mut wheel, deadline), [value]);
@@ -130,7 +133,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
                 assert!(advance(&mut wheel, slot).is_empty());
             }
         }
-        assert!((1..LEVELS as u64).contains(&wheel.take_carried()));
+        assert!((1..LEVELS as u64).contains(&wheel.take_cascaded()));
         assert_eq!(wheel.next_expiry(), Some(deadline));
         assert_eq!(advance(&mut wheel, deadline), [7]);
     }
@@ -144,7 +147,7 @@ fn a_jump_cascades_only_what_shares_its_last_slot() {
     }
     assert_eq!(advance(&mut wheel, 9_999).len(), 9_999);
     // Tick 10,000 alone is carried down, from the slot in which the jump ends.
-    assert_eq!(wheel.take_carried(), 1);
+    assert_eq!(wheel.take_cascaded(), 1);
 }
 
 /// Values that fill the slot of level 2 that begins at 4096, at random, seen from just before.
@@ -160,21 +163,22 @@ fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
 #[test]
 fn a_step_is_short_and_most_of_a_crowd_rests() {
     let (mut wheel, deadlines) = crowd(5000);
-    let (mut out, mut due, mut moved) = (Vec::new(), 0, 0);
+    let (mut out, mut due, mut moved) = (Slots::new(), 0, 0);
     for now in 4096..8192 {
         let (mut more, before) = (true, moved);
         while more {
             more = wheel.take_next(now, &mut out);
-            let carried = wheel.take_carried();
-            assert!(carried <= READ.max(2 * EMPTIED) as u64 && out.len() <= 5000 / 100, "{carried}, {}", out.len());
+            let carried = wheel.take_cascaded();
+            assert!(carried <= 2 * CHUNK as u64 && out.len() <= 5000 / 100, "{carried}, {}", out.len());
             moved += carried;
-            due += out.drain(..).count();
+            due += out.len();
+            out.drain(|_| ());
         }
         let expected = deadlines.iter().filter(|deadline| **deadline <= now).count();
         assert_eq!(due, expected);
         // At the most, one of 64 finer slots begins, and so many steps are made.
         assert!(moved - before < 5000 / 8, "{} at once at {now}", moved - before);
-        assert!(now > 4096 || wheel.carrying.is_on());
+        assert!(now > 4096 || wheel.cascades.has_values());
     }
     assert!(wheel.len == 0 && moved < 2 * 5000);
 }
@@ -182,7 +186,7 @@ fn a_step_is_short_and_most_of_a_crowd_rests() {
 #[test]
 fn what_is_not_read_yet_is_not_forgotten() {
     let (mut wheel, deadlines) = crowd(100);
-    assert!(wheel.take_next(4096, &mut Vec::new()) && wheel.carrying.is_on());
+    assert!(wheel.take_next(4096, &mut Slots::new()) && wheel.cascades.has_values());
     for value in 0..99 {
         let location = wheel.tracker.location(value);
         if wheel.remove(location, |at| *at == value).is_some() {
@@ -201,10 +205,10 @@ fn a_crowd_that_was_removed_at_rest_leaves_no_bound() {
     // Few enough that nothing is tidied, and many.
     for (steps, many) in (0..20).flat_map(|steps| [(steps, 7), (steps, 100)]) {
         let (mut wheel, _) = crowd(many);
-        let mut out = Vec::new();
+        let mut out = Slots::new();
         for _ in 0..steps {
             wheel.take_next(4096, &mut out);
-            out.clear();
+            out.drain(|_| ());
         }
         for value in 0..many {
             let location = wheel.tracker.location(value);

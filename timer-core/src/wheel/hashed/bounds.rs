@@ -1,0 +1,120 @@
+//! A lower bound for each list of a ring, and the earliest of them all: a tournament tree in
+//! arrays.
+
+use crate::wheel::chunks::Chunks;
+
+const BITS: u32 = 4;
+
+/// The number of bounds whose minimum is one bound of the next level.
+const FAN: usize = 1 << BITS;
+
+/// The bounds of all lists. `u64::MAX` is the bound of an empty list, and also a legal deadline.
+pub(super) struct Bounds {
+    /// The first level has one bound for each list, and each further level the minima of [`FAN`]
+    /// bounds. The last level has one bound, or none if there are no lists.
+    levels: Vec<Chunks<u64>>,
+}
+
+impl Bounds {
+    pub(super) fn new() -> Self {
+        Bounds { levels: Vec::new() }
+    }
+
+    /// Returns the earliest bound.
+    #[inline]
+    pub(super) fn earliest(&self) -> u64 {
+        self.levels.last().and_then(|level| level.get(0)).copied().unwrap_or(u64::MAX)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, list: usize) -> u64 {
+        self.levels.first().and_then(|level| level.get(list)).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Returns a list that has the earliest bound.
+    pub(super) fn first(&self) -> usize {
+        let earliest = self.earliest();
+        self.levels.iter().rev().fold(0, |parent, level| {
+            let children = level.group(parent, FAN);
+            parent << BITS | children.iter().position(|bound| *bound == earliest).unwrap_or(0)
+        })
+    }
+
+    /// Lowers the bound of a list to `deadline`, unless it is lower.
+    #[inline]
+    pub(super) fn lower(&mut self, mut list: usize, deadline: u64) {
+        for level in &mut self.levels {
+            match level.get_mut(list) {
+                Some(bound) if *bound > deadline => *bound = deadline,
+                _ => return,
+            }
+            list >>= BITS;
+        }
+    }
+
+    /// Replaces the bound of a list.
+    pub(super) fn set(&mut self, mut list: usize, mut new: u64) {
+        for at in 0..self.levels.len() {
+            match self.levels[at].get_mut(list) {
+                Some(bound) if *bound != new => *bound = new,
+                _ => return,
+            }
+            list >>= BITS;
+            new = self.levels[at].group(list, FAN).iter().fold(u64::MAX, |min, bound| min.min(*bound));
+        }
+    }
+
+    /// Adds the bound of an empty list.
+    pub(super) fn push(&mut self) {
+        let mut len = self.len() + 1;
+        for at in 0.. {
+            if at == self.levels.len() {
+                // The level below had one bound until now, and the second one is that of an empty
+                // list.
+                let earliest = self.earliest();
+                self.levels.push(Chunks::new());
+                self.levels[at].push(earliest);
+            } else if self.levels[at].len() < len {
+                self.levels[at].push(u64::MAX);
+            }
+            if len == 1 {
+                return;
+            }
+            len = len.div_ceil(FAN);
+        }
+    }
+
+    /// Removes the last bound, which must be that of an empty list.
+    pub(super) fn pop(&mut self) {
+        let mut len = self.len().saturating_sub(1);
+        for at in 0..self.levels.len() {
+            if self.levels[at].len() > len {
+                self.levels[at].pop();
+            }
+            if len <= 1 {
+                return self.levels.truncate(at + len);
+            }
+            len = len.div_ceil(FAN);
+        }
+    }
+
+    /// Returns the number of lists.
+    fn len(&self) -> usize {
+        self.levels.first().map_or(0, Chunks::len)
+    }
+}
+
+#[cfg(test)]
+impl Bounds {
+    /// Asserts that each bound is the minimum of those below it.
+    pub(super) fn check(&self, lists: usize) {
+        assert_eq!(self.len(), lists);
+        assert_eq!(self.levels.last().map_or(0, Chunks::len), lists.min(1));
+        for pair in self.levels.windows(2) {
+            assert_eq!(pair[1].len(), pair[0].len().div_ceil(FAN));
+            for (at, bound) in pair[1].iter().enumerate() {
+                assert_eq!(Some(bound), pair[0].group(at, FAN).iter().min());
+            }
+        }
+    }
+}

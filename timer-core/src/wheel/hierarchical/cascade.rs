@@ -1,0 +1,322 @@
+//! The cascade: moving the values of a bucket to finer levels once `now` is in the bucket's span.
+//! The slots that the values leave hold their new locations (see [`super::forwarding`]).
+//!
+//! *Short steps.* A bucket of one chunk is emptied at once. A longer one is moved out of its level
+//! into the [`Cascade`], which works on one chunk at a time:
+//!
+//! 1. It scans all chunks, one at each step. It takes out the values that are due and moves those
+//!    that are due before the next bucket of the next finer level begins. It notes the earliest
+//!    deadline of the values that remain. (On level 1 this pass is left out, because all values are
+//!    due within the next 64 ticks.)
+//! 2. It empties the chunks, one with each step that the wheel takes for other reasons. If a
+//!    remaining value becomes due before that is done, the chunks that are left are scanned again,
+//!    or, on level 1, emptied.
+
+use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
+use crate::wheel::bucket::Slots;
+use crate::wheel::chunks::CHUNK;
+use crate::wheel::location::{Location, Tracker};
+use std::mem;
+
+/// The values of one level's bucket while they move to finer levels, and the links to those that
+/// have moved.
+pub(super) struct Cascade<V> {
+    /// A slot without a value holds the new [`Location`] of the value.
+    pub(super) slots: Slots<V>,
+    /// The slots of the former cascade, which are freed one chunk at a time.
+    discarded: Slots<V>,
+    /// The number of values that have not left.
+    pub(super) len: usize,
+    /// The next chunk to scan.
+    scanned: usize,
+    /// The next chunk to empty.
+    emptied: usize,
+    /// A lower bound of the deadlines of the values that remain after the scan.
+    earliest: u64,
+}
+
+/// The cascades of all levels in brief.
+#[derive(Default)]
+pub(super) struct Cascades {
+    /// Bit n: the cascade of level n has slots.
+    pub(super) open: u32,
+    /// Bit n: the cascade of level n has values and is being scanned.
+    scanning: u32,
+    /// Bit n: the cascade of level n has values and has been scanned.
+    resting: u32,
+    /// Bit n: the former cascade of level n has chunks to be freed.
+    pub(super) discarded: u32,
+    /// The number of slots in all cascades.
+    pub(super) slots: usize,
+    /// The number of values that were moved and that the owner has not counted yet.
+    pub(super) moved: u64,
+}
+
+impl<V> Cascade<V> {
+    pub(super) const fn new() -> Self {
+        Cascade { slots: Slots::new(), discarded: Slots::new(), len: 0, scanned: 0, emptied: 0, earliest: u64::MAX }
+    }
+
+    pub(super) fn into_slots(self) -> Slots<V> {
+        self.slots
+    }
+
+    /// Returns the value at this position and its deadline.
+    pub(super) fn get(&self, position: u32) -> Option<(u64, &V)> {
+        let (deadline, value) = self.slots.get(position as usize)?;
+        value.as_ref().map(|value| (*deadline, value))
+    }
+
+    /// Returns the new location of the value that was at this position. The answer has no meaning
+    /// if the value was removed.
+    pub(super) fn forward(&self, position: u32) -> Option<Location> {
+        let (bits, value) = self.slots.get(position as usize)?;
+        value.is_none().then(|| Location::from_bits(*bits))
+    }
+
+    /// Empties the cascade, which has no values left. Returns `true` if it has chunks to be freed.
+    fn discard(&mut self) -> bool {
+        if self.slots.len() > CHUNK {
+            self.discarded = mem::replace(&mut self.slots, Slots::new());
+            return true;
+        }
+        while self.slots.pop().is_some() {}
+        self.slots.shrink();
+        false
+    }
+
+    /// Empties the slots of one chunk whose deadlines are `chosen`. `relocate` returns the new
+    /// location of each value.
+    fn empty_chunk(
+        &mut self,
+        nth: usize,
+        mut chosen: impl FnMut(u64) -> bool,
+        mut relocate: impl FnMut(u64, V) -> Location,
+    ) {
+        for slot in self.slots.chunk_mut(nth) {
+            if slot.1.is_some() && chosen(slot.0) {
+                if let Some(value) = slot.1.take() {
+                    self.len -= 1;
+                    slot.0 = relocate(slot.0, value).to_bits();
+                }
+            }
+        }
+    }
+}
+
+impl Cascades {
+    /// Returns `true` if a cascade has values.
+    #[inline]
+    pub(super) fn has_values(&self) -> bool {
+        self.scanning | self.resting != 0
+    }
+
+    /// Records that the cascade of a level has no values left.
+    pub(super) fn end(&mut self, at: usize) {
+        self.scanning &= !(1 << at);
+        self.resting &= !(1 << at);
+    }
+}
+
+/// Iterates over the levels in a set.
+pub(super) fn levels(set: u32) -> impl Iterator<Item = usize> {
+    (0..LEVELS).take_while(move |at| set >> at != 0).filter(move |at| set >> at & 1 == 1)
+}
+
+impl<V, P: Tracker<V>> RawHierarchical<V, P> {
+    /// Moves the clock, and drops the cascades of the buckets whose spans it leaves.
+    #[inline]
+    pub(super) fn set_now(&mut self, now: u64) {
+        let changed = (now ^ self.now).checked_ilog2().map_or(0, |bit| (2 << (bit / BITS)) - 1);
+        if self.cascades.open & changed != 0 {
+            self.close(self.cascades.open & changed);
+        }
+        self.now = now;
+    }
+
+    /// Begins the cascade of a bucket in whose span `now` is. The bucket is not marked as occupied
+    /// any more.
+    pub(super) fn begin_cascade(&mut self, at: usize, index: usize, due: &mut Slots<V>) {
+        let Some(level) = &mut self.levels[at] else { return };
+        let (bucket, cascade) = (&mut level.buckets[index], &mut level.cascade);
+        let (len, is_short) = (bucket.len(), bucket.is_short());
+        let earliest = if at == 1 { bucket.earliest() } else { u64::MAX };
+        bucket.take(&mut cascade.slots);
+        (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
+        self.cascades.open |= 1 << at;
+        self.cascades.slots += cascade.slots.len();
+        if is_short {
+            self.empty_chunk(at, 0, due, |_| true);
+        } else if at == 1 {
+            self.cascades.resting |= 1 << at;
+        } else {
+            self.cascades.scanning |= 1 << at;
+        }
+    }
+
+    /// Takes a step of a cascade on the way to `to`. Returns `false` if there was nothing to do, or
+    /// nothing that is due by then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn step_cascade(&mut self, to: u64, due: &mut Slots<V>) -> bool {
+        if let Some(at) = levels(self.cascades.scanning).next() {
+            self.scan_chunk(at, due);
+            return true;
+        }
+        if let Some(at) = levels(self.cascades.resting).next() {
+            if let Some(level) = &mut self.levels[at] {
+                let nth = level.cascade.emptied;
+                level.cascade.emptied += 1;
+                self.empty_chunk(at, nth, due, |_| true);
+            }
+        }
+        if !due.is_empty() {
+            return true;
+        }
+        // The finest level comes first, because the clock must not leave its bucket before.
+        let is_due = |at: &usize| self.earliest_resting(*at).is_some_and(|earliest| earliest <= to);
+        let Some(at) = levels(self.cascades.resting).find(is_due) else { return false };
+        if self.first().is_some_and(|(finer, index)| finer < at && span(self.now, finer, index).0 <= to) {
+            return false;
+        }
+        let (_, end) = span(self.now, at, self.current(at) as usize % BUCKETS);
+        self.set_now(end.min(to));
+        if at > 1 {
+            if let Some(level) = &mut self.levels[at] {
+                level.cascade.scanned = level.cascade.emptied;
+                level.cascade.earliest = u64::MAX;
+                self.cascades.resting &= !(1 << at);
+                self.cascades.scanning |= 1 << at;
+            }
+        }
+        true
+    }
+
+    /// Step 1 of a cascade.
+    fn scan_chunk(&mut self, at: usize, due: &mut Slots<V>) {
+        let (now, finer) = (self.now, (at as u32 - 1) * BITS);
+        let Some(level) = &mut self.levels[at] else { return };
+        let (nth, mut earliest) = (level.cascade.scanned, level.cascade.earliest);
+        level.cascade.scanned += 1;
+        if level.cascade.scanned * CHUNK >= level.cascade.slots.len() {
+            self.cascades.scanning &= !(1 << at);
+            self.cascades.resting |= 1 << at;
+        }
+        self.empty_chunk(at, nth, due, |deadline| {
+            let is_near = deadline <= now || (deadline ^ now) >> finer == 0;
+            if !is_near {
+                earliest = earliest.min(deadline);
+            }
+            is_near
+        });
+        if let Some(level) = &mut self.levels[at] {
+            level.cascade.earliest = earliest;
+        }
+    }
+
+    /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
+    fn empty_chunk(&mut self, at: usize, nth: usize, due: &mut Slots<V>, chosen: impl FnMut(u64) -> bool) {
+        let (finer, coarser) = self.levels.split_at_mut(at);
+        let Some(Some(level)) = coarser.first_mut() else { return };
+        let (now, before, mut last) = (self.now, due.len(), LastLocation(Location::NONE));
+        level.cascade.empty_chunk(nth, chosen, |deadline, value| {
+            if deadline > now {
+                self.occupied |= 1 << insert_into(finer, now, deadline, value, &mut last);
+                self.cascades.moved += 1;
+                return last.0;
+            }
+            due.push((deadline, Some(value)));
+            Location::NONE
+        });
+        if level.cascade.len == 0 {
+            self.cascades.end(at);
+        }
+        self.len -= due.len() - before;
+    }
+
+    /// Returns a lower bound of the deadlines in all cascades.
+    #[cold]
+    pub(super) fn earliest_in_cascades(&self) -> Option<u64> {
+        if self.cascades.scanning != 0 {
+            return Some(self.now);
+        }
+        levels(self.cascades.resting).filter_map(|at| self.earliest_resting(at)).min()
+    }
+
+    fn earliest_resting(&self, at: usize) -> Option<u64> {
+        let is_resting = self.cascades.resting >> at & 1 == 1;
+        self.levels[at].as_ref().filter(|_| is_resting).map(|level| level.cascade.earliest)
+    }
+
+    /// Iterates over the values in the cascades and their deadlines.
+    pub(super) fn cascading_values(&self) -> impl Iterator<Item = (u64, &V)> {
+        let cascades = levels(self.cascades.scanning | self.cascades.resting).filter_map(|at| self.levels[at].as_ref());
+        let slots = cascades.flat_map(|level| level.cascade.slots.iter());
+        slots.filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
+    }
+
+    /// Returns the number of the bucket of a level in whose span `now` is.
+    pub(super) fn current(&self, at: usize) -> u32 {
+        id(at, (self.now >> (at as u32 * BITS)) as usize % BUCKETS)
+    }
+
+    /// Closes the cascades of some levels, in which no value is left.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, set: u32) {
+        for at in levels(set) {
+            let Some(level) = &mut self.levels[at] else { continue };
+            debug_assert!(level.cascade.len == 0);
+            self.cascades.slots -= level.cascade.slots.len();
+            if level.cascade.discard() {
+                self.cascades.discarded |= 1 << at;
+            }
+        }
+        self.cascades.open &= !set;
+    }
+
+    /// Frees one chunk of a former cascade.
+    #[inline]
+    pub(super) fn free_chunk(&mut self) {
+        if let Some(at) = levels(self.cascades.discarded).next() {
+            let chunk = self.levels[at].as_mut().and_then(|level| level.cascade.discarded.pop_chunk());
+            if chunk.is_none() {
+                self.cascades.discarded &= !(1 << at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Cascades {
+    /// Asserts that exactly the cascades of these levels have values.
+    pub(super) fn check(&self, levels: u32) {
+        assert_eq!((self.scanning | self.resting, self.scanning & self.resting), (levels, 0));
+    }
+}
+
+#[cfg(test)]
+impl Cascade<u32> {
+    /// Returns the number of slots, and the positions, deadlines and values of those that have not
+    /// left.
+    pub(super) fn check(&self) -> (usize, Vec<(u32, u64, u32)>) {
+        let slots = (0..).zip(self.slots.iter());
+        let values: Vec<_> = slots.filter_map(|(position, slot)| Some((position, slot.0, slot.1?))).collect();
+        assert_eq!(self.len, values.len());
+        (self.slots.len(), values)
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity() + self.discarded.capacity()
+    }
+}
+
+/// A tracker that remembers the last location and reports nothing.
+struct LastLocation(Location);
+
+impl<V> Tracker<V> for LastLocation {
+    #[inline]
+    fn moved(&mut self, _: &V, location: Location) {
+        self.0 = location;
+    }
+}
