@@ -1,29 +1,43 @@
-//! How the worker goes to sleep and how a caller wakes it: the protocol of the missed wake-up.
+//! The alarm: how the worker goes to sleep, and how a caller wakes it up.
 //!
-//! One word says until which tick the sleeper will sleep; [`AWAKE`] says that it will look again before it sleeps.
+//! One word holds the tick until which the sleeper sleeps. [`AWAKE`] means that the sleeper looks
+//! at the shards again before it sleeps.
 //!
-//! The caller, who has a new earliest tick `t` in a shard:
+//! # The caller
 //!
-//! 1. writes `t` to the shard's `next` (holding the shard's lock);
-//! 2. a read-modify-write on the word: if it is later than `t`, it becomes `AWAKE`, and the caller unparks the sleeper.
+//! A caller has made tick `t` the earliest one of a shard.
 //!
-//! The sleeper:
+//! 1. It stores `t` in the shard's `next` while it holds the shard's lock.
+//! 2. It makes a read-modify-write of the word. If the word is later than `t`, the word becomes
+//!    `AWAKE`, and the caller unparks the sleeper.
 //!
-//! 1. swaps the word to [`NO_TICK`]: "I sleep for ever" ([`Alarm::arm`]);
-//! 2. reads the `next` of every shard; the least is `m`;
-//! 3. if `m` is due it does not sleep; else it changes the word from `NO_TICK` to `m` ([`Alarm::set`]), and if the word is no
-//!    longer `NO_TICK`, begins again;
-//! 4. parks until `m` or until it is unparked.
+//! # The sleeper
 //!
-//! *The race*: the caller writes `next` just after the sleeper has read it. *Proof that no wake-up is missed*: both sides
-//! make a read-modify-write of the one word (caller's step 2, sleeper's step 1), so these two have an order.
-//! Either the caller's comes first; then the sleeper's swap reads it or a later one in its release sequence, and so the
-//! sleeper's step 2 sees the caller's step 1: `m <= t`. Or the sleeper's comes first; then the caller finds `NO_TICK` or
-//! the sleep's end there: if that is later than `t` it writes `AWAKE`, which makes step 3 fail or step 4 end, and
-//! otherwise the sleeper wakes by `t` anyway.
-//! All changes of the word are read-modify-writes, so no release sequence is ever cut.
-//! *No more than one is sent*: only the read-modify-write that turns the word to `AWAKE` unparks, and nothing but the
-//! sleeper's next step 1 turns it back. (One that finds the sleeper up lets its next step 4 end at once.)
+//! 1. It swaps the word to [`NO_TICK`], which means "asleep for ever" ([`Alarm::arm`]).
+//! 2. It reads the `next` of every shard. The least of them is `m`.
+//! 3. If `m` is due, it does not sleep. Otherwise it changes the word from `NO_TICK` to `m`
+//!    ([`Alarm::set`]). If the word is no longer `NO_TICK`, it starts again.
+//! 4. It parks until `m` or until it is unparked.
+//!
+//! # No wake-up is missed
+//!
+//! In the critical case, the caller stores `next` just after the sleeper has read it. Both sides
+//! make a read-modify-write of the same word, in the caller's step 2 and the sleeper's step 1, so
+//! these two operations have an order.
+//!
+//! - The caller's comes first. The sleeper's swap reads its value, or a later one of the same
+//!   release sequence, so the sleeper's step 2 sees the caller's step 1, and `m <= t`.
+//! - The sleeper's comes first. The caller finds `NO_TICK` or the end of the sleep. If that is
+//!   later than `t`, the caller writes `AWAKE`, and the sleeper's step 3 fails or its step 4 ends.
+//!   Otherwise the sleeper wakes up by `t` anyway.
+//!
+//! All changes of the word are read-modify-writes, so no release sequence is cut.
+//!
+//! # No wake-up is sent twice
+//!
+//! Only the read-modify-write that turns the word to `AWAKE` unparks, and only the sleeper's next
+//! step 1 turns it back. A caller that finds the sleeper awake may make its next step 4 end at
+//! once.
 
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Parker};
 use crate::time::NO_TICK;
@@ -31,27 +45,29 @@ use std::fmt;
 use std::time::Instant;
 use timer_executor::panics;
 
-/// The sleeper is up, or has been told to get up, and will look at every shard before it sleeps.
+/// The sleeper is awake or has been woken up, and looks at every shard before it sleeps.
 const AWAKE: u64 = 0;
 
-/// What a driver does to make its loop look at the timer again.
+/// A function of a driver's that makes its loop look at the timer again.
 pub(crate) type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// The word, and the bed.
+/// The word of the protocol, and the means to wait.
 #[derive(Default)]
 pub(crate) struct Alarm {
     until: AtomicU64,
     parker: Parker,
-    /// A driven timer's loop sleeps elsewhere.
+    /// Called in addition for a driven timer, whose loop sleeps elsewhere.
     waker: Mutex<Option<Waker>>,
 }
 
 impl Alarm {
-    /// Caller's step 2. Call it with nothing held: it may call a driver's waker.
+    /// Makes the caller's step 2. The caller must hold no lock, because this may call a driver's
+    /// waker.
     pub(crate) fn wake_before(&self, tick: u64) {
         let sooner = |until: u64| if until > tick { AWAKE } else { until };
-        // ORDERING: AcqRel, and a read-modify-write even where nothing changes: Release so that the sleeper's `arm`, which
-        // reads it, sees the shard's `next`; being in the word's one history is what the proof above needs.
+        // ORDERING: AcqRel, because the sleeper's `arm` reads this value and must see the shard's
+        // `next`. This is a read-modify-write even if the value stays the same, because the proof
+        // needs its place in the word's history.
         let Ok(until) = self.until.fetch_update(Ordering::AcqRel, Ordering::Acquire, |until| Some(sooner(until)))
         else {
             return;
@@ -62,7 +78,8 @@ impl Alarm {
         }
     }
 
-    /// The waker is foreign code: it runs, and is dropped, with nothing held, and its panic harms no caller.
+    /// Calls the driver's waker. It runs and is dropped while no lock is held, because it is
+    /// foreign code. Its panic harms no caller.
     fn call_waker(&self) {
         let waker = self.waker.lock().clone();
         if let Some(waker) = waker {
@@ -71,37 +88,40 @@ impl Alarm {
         }
     }
 
-    /// Lets the sleeper's next [`park`](Self::park) end: it gets what it has reserved.
+    /// Ends the sleeper's present or next [`park`](Self::park). Called when the lock that it has
+    /// reserved is free.
     pub(crate) fn ring(&self) {
         self.parker.unpark();
     }
 
-    /// Sleeper's step 1.
+    /// Makes the sleeper's step 1.
     pub(crate) fn arm(&self) {
-        // ORDERING: AcqRel read-modify-write: Acquire pairs with the Release in `wake_before`.
+        // ORDERING: AcqRel read-modify-write, whose Acquire pairs with the Release in
+        // `wake_before`.
         self.until.swap(NO_TICK, Ordering::AcqRel);
     }
 
-    /// Sleeper's step 3; `false` if a caller has called meanwhile.
+    /// Makes the sleeper's step 3. Returns `false` if a caller has changed the word meanwhile.
     #[must_use]
     pub(crate) fn set(&self, until: u64) -> bool {
-        // ORDERING: AcqRel, as in `arm`; on failure the sleeper begins again with `arm`, which acquires.
+        // ORDERING: AcqRel, as in `arm`. After a failure the sleeper begins again with `arm`, which
+        // acquires.
         self.until.compare_exchange(NO_TICK, until, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The sleeper will look at every shard again before it sleeps; no call is needed.
+    /// Marks the sleeper as awake, so that callers need not wake it.
     pub(crate) fn disarm(&self) {
-        // ORDERING: AcqRel read-modify-write, not a store: a store would end the release sequence of a caller's step 2 that
-        // it overwrites, and `arm` would no longer see that caller's `next`.
+        // ORDERING: AcqRel read-modify-write. A store would end the release sequence of a caller's
+        // step 2 that it overwrites, and `arm` would not see that caller's `next`.
         self.until.swap(AWAKE, Ordering::AcqRel);
     }
 
-    /// Sleeper's step 4.
+    /// Makes the sleeper's step 4.
     pub(crate) fn park(&self, until: Option<Instant>) {
         self.parker.park(until);
     }
 
-    /// Whether the sleeper is up, or a caller has called.
+    /// Returns `true` if the sleeper is awake or a caller has woken it.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn is_up(&self) -> bool {
         self.until.load(Ordering::Acquire) == AWAKE
@@ -112,21 +132,21 @@ impl Alarm {
         self.parker.sent()
     }
 
-    /// Sets what [`wake_before`](Self::wake_before) calls besides.
+    /// Sets the function that [`wake_before`](Self::wake_before) calls in addition.
     pub(crate) fn set_waker(&self, waker: Option<Waker>) {
         let former = std::mem::replace(&mut *self.waker.lock(), waker);
         contain(|| drop(former));
     }
 }
 
-/// Calls foreign code whose panic is traced and goes no further.
+/// Calls foreign code. A panic of it is traced and goes no further.
 fn contain(foreign: impl FnOnce()) {
     panics::contain("the waker of a timer's driver panicked", foreign);
 }
 
 impl fmt::Debug for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // ORDERING: Relaxed, for people to read.
+        // ORDERING: Relaxed, because the value is only printed.
         f.debug_struct("Alarm").field("until", &self.until.load(Ordering::Relaxed)).finish_non_exhaustive()
     }
 }

@@ -1,32 +1,32 @@
 //! Back-pressure: callers slow down while the worker is overloaded.
 //!
-//! On a busy machine the scheduler gives the worker only its fair share of CPU time. If many threads
-//! schedule timeouts at full speed, expiring them can take more than that share, and the backlog
-//! would grow without limit. Therefore a thread that schedules at least [`BURST`] timeouts within one
-//! [`PERIOD`] while the worker is late slows down, once per period:
+//! On a busy machine the scheduler gives the worker only its fair share of CPU time. If many
+//! threads schedule timeouts at full speed, expiring them can take more than that share, and the
+//! backlog would grow without limit. Therefore a thread that schedules at least [`BURST`] timeouts
+//! within one [`PERIOD`] while the worker is late slows down, once per period:
 //!
-//! 1. If the worker has been inside one and the same call of user code for [`LONG_CALL`], the thread
-//!    continues. The worker does not lack CPU time, so slowing down would not help.
+//! 1. If the worker has been inside one and the same call of user code for [`LONG_CALL`], the
+//!    thread continues. The worker does not lack CPU time, so slowing down would not help.
 //! 2. If the worker is less than [`SLEEP_FROM`] late, the thread yields its CPU. Yielding does not
 //!    block: if no other thread wants the CPU, the caller continues at once.
-//! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If that is not
-//!    enough, a quarter of the timeouts make it sleep. With many
-//!    threads per CPU, yielding is not enough, because each yield lasts a full round of all others,
-//!    of which the worker gets one share. If the builder forbids sleeping, the thread yields.
+//! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If that is
+//!    not enough, a quarter of the timeouts make it sleep. With many threads per CPU, yielding is
+//!    not enough, because each yield lasts a full round of all others, of which the worker gets one
+//!    share. If the builder forbids sleeping, the thread yields.
 //!
 //! Threads that schedule fewer timeouts never slow down. Futures never do, because a poll that
-//! registers a future returns to its runtime anyway, and a task cannot register more futures than it
-//! holds. Nor does the worker itself, whichever timer it schedules on. Virtual time and drivers of
-//! event loops have no worker and are never late.
+//! registers a future returns to its runtime anyway, and a task cannot register more futures than
+//! it holds. Nor does the worker itself, whichever timer it schedules on. Virtual time and drivers
+//! of event loops have no worker and are never late.
 //!
 //! # Who writes what
 //!
-//! The worker publishes the time since which it has had work to do, and a word that is odd while it is
-//! inside user code (a task, a waker, a call of the executor). That word changes with each call, so a
-//! thread that reads the same odd value again knows that a single call has lasted in between. A worker
-//! that is preempted inside a short call looks the same, but for less than [`LONG_CALL`], because
-//! callers slow down meanwhile. Callers read the second word only when the worker is late, and it has
-//! a cache line of its own.
+//! The worker publishes the time since which it has had work to do, and a word that is odd while it
+//! is inside user code (a task, a waker, a call of the executor). That word changes with each call,
+//! so a thread that reads the same odd value again knows that a single call has lasted in between.
+//! A worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
+//! because callers slow down meanwhile. Callers read the second word only when the worker is late,
+//! and it has a cache line of its own.
 
 use crate::sync::{AtomicU64, Ordering, first_look, is_burst, pause, yield_now};
 use crate::time::Nanos;
@@ -38,21 +38,21 @@ const GRACE: Nanos = 4_000_000;
 /// Callers sleep if the worker is 20 ms late.
 const SLEEP_FROM: Nanos = 20_000_000;
 
-/// A caller sleeps for its share of the lateness: a tenth, so that a short delay costs little.
+/// A caller sleeps for a tenth of the lateness, so that a short delay costs little.
 const SHARE: Nanos = 10;
 
 /// No call sleeps longer. The promise is 10 ms; the rest is for the wake-up.
 const MAX_SLEEP: Nanos = 8_000_000;
 
-/// A call of user code that lasts 100 ms holds up the worker. A worker that is preempted inside a call
-/// gets the CPU again within that time.
+/// A call of user code that lasts 100 ms holds up the worker. A worker that is preempted inside a
+/// call gets the CPU again within that time.
 const LONG_CALL: Nanos = 100_000_000;
 
 /// The length of a period as a number of bits of nanoseconds, 1.05 ms.
 const PERIOD: u32 = 20;
 
-/// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call in a
-/// thousand slows down.
+/// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call
+/// in a thousand slows down.
 const BURST: u64 = 128;
 
 /// How a caller slowed down.
@@ -105,7 +105,8 @@ impl Backpressure {
     #[inline]
     fn step(&self) {
         let word = &self.user_code.0;
-        // ORDERING: Relaxed, there is one writer, and the value decides only how the CPUs are shared.
+        // ORDERING: Relaxed, there is one writer, and the value decides only how the CPUs are
+        // shared.
         word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -116,8 +117,8 @@ impl Backpressure {
         now > self.late_from.load(Ordering::Relaxed)
     }
 
-    /// Slows down the calling thread if the worker is late and the thread schedules much. The thread
-    /// has scheduled `n` timeouts and holds nothing.
+    /// Slows down the calling thread if the worker is late and the thread schedules much. The
+    /// thread has scheduled `n` timeouts and holds nothing.
     #[inline]
     pub(crate) fn after_scheduling(&self, now: Nanos, n: usize) {
         if self.is_late(now) {

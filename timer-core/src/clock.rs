@@ -1,13 +1,13 @@
-//! Where the present comes from: the system's monotonic clock, or a number that a manual driver sets.
+//! The present, which is read from the system's monotonic clock or set by a manual driver.
 //!
-//! Only the monotonic source is ever read; wall-clock steps do not exist here. The scale is that of `Instant`, in u64
-//! nanoseconds, one for the whole process: a time means the same to every timer, dead ones included.
+//! Steps of the wall clock have no effect, because it is never read. Times are u64 nanoseconds on
+//! the scale of `Instant`. The scale is the same for all timers of the process.
 
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 use crate::time::{END_OF_TIME, Nanos};
 use std::time::{Duration, Instant};
 
-/// One moment, in both scales.
+/// One moment on both scales.
 struct Anchor {
     instant: Instant,
     nanos: Nanos,
@@ -18,7 +18,7 @@ fn anchor() -> &'static Anchor {
     ANCHOR.get_or_init(Anchor::take)
 }
 
-/// The present: nanoseconds of the clock that `Instant` reads, without its arithmetic.
+/// Returns the present in nanoseconds of the clock that `Instant` reads.
 #[cfg(target_os = "linux")]
 #[inline]
 pub(crate) fn now() -> Nanos {
@@ -26,15 +26,15 @@ pub(crate) fn now() -> Nanos {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
-/// The present: nanoseconds since the first reading in this process, and an hour before it.
+/// Returns the nanoseconds since one hour before the first reading in this process.
 #[cfg(not(target_os = "linux"))]
 #[inline]
 pub(crate) fn now() -> Nanos {
     nanos_of(Instant::now())
 }
 
-/// The present as of the kernel's last tick: not later than [`now`], and seldom earlier by more than [`COARSE`]. On a machine where
-/// reading the counter takes long, a fifth of the price.
+/// Returns the present as of the kernel's last tick. It is not later than [`now`] and seldom more
+/// than [`COARSE`] earlier. It costs a fifth of `now` on a machine that reads its counter slowly.
 #[inline]
 fn coarse_now() -> Nanos {
     #[cfg(target_os = "linux")]
@@ -51,8 +51,9 @@ const COARSE: Nanos = 50_000_000;
 
 #[cfg(target_os = "linux")]
 impl Anchor {
-    /// Reads both clocks at one moment, as nearly as possible. The later reading counts, so that an `Instant` converts to a
-    /// time that is late by the distance of the two readings, some tens of nanoseconds, and never early.
+    /// Reads both clocks at one moment, as nearly as possible. The later reading counts, so that an
+    /// `Instant` converts to a time that is late by the distance of the two readings, some tens of
+    /// nanoseconds, and never early.
     fn take() -> Anchor {
         const TRIES: usize = 16;
         let readings = [(); TRIES].map(|()| {
@@ -72,7 +73,7 @@ impl Anchor {
     }
 }
 
-/// When `at` is, or the latest instant that can be named.
+/// Returns the instant of `at`, or the latest instant that the platform can represent.
 pub(crate) fn instant(at: Nanos) -> Instant {
     let anchor = anchor();
     if at < anchor.nanos {
@@ -88,7 +89,7 @@ pub(crate) fn instant(at: Nanos) -> Instant {
     }
 }
 
-/// The time of `instant`, as far as the scale reaches.
+/// Returns the time of `instant`, clamped to the scale.
 pub(crate) fn nanos_of(instant: Instant) -> Nanos {
     let anchor = anchor();
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -98,29 +99,31 @@ pub(crate) fn nanos_of(instant: Instant) -> Nanos {
     }
 }
 
-/// The present of a timer on virtual time; for all others, the mark that it is the system's.
+/// The present of a timer on virtual time, or a mark that the timer uses the system's clock.
 #[derive(Debug)]
 pub(crate) struct Present(AtomicU64);
 
 impl Present {
     const REAL: u64 = u64::MAX;
 
-    /// The system's present.
+    /// Creates a present that follows the system's clock.
     pub(crate) fn real() -> Self {
         Self(AtomicU64::new(Self::REAL))
     }
 
+    /// Returns the present.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        // ORDERING: Acquire pairs with the Release in `set`: what the driver did before it moved the time is seen.
+        // ORDERING: Acquire pairs with the Release in `set`, so that the driver's work before it
+        // moved the time is seen.
         match self.0.load(Ordering::Acquire) {
             Self::REAL => now(),
             by_hand => by_hand,
         }
     }
 
-    /// A reading for one who asks whether it is later than `when`: not later than the present, and if it is not earlier than `when` by
-    /// [`COARSE`], the present.
+    /// Reads a coarse clock if `when` is far away, and the exact one otherwise. A coarse reading is
+    /// at least [`COARSE`] earlier than `when`.
     #[inline]
     pub(crate) fn now_beside(&self, when: Nanos) -> Nanos {
         // ORDERING: Acquire, as in `now`.
@@ -133,9 +136,11 @@ impl Present {
         }
     }
 
-    /// From now on it stands still between calls of this; it never goes back, and never reaches beyond the end of time.
+    /// Sets the present, which stands still until the next call. It never goes back and never
+    /// exceeds the end of time.
     pub(crate) fn set(&self, now: Nanos) {
-        // ORDERING: Relaxed load, only the driver's owner writes it. Release, as said in `now`.
+        // ORDERING: Relaxed load, because only the driver's owner writes. Release, as explained in
+        // `now`.
         let present = match self.0.load(Ordering::Relaxed) {
             Self::REAL => 0,
             present => present,
@@ -143,9 +148,10 @@ impl Present {
         self.0.store(now.clamp(present, END_OF_TIME), Ordering::Release);
     }
 
-    /// It is the system's again.
+    /// Follows the system's clock again.
     pub(crate) fn set_real(&self) {
-        // ORDERING: Release, so that who reads this sees that the shard has another generation.
+        // ORDERING: Release, so that a thread that reads this value sees the new generation of the
+        // shard.
         self.0.store(Self::REAL, Ordering::Release);
     }
 }

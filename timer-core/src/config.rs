@@ -1,11 +1,11 @@
-//! What a timer can be built with, and what of it is refused.
+//! The configuration of a timer, and its checks.
 
 use crate::error::BuildError;
 use crate::sync::{Arc, cpu, thread_slot};
 use std::fmt;
 use std::time::Duration;
 
-/// Which wheel a timer uses.
+/// The wheel of a timer.
 ///
 /// # Examples
 ///
@@ -18,21 +18,28 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WheelKind {
-    /// Hierarchical wheels, scheme 7 of Varghese and Lauck (1987), as in Kafka: far timeouts wait in coarse levels and are
-    /// cascaded down. Any delay, any number of timeouts; the default.
+    /// Hierarchical wheels, scheme 7 of Varghese and Lauck (1987), as in Kafka. Distant timeouts
+    /// wait in coarse levels and cascade down. Good for any delay and any number of timeouts. This
+    /// is the default.
     #[default]
     #[doc(alias = "TimingWheel")]
     Hierarchical,
-    /// One wheel with rounds, scheme 6 of Varghese and Lauck (1987), as in Netty. Good when most delays are shorter than
-    /// the wheel; a tick with something due walks all entries of its bucket.
+    /// One wheel with rounds, scheme 6 of Varghese and Lauck (1987), as in Netty. Good if most
+    /// delays are shorter than one round. A tick with an expired timeout walks all entries of its
+    /// bucket.
     #[doc(alias = "HashedWheelTimer")]
     Hashed {
-        /// How many ticks one round has: 1 to 2^30, rounded up to a power of two. Netty's default is 512.
+        /// The number of ticks of one round, 1 to 2^30, rounded up to a power of two. Netty's
+        /// default is 512.
         ticks_per_wheel: usize,
     },
 }
 
-/// What a fixed rate does about the runs it has missed.
+/// The treatment of the runs that a fixed rate has missed.
+///
+/// A run is missed if it is late by more than one tick. A period that is shorter than the tick
+/// therefore loses no runs. The runs that fall into one tick take place one after the other at its
+/// end.
 ///
 /// # Examples
 ///
@@ -45,37 +52,41 @@ pub enum WheelKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MissedRuns {
-    /// They do not take place; the next run is at the next multiple of the period after the first one (the default).
+    /// Missed runs do not take place. The phase is kept, because the next run is a multiple of the
+    /// period after the first one. This is the default.
     #[default]
     Skip,
-    /// They take place one right after the other, until the task has caught up, as in the JDK.
+    /// Missed runs take place one right after the other until the task has caught up, as in Netty
+    /// and the JDK.
     Burst,
-    /// They do not take place; the next run is one period after the late one, so the phase moves.
+    /// Missed runs do not take place. The next run is one period after the late one, so the phase
+    /// moves.
     Delay,
 }
 
-/// What takes the turns.
+/// The owner of the turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DrivenBy {
-    /// A thread of the timer's own, started with the first timeout.
+    /// A thread of the timer, which starts with the first timeout.
     Worker,
-    /// A driver in the user's hands, on the real clock.
+    /// A driver that the user calls, on the real clock.
     Driver,
-    /// A driver in the user's hands, which also moves the time.
+    /// A driver that the user calls and that also moves the time.
     ManualDriver,
 }
 
-/// By what callers are spread among the shards.
+/// The property that spreads callers over the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpreadBy {
-    /// The CPU that the caller runs on just now.
+    /// The CPU on which the caller is running.
     Cpu,
-    /// The caller's thread, where the system does not tell the CPU.
+    /// The caller's thread, for systems that do not report the CPU.
     Thread,
 }
 
 impl SpreadBy {
-    /// The caller's number: callers of different numbers go to different shards, if there are as many.
+    /// Returns the caller's number. Callers with different numbers use different shards if there
+    /// are enough of them.
     #[inline]
     pub(crate) fn number(self) -> usize {
         match self {
@@ -100,7 +111,7 @@ pub(crate) struct Config {
     pub(crate) may_sleep: bool,
     /// Called on the worker's thread at its start.
     pub(crate) on_worker_start: Option<Hook>,
-    /// `None`: one per CPU.
+    /// `None` stands for one per CPU.
     pub(crate) shards: Option<usize>,
     pub(crate) spread: SpreadBy,
 }
@@ -128,6 +139,7 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns an error for the first choice that is out of range.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         if self.tick < BuildError::MIN_TICK || self.tick > BuildError::MAX_TICK {
             return Err(BuildError::TickDuration { given: self.tick });

@@ -1,4 +1,4 @@
-//! What can be refused, and why.
+//! The errors of the public API.
 
 use crate::sync::TaskBox as Mutex;
 use std::error::Error;
@@ -6,8 +6,10 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// A timeout that was not accepted. The task comes back unharmed, by [`into_task`](Self::into_task); the error itself flows with
-/// `?` whatever the task is: it is `Error + Send + Sync + 'static` for every task that is `Send + 'static`, and small.
+/// A timeout that was not accepted. [`into_task`](Self::into_task) returns the task.
+///
+/// The error works with `?` for every task, because it is `Error + Send + Sync + 'static` for every
+/// task that is `Send + 'static`. It is small.
 ///
 /// # Examples
 ///
@@ -24,9 +26,9 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "RejectedExecutionException")]
 pub struct RejectedTimeout<T> {
-    /// Why it was refused.
+    /// The reason of the refusal.
     pub reason: RejectReason,
-    /// A mutex, so that the error may be shared between threads though the task may not; never locked.
+    /// A mutex makes the error `Sync` even if the task is not. It is never locked.
     task: Mutex<Box<T>>,
 }
 
@@ -36,7 +38,7 @@ impl<T> RejectedTimeout<T> {
         Self { reason, task: Mutex::new(Box::new(task)) }
     }
 
-    /// The task that was to be timed.
+    /// Returns the task.
     ///
     /// # Examples
     ///
@@ -76,7 +78,7 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
     }
 }
 
-/// Why a timeout was refused.
+/// The reason of a refusal.
 ///
 /// # Examples
 ///
@@ -95,16 +97,17 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
 pub enum RejectReason {
     /// The timer was stopped.
     Stopped,
-    /// As many timeouts are pending as the timer was built for.
+    /// The bound on pending timeouts is reached.
     TooManyPending {
         /// The bound.
         max: usize,
     },
-    /// A period of zero: the task would run without end.
+    /// The period is zero, so the task would run without end.
     ZeroPeriod,
-    /// The operating system gave no thread for the worker; `tracing` has its error. The next call tries again.
+    /// The operating system could not start the worker's thread. `tracing` gets its error. The next
+    /// call tries again.
     ThreadRefused,
-    /// So many timers live in this process that there is no shard left for this one: 65,536 shards, one per CPU and timer.
+    /// All 65,536 shards of the process are in use. A timer needs one per CPU.
     TooManyTimers,
 }
 
@@ -123,7 +126,8 @@ impl fmt::Display for RejectReason {
 impl Error for RejectReason {}
 
 /// Converts to [`WouldBlock`](io::ErrorKind::WouldBlock) if the bound is reached, to
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a period of zero, and to [`Other`](io::ErrorKind::Other) else.
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a period of zero, and to
+/// [`Other`](io::ErrorKind::Other) else.
 impl From<RejectReason> for io::Error {
     fn from(reason: RejectReason) -> Self {
         let kind = match reason {
@@ -135,8 +139,8 @@ impl From<RejectReason> for io::Error {
     }
 }
 
-/// Why [`Timer::stop`](crate::Timer::stop) or [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) did not stop. Nothing has
-/// been stopped then.
+/// The reason why [`Timer::stop`](crate::Timer::stop) or
+/// [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) refused to stop. The timer continues.
 ///
 /// # Examples
 ///
@@ -151,14 +155,14 @@ impl From<RejectReason> for io::Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopError {
-    /// Called by a task that runs on the worker itself, which would wait for its own end. Drop the timer there, or stop it
-    /// from another thread.
+    /// The caller is a task on the worker, which would wait for its own end. Drop the timer there,
+    /// or stop it from another thread.
     OnWorker,
-    /// The timer has a driver: call the driver's `stop`.
+    /// The timer has a driver. Call the driver's `stop`.
     Driven,
-    /// The timer of the whole process, [`Timer::global`](crate::Timer::global), is never stopped.
+    /// The timer of the process, [`Timer::global`](crate::Timer::global), is never stopped.
     Global,
-    /// This thread has a task of this timer on its stack, which a wait for all tasks would wait for without end.
+    /// The caller is a task of this timer, so a wait for all tasks would never end.
     InTask,
 }
 
@@ -175,8 +179,8 @@ impl fmt::Display for StopError {
 
 impl Error for StopError {}
 
-/// A run of this timeout is on this thread's stack, so [`Timeout::cancel_and_wait`](crate::Timeout::cancel_and_wait) would wait
-/// for itself. Nothing was changed.
+/// The caller of [`Timeout::cancel_and_wait`](crate::Timeout::cancel_and_wait) is a run of the same
+/// timeout, so it would wait for itself. Nothing was changed.
 ///
 /// # Examples
 ///
@@ -200,7 +204,7 @@ impl fmt::Display for WouldDeadlock {
 
 impl Error for WouldDeadlock {}
 
-/// A configuration that cannot be built. It says what was given and what is allowed.
+/// An invalid configuration. The message names the given value and the allowed ones.
 ///
 /// # Examples
 ///
@@ -214,27 +218,27 @@ impl Error for WouldDeadlock {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A tick shorter than a microsecond or longer than a year.
+    /// The tick is shorter than a microsecond or longer than a year.
     TickDuration {
-        /// What was given.
+        /// The given value.
         given: Duration,
     },
-    /// A hashed wheel without slots, or with more than 2^30.
+    /// The hashed wheel has no slots, or more than 2^30.
     TicksPerWheel {
-        /// What was given.
+        /// The given value.
         given: usize,
     },
-    /// A bound of zero.
+    /// The bound is zero.
     MaxPendingTimeouts {
-        /// What was given.
+        /// The given value.
         given: usize,
     },
-    /// A name that no thread can bear.
+    /// The name contains a NUL character, so it cannot be the name of a thread.
     Name {
-        /// What was given.
+        /// The given value.
         given: String,
     },
-    /// So many timers live in this process that there is no shard left for this one.
+    /// All 65,536 shards of the process are in use.
     TooManyTimers,
 }
 
@@ -243,7 +247,7 @@ impl BuildError {
     pub(crate) const MIN_TICK: Duration = Duration::from_micros(1);
     /// The longest tick: 365 days.
     pub(crate) const MAX_TICK: Duration = Duration::from_secs(365 * 86_400);
-    /// The most slots of a hashed wheel.
+    /// The largest number of slots of a hashed wheel.
     pub(crate) const MAX_SLOTS: usize = 1 << 30;
 }
 

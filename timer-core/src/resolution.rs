@@ -1,28 +1,30 @@
-//! Ticks: how finely a wheel counts.
+//! Ticks, the unit of time of a wheel.
 //!
-//! A deadline rounds **up** to a tick, the present rounds **down**: so none is early.
+//! A deadline rounds **up** to a tick and the present rounds **down**, so no timeout is early.
 //!
-//! The tick's length is known when the timer is built, and a division by it is part of each call. So it is done as a multiplication
-//! (Granlund and Montgomery, *Division by Invariant Integers using Multiplication*, 1994): 1 ns of a pair's 55.
+//! Each call divides by the length of a tick, which is known when the timer is built. The division
+//! is therefore a multiplication (Granlund and Montgomery, *Division by Invariant Integers using
+//! Multiplication*, 1994). It saves 1 of the 55 ns of a schedule and a cancel.
 
 use crate::time::{Deadline, IMMEDIATE, NO_TICK, Nanos};
 
-/// How finely the wheel counts.
+/// The relation of time and ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Resolution {
-    /// What is due within one tick runs in one turn.
+    /// Timeouts that are due within one tick run in one turn.
     Ticks(TickLength),
-    /// Every deadline is a tick of its own, counted from the deadline of these bits: virtual time needs no coarser step.
+    /// Every deadline is a tick of its own, for virtual time. Ticks count from the deadline with
+    /// these bits.
     Exact(u64),
 }
 
 impl Resolution {
-    /// Ticks of so many nanoseconds, 2 at the least.
+    /// Creates ticks of `nanos` nanoseconds, at least 2.
     pub(crate) fn ticks(nanos: u64) -> Self {
         Resolution::Ticks(TickLength::new(nanos))
     }
 
-    /// The first tick at or after `deadline`: the one whose turn may run it.
+    /// Returns the first tick at or after `deadline`, whose turn may run the timeout.
     #[inline]
     pub(crate) fn tick_of(self, deadline: Deadline) -> u64 {
         match (self, deadline.exact()) {
@@ -31,7 +33,8 @@ impl Resolution {
         }
     }
 
-    /// The tick under which a deadline is linked: what is due already does not wait for the next one.
+    /// Returns the tick under which a deadline is linked. A deadline that has come does not wait
+    /// for the next tick.
     #[inline]
     pub(crate) fn tick_from(self, deadline: Deadline, now: Nanos) -> u64 {
         match (self, deadline.exact()) {
@@ -50,7 +53,7 @@ impl Resolution {
         }
     }
 
-    /// The last tick at or before `now`: the one whose turn it is.
+    /// Returns the last tick at or before `now`, whose turn it is.
     #[inline]
     pub(crate) fn tick_at(self, now: Nanos) -> u64 {
         match self {
@@ -67,7 +70,7 @@ impl Resolution {
         }
     }
 
-    /// When `tick` begins.
+    /// Returns the time at which `tick` begins.
     pub(crate) fn start_of(self, tick: u64) -> Nanos {
         match self {
             Resolution::Ticks(length) => tick.saturating_mul(length.nanos),
@@ -79,13 +82,14 @@ impl Resolution {
     }
 }
 
-/// The length of a tick, and what to multiply by in order to divide by it.
+/// The length of a tick, and the factor that divides by it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TickLength {
     nanos: u64,
-    /// 2^(64 + shift) divided by the length, rounded up: times the length it is too large by less than the length, which is at most
-    /// 2^(5 + shift). So the quotient of what is below 2^59, as exact deadlines are, is too large by less than one part in the length, and
-    /// rounds down to the right number.
+    /// 2^(64 + shift) divided by the length, rounded up. The product of this and the length is too
+    /// large by less than the length, which is at most 2^(5 + shift). The quotient of a dividend
+    /// below 2^59 is therefore too large by less than 1 / length, and rounds down to the right
+    /// number. Exact deadlines are below 2^59.
     inverse: u64,
     shift: u32,
 }
@@ -103,13 +107,13 @@ impl TickLength {
         if nanos < Deadline::EXACT { self.quotient(nanos) } else { nanos / self.nanos }
     }
 
-    /// Of an exact deadline.
+    /// Returns the first tick at or after an exact deadline.
     #[inline]
     fn up(self, nanos: Nanos) -> u64 {
         nanos.checked_sub(1).map_or(0, |before| self.quotient(before) + 1)
     }
 
-    /// `nanos`, which is below 2^59, divided by the length.
+    /// Divides `nanos`, which is below 2^59, by the length.
     #[inline]
     fn quotient(self, nanos: Nanos) -> u64 {
         ((u128::from(nanos) * u128::from(self.inverse)) >> u64::BITS) as u64 >> self.shift

@@ -1,8 +1,9 @@
-//! The one door to threads, atomics, locks and queues.
+//! The facade for threads, atomics, locks and queues.
 //!
-//! Everything two threads can see at once goes through here, so that a model checker can stand in for all of it
-//! (`--cfg timer_loom`) and a reader finds every kind of sharing in one list. No other module of this crate names
-//! `std::sync`, `std::thread`, `crossbeam` or `parking_lot`; this crate's `clippy.toml` forbids it.
+//! All state that two threads share uses the types of this module. A model checker can therefore
+//! replace all of them (`--cfg timer_loom`), and a reader finds every kind of sharing in one list.
+//! No other module of this crate names `std::sync`, `std::thread`, `crossbeam` or `parking_lot`,
+//! because this crate's `clippy.toml` forbids it.
 
 #[allow(unsafe_code, reason = "the lock: the module lists its invariants")]
 mod lock;
@@ -10,20 +11,20 @@ mod lock;
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "tests only")]
 mod model;
 #[cfg(not(all(test, timer_loom)))]
-#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this is the one door to them")]
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this module is the facade for them")]
 mod real;
 #[cfg(not(all(test, timer_loom)))]
-#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this is the one door to them")]
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this module is the facade for them")]
 mod system;
 
-#[allow(clippy::disallowed_types, reason = "this is the one door to them")]
+#[allow(clippy::disallowed_types, reason = "this module is the facade for them")]
 mod scope;
 
 pub(crate) use lock::{Guard, Lock, Owed};
 #[cfg(all(test, timer_loom))]
 pub(crate) use model::*;
-/// What an error carries a task in: never locked, it only makes the error `Sync`.
-#[allow(clippy::disallowed_types, reason = "not what a model checks")]
+/// The box of a task in an error. It is never locked and only makes the error `Sync`.
+#[allow(clippy::disallowed_types, reason = "no model checks it")]
 pub(crate) type TaskBox<T> = parking_lot::Mutex<T>;
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) use real::*;

@@ -1,37 +1,40 @@
-//! Time inside the timer: nanoseconds, and deadlines that fit beside a state.
+//! Time inside the timer, as nanoseconds and as deadlines that share a word with a state.
 //!
-//! Never early is made here and in [`crate::resolution`]: a deadline rounds **up** to 60 bits and to a tick, the present rounds
-//! **down**. Nothing in this file reads a clock.
+//! This module and [`crate::resolution`] keep the promise that no timeout is early. A deadline
+//! rounds **up** to 60 bits and to a tick, and the present rounds **down**. No function here reads
+//! a clock.
 
 use std::time::Duration;
 
-/// A point in time: nanoseconds of the clock that `Instant` reads ([`crate::clock`]). 64 bits are 584 years.
+/// A point in time: nanoseconds of the clock that `Instant` reads ([`crate::clock`]). 64 bits are
+/// 584 years.
 pub(crate) type Nanos = u64;
 
-/// A tick that lies before every other: the entry is due already.
+/// A tick before every other one, for entries that are due already.
 pub(crate) const IMMEDIATE: u64 = 0;
-/// No tick at all.
+/// A tick after every other one, for entries that are never due.
 pub(crate) const NO_TICK: u64 = u64::MAX;
-/// The latest present there can be: a deadline that never comes is later.
+/// The latest present. A deadline that never comes is later.
 pub(crate) const END_OF_TIME: Nanos = Nanos::MAX - 1;
 
-/// Above, it counts units of 32 ns.
+/// Coarse deadlines count units of 2^5 ns.
 const COARSE_SHIFT: u32 = 5;
 
-/// When a timeout is due, in 60 bits, so that it fits into a state word beside the state: whole nanoseconds for the first
-/// 18 years of the clock, 32 ns after that. Deadlines compare like the times they stand for.
+/// The time at which a timeout is due, in 60 bits, so that it fits into a word beside a state. It
+/// is exact for the first 18 years of the clock and a multiple of 32 ns after that. Deadlines
+/// compare like their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline(u64);
 
 impl Deadline {
-    /// How many bits a deadline takes.
+    /// The number of bits of a deadline.
     pub(crate) const BITS: u32 = 60;
-    /// Below this a deadline is exact.
+    /// Deadlines below this value are exact.
     pub(crate) const EXACT: u64 = 1 << 59;
     /// A deadline that never comes.
     pub(crate) const NEVER: Deadline = Deadline((1 << Self::BITS) - 1);
 
-    /// The first deadline at or after `nanos`.
+    /// Returns the first deadline at or after `nanos`.
     #[inline]
     pub(crate) fn up(nanos: Nanos) -> Deadline {
         if nanos < Self::EXACT { Deadline(nanos) } else { Self::coarse_up(nanos) }
@@ -46,13 +49,14 @@ impl Deadline {
         }
     }
 
-    /// The first deadline at or after `delay` from `now`.
+    /// Returns the first deadline at or after `now + delay`.
     #[inline]
     pub(crate) fn after(now: Nanos, delay: Duration) -> Deadline {
         Self::up(after(now, delay))
     }
 
-    /// A deadline between `delay` and `delay + slack` from `now`, the same for all whose range it lies in and who have as much slack.
+    /// Returns a deadline between `now + delay` and `now + delay + slack`. Ranges of the same slack
+    /// that contain a common multiple of it get the same deadline.
     pub(crate) fn within(now: Nanos, delay: Duration, slack: Duration) -> Deadline {
         let earliest = after(now, delay);
         let slack = after(0, slack);
@@ -65,7 +69,7 @@ impl Deadline {
         if deadline.nanos() <= latest { deadline } else { Self::up(earliest) }
     }
 
-    /// The last deadline at or before `nanos`.
+    /// Returns the last deadline at or before `nanos`.
     #[inline]
     pub(crate) fn down(nanos: Nanos) -> Deadline {
         if nanos < Self::EXACT {
@@ -75,19 +79,19 @@ impl Deadline {
         }
     }
 
-    /// Whether it has come by `now`.
+    /// Returns `true` if the deadline has come by `now`.
     #[inline]
     pub(crate) fn is_due(self, now: Nanos) -> bool {
         self.nanos() <= now
     }
 
-    /// The time it stands for, if that is below [`EXACT`](Self::EXACT).
+    /// Returns the time of an exact deadline, and `None` for others.
     #[inline]
     pub(crate) fn exact(self) -> Option<Nanos> {
         (self.0 < Self::EXACT).then_some(self.0)
     }
 
-    /// The time it stands for.
+    /// Returns the time of the deadline.
     #[inline]
     pub(crate) fn nanos(self) -> Nanos {
         if self.0 < Self::EXACT { self.0 } else { self.coarse_nanos() }
@@ -95,7 +99,7 @@ impl Deadline {
 
     #[cold]
     fn coarse_nanos(self) -> Nanos {
-        // The last of these numbers lie beyond the end of time: they never come either.
+        // The greatest of these numbers lie after the end of time and never come either.
         if self == Self::NEVER {
             Nanos::MAX
         } else {
@@ -103,27 +107,27 @@ impl Deadline {
         }
     }
 
-    /// The deadline as a number below 2^[`Deadline::BITS`].
+    /// Returns the deadline as a number below 2^[`Deadline::BITS`].
     #[inline]
     pub(crate) fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The deadline of a number from [`Deadline::to_bits`]; higher bits are ignored.
+    /// Returns the deadline of a number from [`Deadline::to_bits`]. Higher bits are ignored.
     #[inline]
     pub(crate) fn from_bits(bits: u64) -> Deadline {
         Deadline(bits & Self::NEVER.0)
     }
 }
 
-/// `at` later by `delay`, or [`Nanos::MAX`], which never comes.
+/// Returns `at + delay`, or [`Nanos::MAX`], which never comes.
 #[inline]
 pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
     let nanos = delay.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(delay.subsec_nanos()));
     at.saturating_add(nanos)
 }
 
-/// Every edge at which the encoding or a level of a wheel changes.
+/// Returns the values at which the encoding or a level of a wheel changes.
 #[cfg(test)]
 pub(crate) fn edges() -> impl Iterator<Item = Nanos> {
     (0..64).flat_map(|bit| {

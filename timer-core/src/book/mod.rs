@@ -1,17 +1,21 @@
-//! The book: how to use this crate, from the first timeout to the last. Text and examples only; read it top to bottom.
+//! The book describes the use of this crate, from the first timeout to monitoring. The chapters
+//! build on each other.
 //!
-//! 1. [What it is](what_it_is), and four traps
-//! 2. [Choosing](choosing) wheel, tick and executor, with numbers
-//! 3. [What precise means here](precision)
-//! 4. [Futures](futures): async, on any executor
-//! 5. [Shutting down](shutting_down), with pools too
-//! 6. [Testing on virtual time](testing)
+//! 1. [An overview](what_it_is), and four traps
+//! 2. [Choosing](choosing) the wheel, the tick and the executor
+//! 3. [The meaning of precision](precision)
+//! 4. [Futures](futures) on any executor
+//! 5. [Shutting down](shutting_down), also with pools
+//! 6. [Testing](testing) on virtual time
 //! 7. [Retries and periodic work](retries)
-//! 8. [Watching it](watching)
-//! 9. [What it does not do, and its bounds](limits)
-//! 10. [Coming from](coming_from) Netty, Kafka, the JDK, Go, tokio
+//! 8. [Monitoring](watching)
+//! 9. [The promises](promises)
+//! 10. [Limits and bounds](limits)
+//! 11. [The checks](checks)
+//! 12. [Coming from](coming_from) Netty, Kafka, the JDK, Go or tokio
 //!
-//! The crate `timer-adapters` has a chapter for users of hyper, axum, tonic, quinn and other libraries.
+//! The crate `timer-adapters` has a chapter for users of hyper, axum, tonic, quinn and other
+//! libraries.
 
 #[doc = include_str!("what_it_is.md")]
 pub mod what_it_is {}
@@ -37,8 +41,14 @@ pub mod retries {}
 #[doc = include_str!("watching.md")]
 pub mod watching {}
 
+#[doc = include_str!("promises.md")]
+pub mod promises {}
+
 #[doc = include_str!("limits.md")]
 pub mod limits {}
+
+#[doc = include_str!("checks.md")]
+pub mod checks {}
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}

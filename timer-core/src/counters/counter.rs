@@ -1,30 +1,33 @@
-//! Counters that cost their owner no read-modify-write, and the bound on what is pending.
+//! Counters without read-modify-writes, counters for any thread, and the bound on pending timeouts.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A count with one writer at a time, who adds without a read-modify-write: the holder of a lock, or the owner of the turn.
+/// A count with one writer at a time, which is the holder of a lock or the owner of the turn. The
+/// writer makes no read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// For the one writer.
+    /// Adds `n`. Called by the only writer.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // ORDERING: Relaxed load, only the writer writes it, and writers follow one another through their right's release and
-        // acquire. Release store pairs with the load in `get`: a reader that counts an end has seen the start.
+        // ORDERING: Relaxed load, because only the writer writes, and a writer passes its right on
+        // by release and acquire. The Release store pairs with the load in `get`, so that a reader
+        // that counts an end has seen the start.
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.wrapping_add(n), Ordering::Release);
     }
 
+    /// Returns the count.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         // ORDERING: Acquire pairs with the Release of the additions.
         self.0.load(Ordering::Acquire)
     }
 
-    /// For the one writer: begins anew, for another timer.
+    /// Resets the count for another timer. Called by the only writer.
     pub(crate) fn clear(&self) {
-        // ORDERING: Relaxed, the pool's lock hands the counter on.
+        // ORDERING: Relaxed, because the pool's lock passes the counter on.
         self.0.store(0, Ordering::Relaxed);
     }
 }
@@ -45,7 +48,7 @@ impl ContendedCounter {
     }
 }
 
-/// How many timeouts may be pending: a permit for each.
+/// The bound on pending timeouts, each of which has a permit.
 #[derive(Debug)]
 pub(crate) struct Limit {
     max: usize,
@@ -61,21 +64,24 @@ impl Limit {
         self.max
     }
 
-    /// A permit more; `false` if there is none.
+    /// Acquires a permit. Returns `false` if there is none left.
     pub(crate) fn try_acquire(&self) -> bool {
         let one_more = |acquired: usize| (acquired < self.max).then_some(acquired + 1);
-        // ORDERING: Relaxed, the permits are only counted; read-modify-writes of one word never hand out too many. The
-        // timeout itself is published by the shard's lock.
+        // ORDERING: Relaxed, because read-modify-writes of one word never give out too many
+        // permits. The shard's lock publishes the timeout itself.
         self.acquired.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
+    /// Returns a permit.
     pub(crate) fn release(&self) {
         // ORDERING: Relaxed, as in `try_acquire`.
         self.acquired.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Returns the number of permits that are in use.
     pub(crate) fn acquired(&self) -> usize {
-        // ORDERING: Relaxed, a count of the moment; at quiet the threads that changed it have been joined or heard from.
+        // ORDERING: Relaxed, because the count is a snapshot. It is exact if all threads that
+        // changed it have synchronized.
         self.acquired.load(Ordering::Relaxed)
     }
 }

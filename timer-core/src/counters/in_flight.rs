@@ -1,4 +1,5 @@
-//! What was handed over to run and has not returned: one word that says how many tasks are queued and how many run.
+//! The tasks that were handed over and have not returned. One word counts the queued and the
+//! running ones.
 //!
 //! ```text
 //!  63       62                   32 31                   0
@@ -7,8 +8,8 @@
 //! +--------+-----------------------+----------------------+
 //! ```
 //!
-//! A thread that waits for zero sets `WAITED`; whatever brings the rest to zero sees it in the same read-modify-write, or the
-//! waiting thread sees zero. So neither waits for the other in vain.
+//! A thread that waits for zero sets `WAITED`. The read-modify-write that brings the counts to zero
+//! sees `WAITED`, or the waiting thread sees zero. No wake-up is lost.
 
 use crate::sync::{AtomicBool, AtomicU64, Event, Ordering};
 use std::time::Instant;
@@ -17,67 +18,69 @@ const RUNNING: u64 = 1;
 const QUEUED: u64 = 1 << 32;
 const WAITED: u64 = 1 << 63;
 
-/// Beyond this `queued` is below zero: a task was cancelled before the owner of the turn, which has won it for the executor, has
-/// counted it.
+/// From this value on, `queued` is negative. A task may be cancelled before the owner of the turn,
+/// which has won it for the executor, has counted it.
 const BELOW_ZERO: u64 = 1 << 30;
 
 /// The tasks in flight.
 #[derive(Default)]
 pub(crate) struct InFlight {
     word: AtomicU64,
-    /// The owner of the turn runs tasks itself just now. A store, for it does so for every batch.
+    /// Whether the owner of the turn is running tasks. It is stored for every batch, without a
+    /// read-modify-write.
     inline: AtomicBool,
     none: Event,
 }
 
 impl InFlight {
-    /// So many tasks were handed over to an executor.
+    /// Counts tasks that are being handed over to an executor.
     pub(crate) fn queue(&self, tasks: u64) {
-        // ORDERING: Relaxed, the hand-over itself orders this before the start.
+        // ORDERING: Relaxed, because the hand-over orders this before the start.
         self.word.fetch_add(tasks * QUEUED, Ordering::Relaxed);
     }
 
-    /// One of them has started.
+    /// Counts the start of a queued task.
     pub(crate) fn start(&self) {
-        // ORDERING: Relaxed, only counted.
+        // ORDERING: Relaxed, because this is only a count.
         self.word.fetch_sub(QUEUED - RUNNING, Ordering::Relaxed);
     }
 
-    /// One that was queued will not run, or not now.
+    /// Counts the end of a queued task that does not run, or not now.
     pub(crate) fn unqueue(&self) {
-        self.less(QUEUED);
+        self.subtract(QUEUED);
     }
 
-    /// One that ran has returned, and what it owned is gone.
+    /// Counts the end of a running task, whose captures have been dropped.
     pub(crate) fn finish(&self) {
-        self.less(RUNNING);
+        self.subtract(RUNNING);
     }
 
-    fn less(&self, one: u64) {
-        // ORDERING: AcqRel, what the tasks have done comes before what the thread that waits for them does.
+    fn subtract(&self, one: u64) {
+        // ORDERING: AcqRel, so that the waiting thread sees the effects of the tasks.
         if self.word.fetch_sub(one, Ordering::AcqRel) == one | WAITED {
             self.none.notify_all();
         }
     }
 
-    /// For the owner of the turn, around a batch that it runs itself.
+    /// Records whether the owner of the turn is running tasks. Called around each batch.
     pub(crate) fn run_inline(&self, running: bool) {
-        // ORDERING: Relaxed, a figure for people.
+        // ORDERING: Relaxed, because the value is only reported.
         self.inline.store(running, Ordering::Relaxed);
     }
 
-    /// How many are queued, and how many run.
+    /// Returns the numbers of queued and of running tasks.
     pub(crate) fn get(&self) -> (u64, u64) {
-        // ORDERING: Relaxed, figures of the moment.
+        // ORDERING: Relaxed, because the numbers are a snapshot.
         let word = self.word.load(Ordering::Relaxed) & !WAITED;
         let queued = Some(word / QUEUED).filter(|queued| *queued < BELOW_ZERO).unwrap_or(0);
         (queued, word % QUEUED + u64::from(self.inline.load(Ordering::Relaxed)))
     }
 
-    /// Waits until none of an executor's is left, or until `until`.
+    /// Waits until the executor has no task left, or until `until`.
     pub(crate) fn wait_for_none(&self, until: Option<Instant>) {
         self.none.wait(until, || {
-            // ORDERING: AcqRel, as in `less`; a read-modify-write, so that it and the last `less` have an order.
+            // ORDERING: AcqRel, as in `subtract`. A read-modify-write, so that this and the last
+            // `subtract` have an order.
             self.word.fetch_or(WAITED, Ordering::AcqRel) & !WAITED == 0
         });
     }

@@ -1,7 +1,8 @@
-//! How late: a histogram that is read without stopping its writer.
+//! Histograms of lags, which are read without stopping their writers.
 //!
-//! Log-linear: every power of two is cut into 128 parts, so a value is known to better than 1 % from 1 ns to 39 hours; what
-//! is longer counts as the longest. Where there is one writer it makes plain loads and stores, no read-modify-write.
+//! A histogram is log-linear. Every power of two has 128 buckets, so a value is known to better
+//! than 1 % from 1 ns to 39 hours. A longer value counts in the last bucket. A single writer makes
+//! plain loads and stores, and no read-modify-write.
 
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 use std::fmt;
@@ -24,7 +25,7 @@ fn bucket_of(nanos: u64) -> usize {
     (shift as usize + 1) * PARTS + ((nanos >> shift) as usize & (PARTS - 1))
 }
 
-/// The largest value that a bucket holds.
+/// Returns the largest value of a bucket.
 fn upper_edge(bucket: usize) -> u64 {
     if bucket < PARTS {
         return bucket as u64;
@@ -36,23 +37,24 @@ fn upper_edge(bucket: usize) -> u64 {
     (((bucket % PARTS + PARTS) as u64 + 1) << shift) - 1
 }
 
-/// The histogram as the worker writes it. Ground rule: of one histogram, either
-/// [`record`](Self::record) is called, by the owner of the turn only, or [`record_contended`](Self::record_contended), by any thread.
+/// A histogram for its writers. Either the owner of the turn calls [`record`](Self::record), or any
+/// thread calls [`record_contended`](Self::record_contended). One histogram never gets both calls.
 #[derive(Default)]
 pub(crate) struct LagHistogram {
-    /// Allocated with the first record: a timer that is never used takes no room for it.
+    /// Allocated with the first value, so that an unused timer needs no memory for it.
     buckets: OnceLock<Box<[AtomicU64]>>,
     sum: AtomicU64,
     max: AtomicU64,
 }
 
 impl LagHistogram {
-    /// Counts one lag of so many nanoseconds.
+    /// Records a lag of `nanos` nanoseconds.
     #[inline]
     pub(crate) fn record(&self, nanos: u64) {
         let buckets = self.buckets.get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
         let bucket = &buckets[bucket_of(nanos)];
-        // ORDERING: Relaxed, there is one writer, and a reader takes each figure as it is at the moment.
+        // ORDERING: Relaxed, because there is one writer, and a reader takes each figure as it is
+        // at the moment.
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.sum.store(self.sum.load(Ordering::Relaxed).saturating_add(nanos), Ordering::Relaxed);
         if nanos > self.max.load(Ordering::Relaxed) {
@@ -61,20 +63,21 @@ impl LagHistogram {
         }
     }
 
-    /// Counts one lag of so many nanoseconds. For histograms that any thread writes, and [`record`](Self::record) never.
+    /// Records a lag of `nanos` nanoseconds from any thread.
     pub(crate) fn record_contended(&self, nanos: u64) {
         let buckets = self.buckets.get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
-        // ORDERING: Relaxed, as in `record`; read-modify-writes, since there are several writers.
+        // ORDERING: Relaxed, as in `record`; read-modify-writes, because there are several writers.
         buckets[bucket_of(nanos)].fetch_add(1, Ordering::Relaxed);
         let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| Some(sum.saturating_add(nanos)));
         // ORDERING: Relaxed, as above.
         self.max.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// The figures so far.
+    /// Returns a copy of the figures.
     pub(crate) fn snapshot(&self) -> LagSnapshot {
         let counts: Box<[u64]> = match self.buckets.get() {
-            // ORDERING: Relaxed, as in `record`: a record that goes on just now may be in one figure and not yet in another.
+            // ORDERING: Relaxed, as in `record`. A value that is being recorded may be in one
+            // figure and not yet in another.
             Some(buckets) => buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
             None => Box::default(),
         };
@@ -88,9 +91,9 @@ impl LagHistogram {
     }
 }
 
-/// How late, as it stood when [`Timer::stats`](crate::Timer::stats) was called.
+/// A histogram of lags at the time of the call of [`Timer::stats`](crate::Timer::stats).
 ///
-/// Values are known to better than 1 % up to 39 hours; quantiles round up, never down.
+/// Values are known to better than 1 % up to 39 hours. Quantiles round up, never down.
 ///
 /// # Examples
 ///
@@ -114,7 +117,7 @@ pub struct LagSnapshot {
 }
 
 impl LagSnapshot {
-    /// These and those as one.
+    /// Returns the sum of two histograms.
     pub(crate) fn merged(mut self, other: &LagSnapshot) -> LagSnapshot {
         if self.counts.is_empty() {
             return other.clone();
@@ -126,7 +129,7 @@ impl LagSnapshot {
         self
     }
 
-    /// How many were measured.
+    /// Returns the number of values.
     ///
     /// # Examples
     ///
@@ -137,7 +140,7 @@ impl LagSnapshot {
         self.count
     }
 
-    /// The longest, exactly; zero if there was none.
+    /// Returns the longest value exactly, or zero if there is none.
     ///
     /// # Examples
     ///
@@ -148,7 +151,7 @@ impl LagSnapshot {
         Duration::from_nanos(self.max)
     }
 
-    /// All of them together.
+    /// Returns the sum of all values.
     ///
     /// # Examples
     ///
@@ -159,7 +162,7 @@ impl LagSnapshot {
         Duration::from_nanos(self.sum)
     }
 
-    /// Their mean; zero if there was none.
+    /// Returns the mean, or zero if there is no value.
     ///
     /// # Examples
     ///
@@ -170,8 +173,9 @@ impl LagSnapshot {
         Duration::from_nanos(self.sum.checked_div(self.count).unwrap_or(0))
     }
 
-    /// The lag that the fraction `q` of all does not exceed: `quantile(0.99)` is the 99th percentile. `q` below 0 counts as
-    /// 0, above 1 (or not a number) as 1. Zero if there was none.
+    /// Returns the lag that the fraction `q` of all values does not exceed. `quantile(0.99)` is the
+    /// 99th percentile. A `q` below 0 counts as 0, and a `q` that is above 1 or not a number counts
+    /// as 1. Returns zero if there is no value.
     ///
     /// # Examples
     ///
@@ -192,7 +196,8 @@ impl LagSnapshot {
         self.max()
     }
 
-    /// How many did not exceed `lag`, to within the 1 % that a value is known to: for a cumulative histogram.
+    /// Returns the number of values that do not exceed `lag`, for a cumulative histogram. Values
+    /// within 1 % of `lag` may count on either side.
     ///
     /// # Examples
     ///
@@ -257,7 +262,7 @@ mod tests {
         assert_eq!(lag.count_up_to(Duration::MAX), 1_000);
     }
 
-    // The rank is rounded up: the middle of three is the second.
+    // The rank is rounded up, so the median of three values is the second one.
     #[test]
     fn the_median_of_three_is_the_second() {
         let (lag, more) = (LagHistogram::default(), LagHistogram::default());

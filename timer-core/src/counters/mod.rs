@@ -1,4 +1,5 @@
-//! What a timer counts. Absent: any count that all callers share, but for the bound, if there is one.
+//! The counters of a timer. No counter is shared by all callers, except for the bound on pending
+//! timeouts.
 
 mod counter;
 mod in_flight;

@@ -3,7 +3,7 @@
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Nanos;
 
-/// The length of one window: a minute.
+/// The length of one window, which is a minute.
 const WINDOW: Nanos = 60_000_000_000;
 
 /// The greatest value of the present and the last window. One thread at a time writes.
@@ -21,7 +21,8 @@ impl RecentMax {
     #[inline]
     pub(crate) fn record(&self, value: u64, now: Nanos) {
         let (max, former) = self.at(now);
-        // ORDERING: Relaxed, because there is one writer, and a reader may see a figure of the moment before.
+        // ORDERING: Relaxed, because there is one writer, and a reader may see a figure of the
+        // moment before.
         self.former.store(former, Ordering::Relaxed);
         self.max.store(max.max(value), Ordering::Relaxed);
         self.window.store(now / WINDOW, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The counts of a timer: as its parts write them, and as a reader gets them.
+//! The counters of a timer, and the statistics that a reader gets.
 
 use super::counter::{ContendedCounter, Counter};
 use super::in_flight::InFlight;
@@ -6,47 +6,49 @@ use super::lag::{LagHistogram, LagSnapshot};
 use super::recent_max::RecentMax;
 use std::time::Duration;
 
-/// What is counted per timer; its shards count what was accepted and cancelled.
+/// The counters of a timer. Its shards count the timeouts that were accepted and cancelled.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// By the owner of the turn.
+    /// Written by the owner of the turn.
     pub(crate) expired: Counter,
-    /// By threads of an executor.
+    /// Written by threads of an executor.
     pub(crate) expired_elsewhere: ContendedCounter,
-    /// Other than by `cancel` of one that waits, which its shard counts.
+    /// Cancellations other than of waiting timeouts, which their shards count.
     pub(crate) cancelled_elsewhere: ContendedCounter,
-    /// By the owner of the turn.
+    /// Written by the owner of the turn.
     pub(crate) runs: Counter,
     pub(crate) rejected: ContendedCounter,
     pub(crate) task_panics: ContendedCounter,
     pub(crate) executor_rejections: ContendedCounter,
-    /// By the owner of the turn.
+    /// Written by the owner of the turn.
     pub(crate) turns: Counter,
-    /// By the owner of the turn.
+    /// Written by the owner of the turn.
     pub(crate) cascaded: Counter,
     /// In nanoseconds. Written by the owner of the turn.
     pub(crate) longest_batch: RecentMax,
     pub(crate) in_flight: InFlight,
-    /// By the owner of the turn.
+    /// Written by the owner of the turn.
     pub(crate) tick_lag: LagHistogram,
-    /// Of tasks that the owner of the turn runs.
+    /// The lags of tasks that the owner of the turn runs.
     pub(crate) inline_lag: LagHistogram,
-    /// Of tasks that the owner of the turn hands over to an executor.
+    /// The lags of tasks that the owner of the turn hands over to an executor.
     pub(crate) handover_lag: LagHistogram,
-    /// Of tasks that start on threads of an executor; any of them writes.
+    /// The lags of tasks that start on threads of an executor. Any of these threads writes.
     pub(crate) start_lag: LagHistogram,
 }
 
 impl Counters {
+    /// Returns the number of expired timeouts.
     pub(crate) fn expired(&self) -> u64 {
         self.expired.get() + self.expired_elsewhere.get()
     }
 }
 
-/// What a timer has done so far, and what is pending.
+/// The statistics of a timer.
 ///
-/// At quiet, `scheduled == pending + expired + cancelled`, exactly; while calls and turns go on each figure is right for a
-/// moment during the call. Reading it costs some microseconds of the reader's time and never blocks the worker.
+/// `scheduled == pending + expired + cancelled` holds exactly if no call and no turn is in
+/// progress. Otherwise each figure is right at some moment during the call. Reading the statistics
+/// takes some microseconds and never blocks the worker.
 ///
 /// # Examples
 ///
@@ -66,48 +68,50 @@ impl Counters {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TimerStats {
-    /// Accepted and not ended.
+    /// Timeouts that were accepted and have not ended.
     pub pending: u64,
-    /// Accepted since the timer was built; a periodic task counts once.
+    /// Timeouts that were accepted since the timer was built. A periodic task counts once.
     pub scheduled: u64,
-    /// Ended by running: the task has started. A periodic task ends so only by a panic of it.
+    /// Timeouts that ended because their tasks started. A periodic task ends in this way only by a
+    /// panic.
     pub expired: u64,
-    /// Ended by `cancel`, or handed back by `stop`.
+    /// Timeouts that were cancelled, or returned by `stop`.
     pub cancelled: u64,
-    /// Calls that were refused; they count nowhere else.
+    /// Calls that were refused. They count as rejected only.
     pub rejected: u64,
-    /// Panics of tasks, of `cancelled` hooks and of `Drop`s that were caught.
+    /// Panics of tasks, hooks, wakers and `Drop` implementations that were caught.
     pub task_panics: u64,
-    /// Tasks that the executor refused, lost or panicked over; they ran on the worker instead.
+    /// Tasks that the executor refused, lost or panicked over. They ran on the worker or were
+    /// returned by `stop_and_wait`.
     pub executor_rejections: u64,
-    /// How often the worker (or the driver) looked for due timeouts.
+    /// The number of times that the worker or the driver looked for due timeouts.
     pub turns: u64,
-    /// Tasks handed over to run; a periodic task counts with every run, one that is moved while it waits in an executor's queue
-    /// may count again.
+    /// Tasks that were handed over to run. A periodic task counts with every run. A task that is
+    /// moved while it waits in an executor's queue may count again.
     pub runs: u64,
-    /// Entries moved from a coarse level of the hierarchical wheel to a finer one.
+    /// Entries that cascaded from a coarse level of the hierarchical wheel to a finer one.
     pub cascaded: u64,
-    /// How often a caller found the lock of its shard taken and left a request in its inbox.
+    /// Calls that found the lock of their shard held and left a request in its inbox.
     pub inbox_handovers: u64,
-    /// Among how many shards callers are spread.
+    /// The number of shards over which callers are spread.
     pub shards: u64,
-    /// The longest time that a batch of up to 64 tasks held the worker within the last one to two minutes. No single task of
-    /// the batch exceeded it. Zero unless tasks run on the worker.
+    /// The longest time that a batch of up to 64 tasks held the worker within the last one to two
+    /// minutes. No single task of the batch exceeded it. Zero unless tasks run on the worker.
     pub longest_batch: Duration,
-    /// How late a worker's turn began after the tick that it was to handle.
+    /// The time from the tick that the worker had to handle to the beginning of its turn.
     pub tick_lag: LagSnapshot,
-    /// How late a task was handed over after its deadline. Never told lower than it was; for tasks that run on the worker higher
-    /// by what its batch of up to 64 took.
+    /// The time from the deadline of a task to its hand-over. It is never too low. For tasks that
+    /// run on the worker it is too high by at most the duration of a batch of up to 64 tasks.
     pub timeout_lag: LagSnapshot,
-    /// How late a task started after its deadline: with an executor that has a queue, how long it waited there as well. For
-    /// tasks that run on the worker the same as `timeout_lag`.
+    /// The time from the deadline of a task to its start. It includes the wait in an executor's
+    /// queue. For tasks that run on the worker it equals `timeout_lag`.
     pub start_lag: LagSnapshot,
-    /// Handed over to the executor, and not started: they wait in its queue. They are pending.
+    /// Tasks that wait in the executor's queue. They are pending.
     pub queued: u64,
-    /// Started, and not returned.
+    /// Tasks that have started and not returned.
     pub running: u64,
-    /// `queued` and `running`.
+    /// The sum of `queued` and `running`.
     pub in_flight: u64,
-    /// The bound on pending timeouts; `None` for a timer without one.
+    /// The bound on pending timeouts, or `None`.
     pub max_pending: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! Every choice that a timer can be built with, checked.
+//! The builder of timers.
 
 use super::driver::Driver;
 use super::manual::ManualDriver;
@@ -33,12 +33,13 @@ use timer_executor::{ImmediateExecutor, TaskExecutor};
 #[must_use = "a builder does nothing until it builds"]
 pub struct TimerBuilder {
     config: Config,
-    /// `None`: the owner of the turn runs the tasks, which is what [`ImmediateExecutor`] means.
+    /// `None` stands for [`ImmediateExecutor`]. The owner of the turn runs the tasks.
     executor: Option<Box<dyn TaskExecutor>>,
 }
 
 impl TimerBuilder {
-    /// What it is called in traces, in metrics, and as a thread (of which systems show the first 15 bytes). Default: "timer".
+    /// Sets the name of the timer in traces and metrics, and of its thread. Systems show the first
+    /// 15 bytes of a thread's name. The default is "timer".
     ///
     /// # Examples
     ///
@@ -52,8 +53,9 @@ impl TimerBuilder {
         self
     }
 
-    /// How finely the worker counts: what is due within one tick runs in one turn, at the tick's end. 1 us to 365 days;
-    /// default 1 ms. A finer tick costs nothing while nothing is due, and more wake-ups when much is.
+    /// Sets the length of a tick, 1 us to 365 days. The default is 1 ms. Timeouts that are due
+    /// within one tick run in one turn at its end. A finer tick costs nothing while no timeout is
+    /// due, and more wake-ups while many are.
     ///
     /// # Examples
     ///
@@ -70,7 +72,7 @@ impl TimerBuilder {
         self
     }
 
-    /// Which wheel. Default: [`WheelKind::Hierarchical`].
+    /// Sets the wheel. The default is [`WheelKind::Hierarchical`].
     ///
     /// # Examples
     ///
@@ -86,8 +88,9 @@ impl TimerBuilder {
         self
     }
 
-    /// Refuses more than so many pending timeouts at once; at least 1. Exact, at the price of a counter that all threads
-    /// share. Default: no bound.
+    /// Sets the bound on pending timeouts, at least 1. The timer refuses further timeouts. The
+    /// bound is exact, and its price is a counter that all threads share. By default there is no
+    /// bound.
     ///
     /// # Examples
     ///
@@ -102,7 +105,8 @@ impl TimerBuilder {
         self
     }
 
-    /// Where due tasks run. Default: on the worker, one after the other ([`ImmediateExecutor`]).
+    /// Sets the executor of due tasks. By default they run on the worker, one after the other
+    /// ([`ImmediateExecutor`]).
     ///
     /// # Examples
     ///
@@ -121,7 +125,7 @@ impl TimerBuilder {
         self
     }
 
-    /// What a fixed rate does about missed runs. Default: [`MissedRuns::Skip`].
+    /// Sets the treatment of missed runs of a fixed rate. The default is [`MissedRuns::Skip`].
     ///
     /// # Examples
     ///
@@ -135,17 +139,18 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets whether a call that schedules a timeout may sleep while the worker is overloaded. The default is `true`.
+    /// Sets whether a call that schedules a timeout may sleep while the worker is overloaded. The
+    /// default is `true`.
     ///
-    /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more than 20 ms late sleeps
-    /// for a tenth of the lateness, at most 8 ms, once in that millisecond. Without this, threads that schedule faster than
-    /// the worker can expire would let lateness and memory grow without limit. Other threads never sleep, and neither do
-    /// futures.
+    /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more
+    /// than 20 ms late sleeps for a tenth of the lateness, at most 8 ms, once in that millisecond.
+    /// Without this, threads that schedule faster than the worker can expire would let lateness and
+    /// memory grow without limit. Other threads never sleep, and neither do futures.
     ///
     /// Pass `false` for threads that must not sleep, such as those of an async runtime that call
-    /// [`Timer::new_timeout`](crate::Timer::new_timeout) at full speed. They yield their CPU instead, which bounds the
-    /// lateness only if there are few threads per CPU, and [`max_pending_timeouts`](Self::max_pending_timeouts) bounds the
-    /// memory.
+    /// [`Timer::new_timeout`](crate::Timer::new_timeout) at full speed. They yield their CPU
+    /// instead, which bounds the lateness only if there are few threads per CPU, and
+    /// [`max_pending_timeouts`](Self::max_pending_timeouts) bounds the memory.
     ///
     /// # Examples
     ///
@@ -159,11 +164,13 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets a function that is called once on the worker's thread, before the first turn. The last call wins.
+    /// Sets a function that is called once on the worker's thread, before the first turn. The last
+    /// call wins.
     ///
-    /// The worker inherits niceness and CPU affinity from the thread that starts it, which is the first caller or the caller
-    /// of [`Timer::start`]. The hook can set priority and affinity, or register the thread with a profiler. A panic of the
-    /// hook is caught and counted in [`task_panics`](crate::TimerStats::task_panics). A timer with a driver has no worker and
+    /// The worker inherits niceness and CPU affinity from the thread that starts it, which is the
+    /// first caller or the caller of [`Timer::start`]. The hook can set priority and affinity, or
+    /// register the thread with a profiler. A panic of the hook is caught and counted in
+    /// [`task_panics`](crate::TimerStats::task_panics). A timer with a driver has no worker and
     /// never calls the hook.
     ///
     /// # Examples
@@ -183,25 +190,26 @@ impl TimerBuilder {
         self
     }
 
-    /// Among how many shards callers are spread, rounded up to a power of two: for tests and benches.
+    /// Sets the number of shards, rounded up to a power of two. For tests and benches.
     #[doc(hidden)]
     pub fn shards(mut self, shards: usize) -> Self {
         self.config.shards = Some(shards);
         self
     }
 
-    /// Spreads callers by thread, as on systems that do not tell the CPU: for tests.
+    /// Spreads callers by thread, as on systems that do not report the CPU. For tests.
     #[doc(hidden)]
     pub fn spread_by_thread(mut self) -> Self {
         self.config.spread = SpreadBy::Thread;
         self
     }
 
-    /// A timer with a worker thread.
+    /// Builds a timer with a worker thread.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] for a choice that is out of range; it says what was given and what is allowed.
+    /// Returns a [`BuildError`] for a choice that is out of range. It names the given value and the
+    /// allowed ones.
     ///
     /// # Examples
     ///
@@ -214,12 +222,13 @@ impl TimerBuilder {
         Ok(Timer::from_engine(self.engine(DrivenBy::Worker)?))
     }
 
-    /// A timer without a thread, on virtual time, for tests and simulations: time stands still until the driver moves it, and
-    /// each task runs at its very deadline, whatever the tick.
+    /// Builds a timer without a thread, on virtual time, for tests and simulations. Time stands
+    /// still until the driver moves it, and each task runs at its exact deadline, whatever the
+    /// tick.
     ///
     /// # Errors
     ///
-    /// As for [`build`](Self::build).
+    /// The same as for [`build`](Self::build).
     ///
     /// # Examples
     ///
@@ -236,11 +245,12 @@ impl TimerBuilder {
         Ok((Timer::from_engine(engine.clone()), ManualDriver::new(Dispatcher::new(engine))))
     }
 
-    /// A timer without a thread, on the real clock, for an event loop of your own: the loop takes the turns.
+    /// Builds a timer without a thread, on the real clock, for a program's event loop, which takes
+    /// the turns.
     ///
     /// # Errors
     ///
-    /// As for [`build`](Self::build).
+    /// The same as for [`build`](Self::build).
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! A lock whose word also says who waits for it: a caller at the gate, or the worker by a wake request.
+//! The lock of a shard. Its word also records the waiters, which are a caller at the gate, or the
+//! worker.
 //!
 //! ```text
 //!   3          2       1       0
@@ -7,39 +8,57 @@
 //! +----------+-------+-------+--------+
 //! ```
 //!
-//! A caller:
+//! # A caller
 //!
-//! 1. [`Lock::try_lock`]: swaps `LOCKED` in if `LOCKED`, `GATE` and `RESERVED` are clear, and looks [`SPINS`] times more before
-//!    it gives up. Then it leaves a request elsewhere, or goes on with 2.
-//! 2. [`Lock::lock`], the gate: takes the gate's mutex, so that one thread at a time waits for the lock itself. It looks for a
-//!    while; then it sets `GATE`, by a swap that succeeds only while it sees `LOCKED` or `RESERVED`, and parks on the bell. It
-//!    locks, and clears `GATE`, by a swap of a word in which both are clear.
+//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. It looks
+//!    [`CALLER_SPINS`] times more before it fails. The caller then leaves a request elsewhere, or
+//!    continues with step 2.
+//! 2. [`Lock::lock`] acquires the mutex of the gate, so that one thread at a time waits for the
+//!    word. The thread spins for a while. Then it sets `GATE` by a swap that succeeds only if
+//!    `LOCKED` or `RESERVED` is set, and parks on the bell. It locks by a swap of a word in which
+//!    both are clear, and clears `GATE` by the same swap.
 //!
-//! The worker:
+//! # The worker
 //!
-//! 3. [`Lock::try_lock_or_ask`]: locks, whatever else is set but `LOCKED`; if that stays set for a while, sets `WAKE`, by a swap
-//!    that succeeds only while it sees `LOCKED`, and goes about other things.
-//! 4. [`Lock::lock_reserved`], after 3 was in vain: the same with `RESERVED`, and parks. Callers keep out meanwhile.
+//! 3. [`Lock::try_lock_or_ask`] locks if `LOCKED` is clear, whatever the other bits are. If
+//!    `LOCKED` stays set for a while, the worker sets `WAKE` by a swap that succeeds only if
+//!    `LOCKED` is set, and continues with other work.
+//! 4. If step 3 has failed several times, [`Lock::lock_reserved`] does the same with `RESERVED`,
+//!    and parks. Callers keep out meanwhile.
 //!
-//! The holder:
+//! # The holder
 //!
-//! 5. [`Guard::unlock`]: `fetch_sub(LOCKED)`. The word before says what it owes, as [`Owed`]: `RESERVED`, or `WAKE`: it wakes the
-//!    worker ([`Lock::take_wake`] first); `GATE` without `RESERVED`: it rings the bell. With `RESERVED` the worker rings as it
-//!    unlocks.
+//! 5. [`Guard::unlock`] subtracts `LOCKED`. The former word contains the duties of the holder,
+//!    which are [`Owed`]. For `RESERVED` or `WAKE` it wakes the worker, after [`Lock::take_wake`].
+//!    For `GATE` without `RESERVED` it rings the bell. With `RESERVED`, the worker rings the bell
+//!    when it unlocks.
 //!
-//! *The race*: a waiter sets its bit just as the holder unlocks. *Proof that none is lost*: both are read-modify-writes of one word.
-//! If the bit comes first, the holder's subtraction returns it. If the subtraction comes first, the swap that would have set
-//! the bit fails, and the thread looks again and finds the lock free.
+//! # No wake-up is lost
 //!
-//! *Mutual exclusion*: only a swap that turns `LOCKED` on makes a [`Guard`], of a word in which it was off; only the guard's end
-//! turns it off. So there is at most one guard, and it alone reaches the value.
+//! In the critical case, a waiter sets its bit while the holder unlocks. Both operations are
+//! read-modify-writes of one word. If the bit is set first, the holder's subtraction returns it. If
+//! the subtraction comes first, the swap that would set the bit fails, and the waiter looks again
+//! and finds the lock free.
 //!
-//! *How long*: a caller at the gate waits for the present holder, the worker, and the callers before it at the gate; what a
-//! holder does is bounded by what its module does ([`crate::shard`]).
+//! # Mutual exclusion
 //!
-//! This is one of two modules with unsafe code. Why not a `parking_lot` mutex: a worker behind a mutex that callers take at full
-//! speed waits hundreds of milliseconds (48 threads on 2 cores: 700 to 970 ms against 9 to 20), and a request left in a queue
-//! would cost a further read-modify-write on the way out. Absent: poisoning; nothing in here panics with the lock held.
+//! A [`Guard`] is made only by a swap that sets `LOCKED` in a word in which it was clear. Only the
+//! end of the guard clears `LOCKED`. There is therefore at most one guard, and only a guard reaches
+//! the value.
+//!
+//! # Duration of a wait
+//!
+//! A caller at the gate waits for the present holder, the worker, and the callers before it at the
+//! gate. [`crate::shard`] bounds the work of a holder.
+//!
+//! # Alternatives
+//!
+//! A worker behind a `parking_lot` mutex that callers acquire at full speed waits for hundreds of
+//! milliseconds (48 threads on 2 cores: 700 to 970 ms instead of 9 to 20). A request left in a
+//! queue would also cost a further read-modify-write when the holder unlocks. There is no
+//! poisoning, because no code here panics while the lock is held.
+//!
+//! This is one of two modules with unsafe code.
 
 use super::{AtomicU32, Mutex, Ordering, Parker, UnsafeCell, spin_loop};
 use std::fmt;
@@ -51,41 +70,54 @@ const WAKE: u32 = 1 << 1;
 const GATE: u32 = 1 << 2;
 const RESERVED: u32 = 1 << 3;
 
-/// How often a caller looks again, and how often at the gate, and how often the worker.
-const SPINS: [u32; 3] = if cfg!(all(test, timer_loom)) { [0, 0, 0] } else { [8, 20, 30] };
+/// The number of times that a caller looks again.
+const CALLER_SPINS: u32 = spins(8);
 
-/// A value and the lock beside it: the word comes last, next to the end of the value.
+/// The number of times that a caller at the gate looks again before it parks.
+const GATE_SPINS: u32 = spins(20);
+
+/// The number of times that the worker looks again.
+const WORKER_SPINS: u32 = spins(30);
+
+/// A model does not spin.
+const fn spins(count: u32) -> u32 {
+    if cfg!(all(test, timer_loom)) { 0 } else { count }
+}
+
+/// A value and its lock. The word comes last, next to the end of the value.
 #[repr(C)]
 pub(crate) struct Lock<T> {
-    /// Held by the one thread that waits for the word.
+    /// Held by the only thread that waits for the word.
     gate: Mutex<()>,
     bell: Parker,
     value: UnsafeCell<T>,
     word: AtomicU32,
 }
 
-// SAFETY: a shared `Lock` gives access to its value only through a `Guard`, of which there is at most one at a time, so sharing it
-// only ever moves access to the `T` from thread to thread: `T: Send` is what that needs, as for a mutex.
+// SAFETY: a shared `Lock` gives access to its value only through a `Guard`, of which there is at
+// most one at a time. Sharing the lock therefore only moves access to the `T` between threads, for
+// which `T: Send` is sufficient, as for a mutex.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// What a holder owes after it has left.
+/// The duties of a holder after it has unlocked.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub(crate) struct Owed(u32);
 
 impl Owed {
-    /// The worker wants to be told that the lock is free; it has other things to do meanwhile.
+    /// Returns `true` if the worker asked to be woken, and has continued with other work.
     #[inline]
     pub(crate) fn wake(self) -> bool {
         self.0 & WAKE != 0
     }
 
-    /// The worker waits for the lock.
+    /// Returns `true` if the worker is waiting for the lock.
     #[inline]
     pub(crate) fn ring(self) -> bool {
         self.0 & RESERVED != 0
     }
 
+    /// Returns `true` if there are no duties.
     #[inline]
     pub(crate) fn nothing(self) -> bool {
         self.0 == 0
@@ -93,19 +125,19 @@ impl Owed {
 }
 
 impl<T> Lock<T> {
-    /// Where the word lies.
+    /// The offset of the word.
     #[cfg(test)]
-    #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
+    #[allow(dead_code, reason = "used by a test of the layout on 64 bits")]
     pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
 
     pub(crate) fn new(value: T) -> Self {
         Self { word: AtomicU32::new(0), value: UnsafeCell::new(value), gate: Mutex::new(()), bell: Parker::default() }
     }
 
-    /// Step 1. `None` if the lock stays taken, or is promised to another thread.
+    /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // ORDERING: Relaxed, a guess; the swap decides.
+        // ORDERING: Relaxed, because the swap decides.
         let word = self.word.load(Ordering::Relaxed);
         if word & (LOCKED | GATE | RESERVED) == 0 && self.swap(word, word | LOCKED) {
             return Some(Guard { lock: self });
@@ -124,7 +156,7 @@ impl<T> Lock<T> {
                 if self.swap(word, word | LOCKED) {
                     return Some(Guard { lock: self });
                 }
-            } else if spins < SPINS[0] {
+            } else if spins < CALLER_SPINS {
                 spins += 1;
                 spin_loop();
             } else {
@@ -133,7 +165,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Step 2: waits for its turn.
+    /// Makes step 2, which waits for the caller's turn.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
@@ -149,7 +181,7 @@ impl<T> Lock<T> {
                 if self.swap(word, (word | LOCKED) & !GATE) {
                     break;
                 }
-            } else if spins < SPINS[1] {
+            } else if spins < GATE_SPINS {
                 spins += 1;
                 spin_loop();
             } else if word & GATE != 0 || self.swap(word, word | GATE) {
@@ -161,7 +193,8 @@ impl<T> Lock<T> {
         Guard { lock: self }
     }
 
-    /// The worker's step 3. `None`: the holder will wake it.
+    /// Makes the worker's step 3. Returns `None` if the lock is held. The holder then wakes the
+    /// worker.
     pub(crate) fn try_lock_or_ask(&self) -> Option<Guard<'_, T>> {
         let mut spins = 0;
         loop {
@@ -171,7 +204,7 @@ impl<T> Lock<T> {
                 if self.swap(word, (word | LOCKED) & !(RESERVED | WAKE)) {
                     return Some(Guard { lock: self });
                 }
-            } else if spins < SPINS[2] {
+            } else if spins < WORKER_SPINS {
                 spins += 1;
                 spin_loop();
             } else if word & WAKE != 0 || self.swap(word, word | WAKE) {
@@ -180,7 +213,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// The worker's step 4: the next to lock is the caller. `park` waits for the holder's ring; it may return early.
+    /// Makes the worker's step 4. The calling thread is the next one that locks. `park` waits for
+    /// the holder's ring and may return early.
     pub(crate) fn lock_reserved(&self, park: impl Fn()) -> Guard<'_, T> {
         let mut spins = 0;
         loop {
@@ -190,7 +224,7 @@ impl<T> Lock<T> {
                 if self.swap(word, (word | LOCKED) & !(RESERVED | WAKE)) {
                     return Guard { lock: self };
                 }
-            } else if spins < SPINS[2] {
+            } else if spins < WORKER_SPINS {
                 spins += 1;
                 spin_loop();
             } else if word & RESERVED != 0 || self.swap(word, word | RESERVED) {
@@ -199,33 +233,37 @@ impl<T> Lock<T> {
         }
     }
 
-    /// For a holder that has unlocked and owes the worker a wake: takes the wake request off.
+    /// Clears the worker's wake request. Called by a holder that has unlocked and is about to wake
+    /// the worker.
     pub(crate) fn take_wake(&self) {
-        // ORDERING: AcqRel, a read-modify-write like all changes of the word, so that it has one history.
+        // ORDERING: AcqRel. All changes of the word are read-modify-writes, so that it has one
+        // history.
         self.word.fetch_and(!WAKE, Ordering::AcqRel);
     }
 
-    /// Whether the worker's wake request still stands.
+    /// Returns `true` if the worker's wake request is set.
     pub(crate) fn is_wake_owed(&self) -> bool {
-        // ORDERING: Acquire pairs with `take_wake`: if its result is seen here, so is what its thread did before.
+        // ORDERING: Acquire pairs with `take_wake`, so that the earlier operations of its thread
+        // are seen as well.
         self.word.load(Ordering::Acquire) & WAKE != 0
     }
 
     #[inline]
     fn swap(&self, old: u32, new: u32) -> bool {
-        // ORDERING: AcqRel: locking sees all that the last holder wrote; a waiter's bit is in the word's one history, and its thread
-        // sees what the holder before it did. Relaxed on failure: the caller looks again.
+        // ORDERING: AcqRel, because locking must see all that the last holder wrote, and a waiter's
+        // bit must be in the word's history. Relaxed on failure, because the caller looks again.
         self.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
-/// The right to a [`Lock`]'s value. End it by [`unlock`](Guard::unlock), which says what is owed.
+/// The right to the value of a [`Lock`]. It should be ended by [`unlock`](Guard::unlock), which
+/// returns the holder's duties.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
 }
 
 impl<T> Guard<'_, T> {
-    /// Step 5, but for what is owed to the worker.
+    /// Makes step 5, except for the duties towards the worker.
     #[inline]
     pub(crate) fn unlock(self) -> Owed {
         let lock = self.lock;
@@ -236,8 +274,8 @@ impl<T> Guard<'_, T> {
 
 #[inline]
 fn release<T>(lock: &Lock<T>) -> Owed {
-    // ORDERING: AcqRel: Release gives all that was written under the lock to the next holder; Acquire, since it reads the waiters'
-    // bits.
+    // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder. Acquire,
+    // because the result contains the bits of the waiters.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
     if owed & (GATE | RESERVED) == GATE {
         ring(lock);
@@ -251,7 +289,7 @@ fn ring<T>(lock: &Lock<T>) {
     lock.bell.unpark();
 }
 
-/// Only for an unwinding thread: what the worker is owed then comes with the next holder.
+/// Unlocks when a thread unwinds. The next holder then performs the duties towards the worker.
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         let _ = release(self.lock);
@@ -263,8 +301,9 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `Guard` (it was made by the swap that set LOCKED, which nothing but its end clears), and it is
-        // borrowed shared, so no exclusive reference to the value exists. The value lives as long as the lock.
+        // SAFETY: this is the only `Guard`, because it was made by the swap that set LOCKED, and
+        // only its end clears LOCKED. It is borrowed shared, so no exclusive reference to the value
+        // exists. The value lives as long as the lock.
         self.lock.value.with(|value| unsafe { &*value })
     }
 }
@@ -272,14 +311,15 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and the one `Guard` is borrowed exclusively, so this is the only reference to the value.
+        // SAFETY: as above, and the only `Guard` is borrowed exclusively, so this is the only
+        // reference to the value.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 impl<T> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // ORDERING: Relaxed, for people to read.
+        // ORDERING: Relaxed, because the value is only printed.
         f.debug_struct("Lock").field("word", &self.word.load(Ordering::Relaxed)).finish_non_exhaustive()
     }
 }
@@ -299,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_owes_what_the_worker_asked_for() {
+    fn a_holder_learns_of_the_wake_request() {
         let lock = Lock::new(());
         let guard = lock.try_lock().unwrap();
         assert!(lock.try_lock_or_ask().is_none() && lock.is_wake_owed());
@@ -311,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_lock_is_the_workers() {
+    fn a_reserved_lock_keeps_callers_out() {
         let lock = Lock::new(0);
         let held = std::cell::Cell::new(lock.try_lock());
         let guard = lock.lock_reserved(|| {

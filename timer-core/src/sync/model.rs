@@ -1,12 +1,14 @@
-//! The same parts as the model checker sees them (`--cfg timer_loom`, tests only).
+//! The types of the facade for a model checker (`--cfg timer_loom`, tests only).
 //!
-//! Atomics, cells, locks and threads are loom's; with `--cfg timer_shuttle` besides, shuttle's, which runs whole timers under schedules
-//! drawn from a seed, and knows one order of all that happens. The queue is a stand-in that promises no more than crossbeam's: a pop
-//! that finds an item sees what its push saw, and nothing is promised about the order of items or about pushes that did
-//! not happen before the pop. `Arc` and `OnceLock` are `std`'s: they are not what is being checked.
+//! Atomics, cells, locks and threads are those of loom. With `--cfg timer_shuttle` in addition they
+//! are those of shuttle, which runs whole timers under schedules that a seed determines, in a
+//! sequentially consistent order. The queue is a stand-in with the guarantees of crossbeam's only.
+//! A pop that finds an item sees the writes before its push. The order of items, and pushes that
+//! did not happen before the pop, are not guaranteed. `Arc` and `OnceLock` are those of `std`,
+//! because they are not checked.
 //!
-//! A model that must fail names one line of the code that ships and says what is wrong with it ([`fault`]): the atomics and the bells
-//! here are that much weaker there, and as they should be everywhere else.
+//! A model that must fail names one line of the code that ships and a [`fault`] of it. The atomics
+//! and bells here are weaker in that line, and unchanged everywhere else.
 
 mod fault;
 mod memory;
@@ -35,13 +37,13 @@ pub(crate) use parts::{UnsafeCell, entries_alive, thread_slot};
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 
-/// One of the checker's atomics, with the faults that are asked for.
+/// Defines one of the checker's atomics, with the faults of the present model.
 macro_rules! atomic {
     ($name:ident, $value:ty $(, $arithmetic:ident)*) => {
         #[derive(Debug, Default)]
         pub(crate) struct $name(checker::sync::atomic::$name);
 
-        #[allow(dead_code, reason = "the same for all")]
+        #[allow(dead_code, reason = "all atomics have the same methods")]
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
                 Self(checker::sync::atomic::$name::new(value))
@@ -129,7 +131,7 @@ macro_rules! atomic {
                         self.0.store(value, Ordering::Release);
                         Ok(found)
                     }
-                    // A thread that changes nothing leaves it at looking.
+                    // A thread that changes nothing only loads.
                     Some(How::Read) => {
                         let found = self.0.load(Ordering::Acquire);
                         if change(found) == Some(found) {
@@ -142,7 +144,7 @@ macro_rules! atomic {
                 }
             }
 
-            /// What one read-modify-write should do, in two steps; or, of a `Read`, the first of them.
+            /// Makes a read-modify-write in two steps, or only the first of them for a `Read`.
             #[track_caller]
             fn apart(&self, change: impl Fn($value) -> $value) -> $value {
                 let found = self.0.load(Ordering::Acquire);
@@ -173,12 +175,12 @@ atomic!(AtomicU32, u32, fetch_add, fetch_sub);
 atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_max);
 atomic!(AtomicUsize, usize, fetch_add, fetch_sub);
 
-/// Whether the model has failed and is being taken apart: then the checker may have given up, and must not be asked.
+/// Returns `true` if the model has failed. The checker must not be called any more.
 pub(crate) fn has_failed() -> bool {
     std::thread::panicking()
 }
 
-/// The checker's mutex in parking_lot's shape.
+/// The checker's mutex with the interface of parking_lot.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
 
@@ -196,7 +198,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Few slots, so that the rare paths are common.
+/// There are few slots, so that the rare paths are common.
 const SLOTS: usize = 4;
 const EMPTY: usize = 0;
 const WRITING: usize = 1;
@@ -217,7 +219,8 @@ impl<T> Queue<T> {
 
     pub(crate) fn push(&self, item: T) {
         for (state, slot) in &self.slots {
-            // ORDERING: Relaxed, only claims the slot; acquiring from the last reader is left out on purpose.
+            // ORDERING: Relaxed. The swap claims the slot. It deliberately does not acquire from
+            // the last reader.
             if state.compare_exchange(EMPTY, WRITING, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 *slot.lock().unwrap() = Some(item);
                 // ORDERING: Release pairs with the Acquire in `pop`.
@@ -230,15 +233,16 @@ impl<T> Queue<T> {
 
     pub(crate) fn pop(&self) -> Option<T> {
         for (state, slot) in &self.slots {
-            // ORDERING: Acquire, as the swap below. A read-modify-write alone would always see the newest; a load may overlook a push
-            // that did not happen before it, as crossbeam's pop may.
+            // ORDERING: Acquire, as the swap below. A read-modify-write always sees the latest
+            // value, but a load may miss a push that did not happen before it, as crossbeam's pop
+            // may.
             if state.load(Ordering::Acquire) != READY {
                 continue;
             }
             // ORDERING: Acquire pairs with the Release in `push`.
             if state.compare_exchange(READY, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 let item = slot.lock().unwrap().take();
-                // ORDERING: Relaxed, the slot may be claimed again.
+                // ORDERING: Relaxed, because the slot may be claimed again.
                 state.store(EMPTY, Ordering::Relaxed);
                 return item;
             }
@@ -247,12 +251,12 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        // ORDERING: Relaxed, as weak as can be.
+        // ORDERING: Relaxed, which is the weakest ordering.
         self.slots.iter().all(|(state, _)| state.load(Ordering::Relaxed) != READY)
     }
 }
 
-/// Waits for the token only: in a model no wait ends by a timeout.
+/// A parker that waits for the token only. In a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
     token: checker::sync::Mutex<bool>,
@@ -279,7 +283,7 @@ impl Parker {
         self.given.notify_one();
     }
 
-    /// How many wake-ups were sent so far.
+    /// Returns the number of wake-ups that were sent.
     pub(crate) fn sent(&self) -> usize {
         self.sent.load(Ordering::Relaxed)
     }
@@ -289,7 +293,7 @@ pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result
     Ok(checker::thread::spawn(body))
 }
 
-/// Something that any number of threads wait for; in a model no wait ends by a timeout.
+/// A condition that any number of threads wait for. In a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
     mutex: checker::sync::Mutex<()>,
@@ -345,7 +349,7 @@ pub(crate) fn thread_slot() -> usize {
     0
 }
 
-/// A model says by its shard's room how many requests there may be.
+/// Returns `true`, because the capacity of the inbox bounds the requests of a model.
 pub(crate) fn within_quota(_: u64, _: u64) -> bool {
     true
 }
@@ -363,7 +367,7 @@ pub(crate) fn pause(_: std::time::Duration) {}
 
 pub(crate) fn never_slow_down() {}
 
-/// A task that runs.
+/// A running task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) timeout: usize,

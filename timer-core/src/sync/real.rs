@@ -1,4 +1,5 @@
-//! The parts that ship: `std`'s atomics and threads, crossbeam's queue, parking_lot's locks.
+//! The types that ship: atomics and threads of `std`, the queue of crossbeam, and the locks of
+//! parking_lot.
 
 use std::io;
 use std::time::Instant;
@@ -8,7 +9,8 @@ pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 pub(crate) use std::thread::{ThreadId, yield_now};
 
-// Names of our own, not re-exports: `clippy.toml` forbids the types themselves, so that nothing passes the facade by.
+// Aliases instead of re-exports, because `clippy.toml` forbids the types themselves outside of this
+// facade.
 pub(crate) type AtomicBool = std::sync::atomic::AtomicBool;
 pub(crate) type AtomicU16 = std::sync::atomic::AtomicU16;
 pub(crate) type AtomicU32 = std::sync::atomic::AtomicU32;
@@ -21,7 +23,7 @@ pub(crate) type JoinHandle<T> = std::thread::JoinHandle<T>;
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
 pub(crate) type Queue<T> = crossbeam_queue::SegQueue<T>;
 
-/// A cell whose access is decided by an atomic next to it; the shape is loom's.
+/// A cell whose access an adjacent atomic decides. The interface is that of loom.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -42,7 +44,8 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Blocks one thread until it is told to go on or an instant has come. A token given before the wait is not lost.
+/// Blocks one thread until another one gives the token or an instant has come. A token that is
+/// given before the wait is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
     token: Mutex<bool>,
@@ -50,7 +53,8 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// Waits for the token or for `until` (`None`: for the token alone) and takes the token.
+    /// Waits for the token or until `until`, and takes the token. Without `until` it waits for the
+    /// token only.
     pub(crate) fn park(&self, until: Option<Instant>) {
         let mut token = self.token.lock();
         while !*token {
@@ -66,14 +70,14 @@ impl Parker {
         *token = false;
     }
 
-    /// Gives the token; the parked thread, or the next one to park, goes on.
+    /// Gives the token to the parked thread, or to the next one that parks.
     pub(crate) fn unpark(&self) {
         *self.token.lock() = true;
         self.given.notify_one();
     }
 }
 
-/// Something that any number of threads wait for.
+/// A condition that any number of threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
     mutex: Mutex<()>,
@@ -85,7 +89,8 @@ impl Event {
         Self { mutex: Mutex::new(()), happened: parking_lot::Condvar::new() }
     }
 
-    /// Waits until `is_so`, which is asked at first and after each notification, or until `until`.
+    /// Waits until `is_so` returns `true` or `until` has come. `is_so` is called first and after
+    /// each notification.
     pub(crate) fn wait(&self, until: Option<Instant>, is_so: impl Fn() -> bool) {
         let mut guard = self.mutex.lock();
         while !is_so() {
@@ -100,14 +105,15 @@ impl Event {
         }
     }
 
-    /// Call it after what makes `is_so` true.
+    /// Wakes all waiting threads. Called after the change that makes their condition true.
     pub(crate) fn notify_all(&self) {
         drop(self.mutex.lock());
         self.happened.notify_all();
     }
 }
 
-/// The event that the thing at this address waits for and others may: one of a fixed number, never freed.
+/// Returns the event for the object at this address. There is a fixed number of events, so objects
+/// share them.
 pub(crate) fn event_of(address: usize) -> &'static Event {
     static EVENTS: [Event; 64] = [const { Event::new() }; 64];
     &EVENTS[(address >> 6) % EVENTS.len()]
@@ -118,28 +124,28 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// The identity of the calling thread.
+/// Returns the identity of the calling thread.
 pub(crate) fn thread_id() -> ThreadId {
     std::thread::current().id()
 }
 
 static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 
-/// One timer more; how many there are now in this process.
+/// Counts a new timer and returns the number of live timers in this process.
 pub(crate) fn timer_born() -> usize {
-    // ORDERING: Relaxed, only counted.
+    // ORDERING: Relaxed, because this is only a count.
     LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// One timer less.
+/// Counts the end of a timer.
 pub(crate) fn timer_died() {
-    // ORDERING: Relaxed, only counted.
+    // ORDERING: Relaxed, because this is only a count.
     LIVE_TIMERS.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// `true` the first time in this process that it is called.
+/// Returns `true` for the first call in this process.
 pub(crate) fn first_warning() -> bool {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    // ORDERING: Relaxed, one read-modify-write decides which call is first.
+    // ORDERING: Relaxed, because one read-modify-write decides which call is the first.
     !WARNED.swap(true, Ordering::Relaxed)
 }

@@ -12,7 +12,8 @@ thread_local! {
     static VALUE: RefCell<Value> = const { RefCell::new(None) };
 }
 
-/// Returns the value of the calling thread. Returns `None` if there is none, or if the thread is ending.
+/// Returns the value of the calling thread. Returns `None` if there is none, or if the thread is
+/// ending.
 #[inline]
 pub(crate) fn thread_value() -> Value {
     VALUE.try_with(|value| value.borrow().clone()).unwrap_or(None)

@@ -1,10 +1,12 @@
-//! What the operating system knows of the calling thread: its CPU, its slack, its signals; and what this crate remembers of it.
+//! State of the calling thread: its CPU, timer slack and signals in the operating system, and the
+//! counts that this crate keeps for it.
 
 use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The number of the CPU that the caller runs on just now, or of its thread where the system does not tell.
+/// Returns the number of the CPU on which the caller is running, or of its thread if the system
+/// does not report the CPU.
 #[inline]
 pub(crate) fn cpu() -> usize {
     // Miri has no `sched_getcpu`.
@@ -14,7 +16,8 @@ pub(crate) fn cpu() -> usize {
     return thread_slot();
 }
 
-/// How many CPUs the system has, those included that this process may not use; 1 if it does not say.
+/// Returns the number of CPUs of the system, including those that this process may not use. Returns
+/// 1 if the number is unknown.
 pub(crate) fn cpus() -> usize {
     static CPUS: OnceLock<usize> = OnceLock::new();
     *CPUS.get_or_init(|| {
@@ -27,7 +30,8 @@ pub(crate) fn cpus() -> usize {
     })
 }
 
-/// A small number of the calling thread's own, handed out in the order in which threads first ask.
+/// Returns a small number that no other thread has. Threads get their numbers in the order of their
+/// first calls.
 #[inline]
 pub(crate) fn thread_slot() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +40,7 @@ pub(crate) fn thread_slot() -> usize {
     }
     SLOT.with(|slot| {
         if slot.get() == usize::MAX {
-            // ORDERING: Relaxed, the number only has to differ from the other threads'.
+            // ORDERING: Relaxed, because the numbers only have to differ.
             slot.set(THREADS.fetch_add(1, Ordering::Relaxed));
         }
         slot.get()
@@ -60,8 +64,8 @@ impl InPeriod {
     }
 }
 
-/// Counts a request of the calling thread. Returns `true` if the thread has left fewer than `quota` requests in
-/// `period` before.
+/// Counts a request of the calling thread. Returns `true` if the thread has left fewer than `quota`
+/// requests in `period` before.
 pub(crate) fn within_quota(period: u64, quota: u64) -> bool {
     thread_local! {
         static REQUESTS: InPeriod = const { InPeriod::new() };
@@ -78,8 +82,8 @@ pub(crate) fn never_slow_down() {
     IS_WORKER.set(true);
 }
 
-/// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` if that makes `burst` of
-/// them, which happens once per period.
+/// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` if
+/// that makes `burst` of them, which happens once per period.
 pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     thread_local! {
         static SCHEDULED: InPeriod = const { InPeriod::new() };
@@ -88,8 +92,8 @@ pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
 }
 
-/// Returns the time at which the calling thread first saw `value` in the word `name`, in an unbroken series of looks at
-/// that word. The first look is at `now`.
+/// Returns the time at which the calling thread first saw `value` in the word `name`, in an
+/// unbroken series of looks at that word. The first look is at `now`.
 pub(crate) fn first_look(name: usize, value: u64, now: u64) -> u64 {
     thread_local! {
         static LOOK: Cell<(usize, u64, u64)> = const { Cell::new((0, 0, 0)) };
@@ -102,12 +106,14 @@ pub(crate) fn first_look(name: usize, value: u64, now: u64) -> u64 {
     now
 }
 
-/// Blocks the calling thread for `duration`. Parking would take a token that belongs to the caller's own code.
+/// Blocks the calling thread for `duration`. Parking would take a token that belongs to the
+/// caller's own code.
 pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Keeps signals away from the calling thread, but for those that its own faults raise: a handler must not run on the worker.
+/// Blocks signals on the calling thread, except for those that its own faults raise. A handler must
+/// not run on the worker.
 pub(crate) fn block_signals() {
     // Miri has no signals.
     #[cfg(all(unix, not(miri)))]
@@ -122,9 +128,9 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// Calls `wait` with the system asked to end the calling thread's waits when they are due: Linux lets them run 50 us over by
-/// default, so that wake-ups of several threads fall together. Afterwards it is as before, so that what a task starts does not
-/// inherit it.
+/// Calls `wait` with a timer slack of 1 ns. By default, Linux prolongs waits by up to 50 us to
+/// combine wake-ups. The former slack is restored afterwards, so that threads which a task starts
+/// do not inherit this one.
 pub(crate) fn wait_on_time(wait: impl FnOnce()) {
     // Miri has no `prctl`.
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -140,7 +146,7 @@ pub(crate) fn wait_on_time(wait: impl FnOnce()) {
     wait();
 }
 
-/// A task that runs: the addresses of its timeout and of its timer.
+/// A running task, as the addresses of its timeout and of its timer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) timeout: usize,
@@ -151,15 +157,17 @@ const NONE: Running = Running { timeout: 0, timer: 0 };
 
 thread_local! {
     static INNERMOST: Cell<Running> = const { Cell::new(NONE) };
-    /// Those on whose stack it runs.
+    /// The tasks that are interrupted by the innermost one on this stack.
     static OUTER: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `run`, which is a run of `task`, and tells [`is_running`] of it. `run` must not unwind.
+/// Calls `run`, which runs `task`, and registers the task for [`is_running`] meanwhile. `run` must
+/// not unwind.
 #[inline]
 pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.replace(task);
-    // `try_with`: the thread may be at its end, and the list gone. Then a run within a run is not noted.
+    // `try_with`, because the list of a thread that is ending may be gone. Nested runs are not
+    // registered then.
     if outer != NONE {
         let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
     }
@@ -171,7 +179,8 @@ pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether a run for which `is_it` says so is on the calling thread's stack, at any depth.
+/// Returns `true` if the calling thread is inside a run for which `is_it` returns `true`, at any
+/// depth.
 pub(crate) fn is_running(is_it: impl Fn(Running) -> bool) -> bool {
     is_it(INNERMOST.get()) || OUTER.try_with(|all| all.borrow().iter().copied().any(is_it)).unwrap_or(false)
 }

@@ -1,4 +1,5 @@
-//! The entries between their removal from a bucket and their run: decided one by one, run or handed over in batches.
+//! The entries between their removal from a bucket and their run: decided one by one, run or handed
+//! over in batches.
 
 use super::slow::SlowTasks;
 use super::turn::Visit;
@@ -27,7 +28,8 @@ pub(super) struct Batch {
     /// The deadlines of the tasks in this batch.
     deadlines: Vec<Nanos>,
     tasks: Vec<Task>,
-    /// The deadlines of the futures in this batch. Their tasks are woken here whatever the executor.
+    /// The deadlines of the futures in this batch. Their tasks are woken here whatever the
+    /// executor.
     woken: Vec<Nanos>,
     /// The entries that were moved, with their new ticks.
     back: Vec<(u64, Timeout)>,
@@ -35,8 +37,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number of timeouts that ran or were
-    /// handed over.
+    /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number
+    /// of timeouts that ran or were handed over.
     pub(super) fn dispatch(&mut self, engine: &Engine, shard: &Shard, visit: &mut Visit, until: Nanos) -> usize {
         let (slots, begin) = (&mut visit.slots, visit.decided);
         if slots.is_empty() {
@@ -140,7 +142,8 @@ impl Batch {
         }
     }
 
-    /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the lags. Returns the present.
+    /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
+    /// lags. Returns the present.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
         let (tasks, woken) = (self.deadlines.len(), self.woken.len());
         if tasks + woken == 0 {
@@ -171,7 +174,8 @@ impl Batch {
         after
     }
 
-    /// Hands the collected tasks to the executor. Whatever the executor does, no task is lost and the worker goes on.
+    /// Hands the collected tasks to the executor. Whatever the executor does, no task is lost and
+    /// the worker goes on.
     fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
         let context = &*engine.context;
         let executed =

@@ -1,11 +1,15 @@
-//! The worker's thread. It sleeps until the next tick in which an entry is due, takes a turn, and repeats.
+//! The worker's thread. It sleeps until the next tick in which an entry is due, takes a turn, and
+//! repeats.
 //!
-//! No other event wakes it. A timer without timeouts, or with distant ones only, costs a parked thread and no CPU.
+//! No other event wakes it. A timer without timeouts, or with distant ones only, costs a parked
+//! thread and no CPU.
 //!
-//! *Inheritance*: the worker inherits niceness and CPU affinity from the thread that starts it, which is the first caller or the caller
-//! of [`Timer::start`](crate::Timer::start). The hook of [`on_worker_start`](crate::TimerBuilder::on_worker_start) may change them.
-//! Signals are blocked on the worker, so no handler runs there. Threads and processes that a task starts inherit this.
-//! The worker's waits end on time (a timer slack of 1 ns on Linux). The slack is set around the waits only, so tasks do not inherit it.
+//! The worker inherits niceness and CPU affinity from the thread that starts it, which is the first
+//! caller or the caller of [`Timer::start`](crate::Timer::start). The hook of
+//! [`on_worker_start`](crate::TimerBuilder::on_worker_start) may change them. Signals are blocked
+//! on the worker, so no handler runs there. Threads and processes that a task starts inherit this.
+//! The worker's waits end on time (a timer slack of 1 ns on Linux). The slack is set around the
+//! waits only, so tasks do not inherit it.
 
 mod batch;
 mod slow;
@@ -19,7 +23,8 @@ use crate::time::IMMEDIATE;
 use crate::timer::Engine;
 use std::time::{Duration, Instant};
 
-/// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps on.
+/// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps
+/// on.
 const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
 /// The body of the worker's thread. Returns when the timer has been stopped.
@@ -114,7 +119,8 @@ mod tests {
         }
         let scheduled = || engine.shards().iter().map(|shard| shard.scheduled()).collect::<Vec<_>>();
         while scheduled().contains(&0) {
-            // The thread slots of consecutive threads differ, so one of the first threads uses the other shard.
+            // The thread slots of consecutive threads differ, so one of the first threads uses the
+            // other shard.
             let (engine, ran, said) = (engine.clone(), ran.clone(), said.clone());
             let lone = Closure(move |_: &Timeout| said.send(ran.load(Ordering::Relaxed)).unwrap());
             let schedule = move || assert!(engine.schedule(lone, at(due + 2_000_000)).is_ok());

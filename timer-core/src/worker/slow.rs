@@ -1,23 +1,24 @@
-//! Tasks that hold the worker: the longest is counted, and people are warned.
+//! Slow tasks on the worker: records the longest batch, and logs a warning.
 
 use crate::context::Context;
 use crate::time::Nanos;
 use std::time::Duration;
 
-/// What was said about slow tasks. Owned by the owner of the turn.
+/// The warnings about slow tasks. Belongs to the owner of the turn.
 #[derive(Default)]
 pub(crate) struct SlowTasks {
-    /// When the last warning was given.
+    /// The time of the last warning.
     warned: Option<Nanos>,
-    /// Slow batches since then.
+    /// The number of slow batches since then.
     unsaid: u64,
 }
 
 impl SlowTasks {
-    /// Between two warnings.
+    /// The shortest time between two warnings.
     const PAUSE: Nanos = 1_000_000_000;
 
-    /// `tasks` tasks held the owner of the turn for `nanos`, up to `now`: together, so each for no longer.
+    /// Records that a batch of `tasks` tasks held the owner of the turn for `nanos` until `now`. No
+    /// single task took longer.
     #[inline]
     pub(crate) fn record(&mut self, context: &Context, tick: Nanos, tasks: usize, nanos: Nanos, now: Nanos) {
         context.counters.longest_batch.record(nanos, now);

@@ -1,27 +1,36 @@
-//! One turn: removes the expired entries from the wheels, wins their states, and runs them or hands them over.
+//! One turn: removes the expired entries from the wheels, wins their states, and runs them or hands
+//! them over.
 //!
-//! The owner of the [`Dispatcher`] owns the turn: the worker's thread, a [`Driver`](crate::Driver) or a
-//! [`ManualDriver`](crate::ManualDriver). There is one per timer, so the counters that belong to the turn have one writer.
+//! The owner of the [`Dispatcher`] owns the turn. It is the worker's thread, a
+//! [`Driver`](crate::Driver) or a [`ManualDriver`](crate::ManualDriver). There is one per timer, so
+//! the counters that belong to the turn have one writer.
 //!
-//! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the shard's lock, serve some requests, and
-//!    remove the overdue entries, or some of the expired ones ([`Shard::take`]). If the lock is held, ask for it and go on. After
+//! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
+//!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
+//!    ones ([`Shard::take`]). If the lock is held, ask for it and go on. After
 //!    [`MAX_FAILED_VISITS`] turns without success, reserve the lock.
-//! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the executor. If `reset` has moved
-//!    it, give it back to its shard, [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget it.
-//! 3. Make the next step of the shard's wheel, and repeat 2, until no more entries of the shard were due when the visit was
-//!    opened. The visit is closed then.
+//! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
+//!    executor. If `reset` has moved it, give it back to its shard,
+//!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
+//!    it.
+//! 3. Make the next step of the shard's wheel, and repeat 2, until no more entries of the shard
+//!    were due when the visit was opened. The visit is closed then.
 //! 4. Run the tasks here that the executor refuses, loses or panics over.
 //!
-//! *Fairness between shards*: steps 2 and 3 go round the open visits. In each round, all visits together take about [`ROUND`]. A round
-//! ends early only within one batch of tasks. The worker opens new visits between the rounds ([`Dispatcher::turn`]), so a timeout does
-//! not wait until another shard has run a crowd. A driver's turn ends when all its visits are closed ([`Dispatcher::turn_to_end`]).
-//! The entries of one shard keep their order, because a shard has one visit at a time.
+//! *Fairness between shards*: steps 2 and 3 go round the open visits. In each round, all visits
+//! together take about [`ROUND`]. A round ends early only within one batch of tasks. The worker
+//! opens new visits between the rounds ([`Dispatcher::turn`]), so a timeout does not wait until
+//! another shard has run a crowd. A driver's turn ends when all its visits are closed
+//! ([`Dispatcher::turn_to_end`]). The entries of one shard keep their order, because a shard has
+//! one visit at a time.
 //!
-//! A visit ends: entries that become due later, because of its own tasks or otherwise, belong to the next visit.
+//! A visit ends: entries that become due later, because of its own tasks or otherwise, belong to
+//! the next visit.
 //!
-//! *The clock* is read once per batch of at most [`BATCH`](super::batch::BATCH) tasks that run here, and once at its end. A task is due by the reading before it,
-//! so it is never early. Its lag is recorded by the reading after it. The recorded lag is never too low, and too high by at most the
-//! duration of the batch.
+//! *The clock* is read once per batch of at most [`BATCH`](super::batch::BATCH) tasks that run
+//! here, and once at its end. A task is due by the reading before it, so it is never early. Its lag
+//! is recorded by the reading after it. The recorded lag is never too low, and too high by at most
+//! the duration of the batch.
 
 use super::batch::Batch;
 use crate::context::Context;
@@ -33,13 +42,15 @@ use crate::timer::{Engine, run_abandoned};
 /// A lock is reserved after this many turns that have asked for it.
 const MAX_FAILED_VISITS: u8 = 2;
 
-/// The number of consecutive steps of a visit that only serve requests, because the wheel has no expired entries.
+/// The number of consecutive steps of a visit that only serve requests, because the wheel has no
+/// expired entries.
 const MAX_REQUEST_STEPS: usize = 16;
 
 /// The time that all open visits share in one round: 2 ms.
 const ROUND: Nanos = 2_000_000;
 
-/// The right to take turns, and the buffers for it. Once these have grown, a turn allocates nothing.
+/// The right to take turns, and the buffers for it. Once these have grown, a turn allocates
+/// nothing.
 pub(crate) struct Dispatcher {
     engine: Arc<Engine>,
     shards: Box<[ShardTurn]>,
@@ -63,7 +74,8 @@ pub(super) struct Visit {
     at: usize,
     /// The tick up to which the entries of the shard are taken.
     tick: u64,
-    /// The time at which the earliest entry was due, or the beginning of the visit if that entry was overdue.
+    /// The time at which the earliest entry was due, or the beginning of the visit if that entry
+    /// was overdue.
     due: Nanos,
     taken: Taken,
     /// The removed entries.
@@ -91,7 +103,8 @@ impl Dispatcher {
         &self.engine
     }
 
-    /// Returns the time since which entries of open visits have been due. Returns `None` if no visit is open.
+    /// Returns the time since which entries of open visits have been due. Returns `None` if no
+    /// visit is open.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.visits.iter().map(|visit| visit.due).min()
     }
@@ -120,7 +133,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens visits to the shards that are due at `now` and have none. Returns `true` if their locks were acquired.
+    /// Opens visits to the shards that are due at `now` and have none. Returns `true` if their
+    /// locks were acquired.
     fn open_visits(&mut self, now: Nanos) -> bool {
         let engine = self.engine.clone();
         let context = &*engine.context;
@@ -162,7 +176,8 @@ impl Dispatcher {
         true
     }
 
-    /// Goes on with each open visit and closes the ones that end. Returns the number of timeouts that ran or were handed over.
+    /// Goes on with each open visit and closes the ones that end. Returns the number of timeouts
+    /// that ran or were handed over.
     fn go_round(&mut self) -> usize {
         let engine = self.engine.clone();
         let mut visits = std::mem::take(&mut self.visits);

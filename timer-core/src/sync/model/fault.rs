@@ -1,24 +1,25 @@
-//! What is wrong on purpose in a model that must fail: one line of the code that ships, and in which way.
+//! Faults, which make a model fail on purpose. A fault weakens one line of the code that ships.
 
 use super::Ordering;
 use std::cell::Cell;
 use std::panic::Location;
 use std::path::Path;
 
-/// What is wrong with the atomic operation, or the bell, of a line.
+/// The way in which the atomic operation or the bell of a line is weakened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It orders nothing.
+    /// The operation orders nothing.
     Relaxed,
-    /// A read-modify-write is a load and a store.
+    /// A read-modify-write becomes a load and a store.
     Split,
-    /// A read-modify-write reads only; of an update: if there is nothing to change.
+    /// A read-modify-write becomes a load. An update becomes a load if it changes nothing.
     Read,
-    /// It is left out.
+    /// The operation is left out.
     Skip,
 }
 
-/// A line, by a file below `src` and a part of its text. If that stands in several lines: after a part of an earlier line and ` .. `.
+/// A fault of one line. The line is identified by its file below `src` and a part of its text. If
+/// several lines contain that text, a part of an earlier line and ` .. ` precede it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) file: &'static str,
@@ -38,7 +39,7 @@ thread_local! {
 }
 
 impl Fault {
-    /// Calls `model` with the fault in.
+    /// Calls `model` with the fault.
     pub(crate) fn during(self, model: impl FnOnce()) {
         struct Repair;
         impl Drop for Repair {
@@ -51,7 +52,7 @@ impl Fault {
         let mut parts = self.line.split(" .. ");
         let mut lines = source.lines().enumerate();
         let found = parts.try_fold(0, |_, part| lines.find(|(_, text)| text.contains(part)).map(|(at, _)| at));
-        // No panic: this is called by models that must fail.
+        // This must not panic, because models that must fail call it.
         let Some(at) = found else { return eprintln!("no line has `{}`", self.line) };
         let _repair = Repair;
         ACTIVE.set(Some(Active { file: self.file, line: at as u32 + 1, how: self.how }));
@@ -59,7 +60,7 @@ impl Fault {
     }
 }
 
-/// What is wrong with the line that calls the caller of this.
+/// Returns the fault of the line that calls the caller of this function.
 #[track_caller]
 pub(crate) fn here() -> Option<How> {
     let active = ACTIVE.get()?;
@@ -67,7 +68,8 @@ pub(crate) fn here() -> Option<How> {
     (caller.line() == active.line && caller.file().ends_with(active.file)).then_some(active.how)
 }
 
-/// The order of the line that calls the caller of this, weaker if that is wrong with it.
+/// Returns the ordering for the line that calls the caller of this function, weakened if that is
+/// its fault.
 #[track_caller]
 pub(super) fn order(order: Ordering) -> Ordering {
     if here() == Some(How::Relaxed) { Ordering::Relaxed } else { order }

@@ -1,4 +1,5 @@
-//! The end of allocations, as the checker sees it: a use after it, a second one, or none at all fail the model.
+//! The ends of allocations for the checker. A use after the end, a second end, or a missing end
+//! fails the model.
 
 use super::{StdMutex, UnsafeCell, has_failed};
 use std::cell::RefCell;
@@ -9,11 +10,12 @@ use super::parts::Track;
 use loom::alloc::Track;
 
 thread_local! {
-    /// What was freed in this execution.
+    /// The allocations that were freed in this execution.
     static FREED: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An allocation as the checker sees it: every use of it is a read of a cell, its end is a write, and it must end.
+/// An allocation for the checker. Every use of it is a read of a cell, and its end is a write. It
+/// must have an end.
 #[derive(Debug)]
 pub(crate) struct Memory {
     in_use: UnsafeCell<()>,
@@ -30,7 +32,8 @@ impl Memory {
         assert!(has_failed() || self.leak.lock().unwrap().is_some(), "used after it was freed");
     }
 
-    /// `free` is called when the execution is over: until then a use would be seen.
+    /// Ends the allocation. `free` is called after the execution, so that the checker sees every
+    /// earlier use.
     pub(crate) fn end(&self, free: impl FnOnce() + 'static) {
         self.in_use.with_mut(|_| ());
         let track = self.leak.lock().unwrap().take();
@@ -38,7 +41,7 @@ impl Memory {
         FREED.with_borrow_mut(|freed| freed.push(Box::new(free)));
     }
 
-    /// Frees what has ended in the executions before.
+    /// Frees the allocations that have ended in earlier executions.
     pub(crate) fn free_all() {
         FREED.take().into_iter().for_each(|free| free());
     }

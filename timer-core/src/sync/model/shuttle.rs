@@ -1,8 +1,9 @@
-//! What shuttle does not have: a cell, which is `std`'s, and the allocations that are alive. And threads are told apart.
+//! The parts that shuttle lacks: a cell, which is that of `std`, a count of the live allocations,
+//! and numbers of threads.
 
 use std::cell::Cell;
 
-/// A cell whose access is decided by an atomic next to it; the shape is loom's.
+/// A cell whose access an adjacent atomic decides. The interface is that of loom.
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -28,12 +29,13 @@ thread_local! {
     static ALIVE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many timeouts have not been freed; all threads of an execution are one thread of the system.
+/// Returns the number of timeouts that have not been freed. All threads of an execution are one
+/// thread of the system.
 pub(crate) fn entries_alive() -> usize {
     ALIVE.get()
 }
 
-/// Counted as long as it is there.
+/// A value that is counted while it exists.
 #[derive(Debug)]
 pub(super) struct Track<T>(#[allow(dead_code, reason = "the shape is loom's")] T);
 
