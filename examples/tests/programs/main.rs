@@ -3,6 +3,7 @@
 
 mod event_loop;
 mod heartbeat;
+mod http_server;
 mod key_store;
 mod lock_watchdog;
 mod metrics_export;

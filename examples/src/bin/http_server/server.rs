@@ -1,0 +1,60 @@
+//! The server: each connection has a header timeout, and each request a timeout of its own.
+
+use std::convert::Infallible;
+use std::future::{pending, ready};
+use std::io;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+
+/// The limits of the server.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// From the beginning of the wait for a request to the end of its header.
+    pub(crate) header: Duration,
+    /// From the header to the response.
+    pub(crate) request: Duration,
+}
+
+/// Accepts so many connections and returns when all of them are closed.
+pub(crate) async fn serve(listener: TcpListener, connections: usize, limits: Limits, clock: Clock) -> io::Result<()> {
+    let mut open = JoinSet::new();
+    for _ in 0..connections {
+        let (socket, _) = listener.accept().await?;
+        let clock = clock.clone();
+        open.spawn(async move {
+            let service = service_fn(|request| answer(request, limits.request, &clock));
+            // A connection that a timeout closes ends with an error, which is intended here.
+            let _ = clock.connections(limits.header).serve_connection(TokioIo::new(socket), service).await;
+        });
+    }
+    while open.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Answers a request, with 504 if that takes too long.
+async fn answer(
+    request: Request<Incoming>,
+    limit: Duration,
+    clock: &Clock,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let response = clock.timeout(limit, work(request.uri().path())).await.unwrap_or_else(|| {
+        let mut response = Response::new(Full::from("the request took too long"));
+        *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+        response
+    });
+    Ok(response)
+}
+
+/// The work of a request, which never ends for one path.
+async fn work(path: &str) -> Response<Full<Bytes>> {
+    if path == "/stuck" { pending().await } else { ready(Response::new(Full::from("hello"))).await }
+}
