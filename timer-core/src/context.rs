@@ -1,22 +1,22 @@
-//! What every part of one timer knows: its name, its time, its alarm, its bound and its counts.
+//! The context of a timer: the state that all of its parts share.
 
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
-use crate::clock::Present;
+use crate::clock::{self, Present};
 use crate::config::MissedRuns;
 use crate::counters::{Counters, Limit};
 use crate::entry::Timeout;
+use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::sync::{AtomicBool, OnceLock, Ordering, Queue, Weak};
+use crate::sync::{AtomicBool, Ordering, Queue};
 use crate::time::{Deadline, Nanos};
-use std::any::Any;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_executor::panics::{self, PanicMessage};
 
-/// Shared by the timer's handles, its shards, its worker, and the tasks that an executor has.
+/// The state shared by a timer's handles, shards and worker, and by the tasks in its executor.
 pub(crate) struct Context {
     pub(crate) name: String,
-    /// What it goes by. Its shard has the same on virtual time, for callers that hold nothing.
+    /// The timer's clock. On virtual time its shard has a copy, for callers that hold no context.
     pub(crate) present: Present,
     pub(crate) resolution: Resolution,
     pub(crate) missed_runs: MissedRuns,
@@ -24,11 +24,9 @@ pub(crate) struct Context {
     pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,
     pub(crate) counters: Counters,
-    /// Whose tasks an executor has thrown away without running them; the worker runs them.
+    /// Timeouts whose tasks an executor has dropped without running them. The worker runs them.
     pub(crate) abandoned: Queue<Timeout>,
     stopped: AtomicBool,
-    /// The engine, for a timeout that is asked for its timer; of any type, since what is below an engine does not know it.
-    pub(crate) owner: OnceLock<Weak<dyn Any + Send + Sync>>,
 }
 
 impl Context {
@@ -51,39 +49,50 @@ impl Context {
             counters: Counters::default(),
             abandoned: Queue::new(),
             stopped: AtomicBool::new(false),
-            owner: OnceLock::new(),
         }
     }
 
-    /// The present.
+    /// Reads the timer's clock.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
         self.present.now()
     }
 
-    /// Whether `stop` has begun.
+    /// Returns `true` if `stop` has begun.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Acquire pairs with `set_stopped`; shards close under their own locks, this flag only ends loops.
+        // ORDERING: Acquire pairs with `set_stopped`. Shards close under their own locks, so this flag only
+        // ends loops.
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Marks the timer as stopped; `true` for the first caller.
+    /// Marks the timer as stopped. Returns `true` for the first caller.
     pub(crate) fn set_stopped(&self) -> bool {
         // ORDERING: AcqRel pairs with the read-modify-write in `is_stopped_after`, see there.
         !self.stopped.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether `stop` has begun, for a thread that has just pushed to `abandoned`.
+    /// Returns `true` if `stop` has begun. Called by a thread that has just pushed to `abandoned`.
     ///
-    /// Either this read-modify-write comes before that of `set_stopped`, whose caller then empties the queue and sees the push;
-    /// or it comes after, and says so.
+    /// If this read-modify-write comes before the one in `set_stopped`, the caller of `set_stopped` empties the
+    /// queue afterwards and sees the push. Otherwise this call returns `true`.
     pub(crate) fn is_stopped_after(&self) -> bool {
-        // ORDERING: AcqRel, as said above.
+        // ORDERING: AcqRel, as described above.
         self.stopped.fetch_or(false, Ordering::AcqRel)
     }
 
-    /// An accepted timeout has ended, or a new one was not accepted.
+    /// Acquires a permit for one more timeout, if the timer has a bound.
+    #[inline]
+    pub(crate) fn acquire_permit(&self) -> Result<(), RejectReason> {
+        match &self.limit {
+            None => Ok(()),
+            Some(limit) if limit.try_acquire() => Ok(()),
+            Some(_) if self.is_stopped() => Err(RejectReason::Stopped),
+            Some(limit) => Err(RejectReason::TooManyPending { max: limit.max() }),
+        }
+    }
+
+    /// Releases the permit of a timeout that has ended or was not accepted.
     #[inline]
     pub(crate) fn release_permit(&self) {
         if let Some(limit) = &self.limit {
@@ -91,28 +100,35 @@ impl Context {
         }
     }
 
-    /// A task, a hook or the `Drop` of a capture has panicked and was caught.
+    /// Counts and traces a caught panic of a task, a hook or the `Drop` of a capture.
     #[cold]
     pub(crate) fn task_panicked(&self, message: &PanicMessage) {
         self.counters.task_panics.add_contended(1);
         self.trace(|| tracing::error!(timer = %self.name, panic = %message, "a task panicked"));
     }
 
-    /// Calls user code whose panic is counted and traced and goes no further.
+    /// Calls user code. A panic in it is counted and traced and goes no further.
     #[inline]
-    pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {
-        panics::catch(foreign).inspect_err(|message| self.task_panicked(message)).ok()
+    pub(crate) fn contain<R>(&self, user_code: impl FnOnce() -> R) -> Option<R> {
+        panics::catch(user_code).inspect_err(|message| self.task_panicked(message)).ok()
     }
 
-    /// Reports something; a subscriber is foreign code, and its panic must not end the worker.
+    /// Emits a trace event. A panic in the subscriber, which is user code, must not end the worker.
     #[cold]
     pub(crate) fn trace(&self, report: impl FnOnce()) {
         let _ = panics::catch(report);
     }
 }
 
-/// The deadline `delay` from `now`: what is due at once is due now, not at the next nanosecond that a deadline can name.
+/// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next nanosecond that a
+/// deadline can represent.
 #[inline]
 pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
     if delay.is_zero() { Deadline::down(now) } else { Deadline::after(now, delay) }
+}
+
+/// Returns the deadline at `instant`. An instant that is past is due now.
+pub(crate) fn deadline_at(now: Nanos, instant: Instant) -> Deadline {
+    let at = clock::nanos_of(instant);
+    if at <= now { Deadline::down(at) } else { Deadline::up(at) }
 }

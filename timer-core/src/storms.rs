@@ -98,7 +98,7 @@ impl Subject {
         };
         let pool: Option<Box<dyn TaskExecutor>> =
             if thread_rng().gen_bool(0.5) { Some(Box::new(pool.clone())) } else { None };
-        let engine = Arc::new(Engine::new(config, pool, DrivenBy::Worker, worker::run));
+        let engine = Engine::new(config, pool, DrivenBy::Worker);
         engine.set_present(BEGIN);
         Arc::new(Self(Some((Timer::from_engine(engine.clone()), engine))))
     }

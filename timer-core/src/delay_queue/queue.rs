@@ -3,7 +3,8 @@
 use super::items::Items;
 use super::{Expired, Key};
 use crate::context::deadline_after;
-use crate::handle::{Timer, deadline_at};
+use crate::context::deadline_at;
+use crate::handle::Timer;
 use crate::infallible::{self, Sleep};
 use crate::time::{Deadline, Nanos};
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What a timeout runs: a task with a hook, a closure, or a closure again and again.
+//! The jobs of timeouts: a closure, a periodic closure, a task with a hook, and a waker.
 
 use super::Timeout;
 use super::state::Runs;
@@ -7,9 +7,9 @@ use crate::time::Nanos;
 use core::task::Waker;
 use std::time::Duration;
 
-/// A task that is told when it will not run.
+/// A task that is also told when it will not run.
 ///
-/// Closures do for most cases; implement this where a cancelled task has to answer too.
+/// A closure is enough in most cases. Implement this trait if a cancelled task has to answer as well.
 ///
 /// # Examples
 ///
@@ -38,31 +38,35 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "Runnable")]
 pub trait TimerTask: Sized + Send + 'static {
-    /// The deadline has come. Called at most once, on the thread that the executor chose. A panic is caught and counted.
+    /// Runs the task at its deadline, at most once, on the thread that the executor has chosen. A panic is caught
+    /// and counted.
     fn run(self, timeout: &Timeout);
 
-    /// The timeout was cancelled, or handed back by `stop` and then dropped: it will not run. Called at most once, instead
-    /// of [`run`](Self::run), on the thread that cancelled it and before that call returns; it may call any method of the
-    /// timer. The default drops the task. On a caller's thread a panic goes to the caller of `cancel`.
+    /// Is called at most once, instead of [`run`](Self::run), if the timeout was cancelled, or if `stop` handed it
+    /// back and it was dropped unrun.
+    ///
+    /// Runs on the thread that cancels the timeout, before that call returns. It may call any method of the timer.
+    /// The default drops the task. A panic goes to the caller of `cancel`.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }
 }
 
-/// When a periodic task runs next.
+/// The rule for the next run of a periodic task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Period {
-    /// So many nanoseconds after the last run was due.
+    /// The next run is due this number of nanoseconds after the last one was due.
     Rate(u64),
-    /// So many nanoseconds after the last run ended.
+    /// The next run is due this number of nanoseconds after the last one ended.
     Delay(u64),
 }
 
 impl Period {
     /// Returns the next deadline after a run that was due at `due` and has ended at `now`.
     ///
-    /// The wheel makes each run late by up to one `tick`. A run of a fixed rate is missed only if it is later than that, so a
-    /// period that is shorter than a tick loses no runs: those that fall into one tick run one after the other at its end.
+    /// The wheel makes each run late by up to one `tick`. A run of a fixed rate is missed only if it is later than that.
+    /// A period that is shorter than a tick therefore loses no runs. Those that fall into one tick run one after the other
+    /// at its end.
     pub(crate) fn next(self, due: Nanos, now: Nanos, tick: Nanos, missed: MissedRuns) -> Nanos {
         let overdue = now.saturating_sub(tick);
         match (self, missed) {
@@ -78,20 +82,20 @@ impl Period {
     }
 }
 
-/// Nanoseconds of a period; `None` for zero. Longer than 584 years is 584 years.
+/// Returns the nanoseconds of a period, at most 584 years. Returns `None` for zero.
 pub(crate) fn period_nanos(period: Duration) -> Option<u64> {
     (!period.is_zero()).then(|| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What a timeout holds.
+/// The content of a timeout.
 pub(crate) trait Job: Sized + Send + 'static {
-    /// Whether its timeout ends when it starts to run.
+    /// Decides how a run changes the state of the timeout.
     const RUNS: Runs;
 
-    /// Runs; what comes back runs again.
+    /// Runs the job. Returns it with its period if it runs again.
     fn run(self, timeout: &Timeout) -> Option<(Self, Period)>;
 
-    /// It will not run.
+    /// Ends the job, which will not run.
     fn cancelled(self, timeout: &Timeout);
 }
 
@@ -125,7 +129,7 @@ impl<T: TimerTask> Job for Hooked<T> {
     }
 }
 
-/// A closure that runs again and again.
+/// A closure that runs periodically.
 pub(crate) struct Periodic<F> {
     pub(crate) task: F,
     pub(crate) period: Period,
@@ -143,7 +147,7 @@ impl<F: FnMut(&Timeout) + Send + 'static> Job for Periodic<F> {
     fn cancelled(self, _: &Timeout) {}
 }
 
-/// What a future leaves: the waker of its task.
+/// The waker of a future's task.
 pub(crate) struct Wakeup(pub(crate) Waker);
 
 impl Job for Wakeup {
@@ -154,7 +158,7 @@ impl Job for Wakeup {
         None
     }
 
-    /// The timer was stopped: the future says so.
+    /// Wakes the task as well, because the future reports that the timer was stopped.
     fn cancelled(self, _: &Timeout) {
         self.0.wake();
     }

@@ -1,65 +1,81 @@
 //! The state word of a timeout: its state and its deadline in one atomic word.
 //!
 //! ```text
-//!  63                                    4   3      2     0
-//! +---------------------------------------+--------+-------+
-//! |   deadline                            | WAITED | state |
-//! +---------------------------------------+--------+-------+
+//!  63                                    4   3                   2     0
+//! +---------------------------------------+---------------------+-------+
+//! |   deadline                            | UNLINKED or WAITED  | state |
+//! +---------------------------------------+---------------------+-------+
 //!
-//!   once      Waiting --expire--> Fired --end_run--> Expired
-//!   again     Waiting --expire--> Running --rearm--> Waiting            (reset meanwhile: Moved --rearm--> Waiting)
-//!   both, by way of an executor's queue:
-//!             Waiting --hand_over--> Queued --start--> Fired or Running (not due, for it was reset: --start--> Waiting)
-//!   ends      Waiting, Queued --cancel--> Cancelled     Waiting --cancel_by_stop--> Cancelled
-//!             Running, Moved --cancel--> Dying --end_run--> Cancelled   (the run that goes on drops the task)
-//!             Running, Moved --fail--> Fired --end_run--> Expired       (a run that panicked is the last)
-//!   a future's, which ends like one that runs once, and besides:
-//!             Waiting, Expired --claim-> Running --release--> Waiting   (its future changes the waker)
+//!   runs once        Waiting --expire--> Fired --end_run--> Expired
+//!   runs repeatedly  Waiting --expire--> Running --rearm--> Waiting   (after a reset: Moved --rearm--> Waiting)
+//!   with an executor Waiting --hand_over--> Queued --start--> Fired or Running
+//!                                           Queued --start--> Waiting  (a reset has moved it to later)
+//!   ends             Waiting, Queued --cancel--> Cancelled
+//!                    Waiting --cancel_by_stop--> Cancelled
+//!                    Running, Moved --cancel--> Dying --end_run--> Cancelled  (the run drops the task)
+//!                    Running, Moved --fail--> Fired --end_run--> Expired      (the run panicked)
 //! ```
 //!
-//! Every transition is one read-modify-write of this word, so all threads agree on one history and exactly one of two
-//! rivals wins. Because the deadline sits in the same word, `reset` against expiry is decided like `cancel` against
-//! expiry: by the first swap. Each method decides once, and returns what was won; the winner owns the task.
+//! Every transition is one read-modify-write of this word. All threads therefore agree on one history, and
+//! exactly one of two rivals wins. Because the deadline is in the same word, the first swap also decides
+//! between `reset` and expiry, as it does between `cancel` and expiry. The winner owns the task.
 //!
-//! `Cancelled` is for good: the hand-over of the wheel's reference ([`super::Header`]) rests on it. `Expired` is not.
+//! `Cancelled` is final. The hand-over of the wheel's reference ([`super::Header`]) depends on that.
 //!
-//! `WAITED` is set by a thread that waits for the end of a run, only in `Fired` and `Dying`; [`AtomicState::end_run`] tells.
+//! # The flag
+//!
+//! Bit 3 has one meaning for each group of states:
+//!
+//! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run. [`AtomicState::end_run`] reports
+//!   it.
+//! - `UNLINKED`, in `Waiting`: the wheel may know the entry under a tick after its deadline, or not at all. A
+//!   thread sets it in the transition that makes this true, links the entry, and clears it
+//!   ([`AtomicState::set_linked`]).
+//!
+//! `UNLINKED` exists for the thread that is preempted between these steps. Without the flag, a later `reset`
+//! by another thread to a deadline after the first one would rely on a link that does not exist yet, and the
+//! timeout would wait for the preempted thread. With it, the second thread links the entry itself. At most
+//! one of them clears the flag too early, which is harmless: a thread clears it only if it has linked the
+//! entry under a deadline that is not after the present one.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
 
 const STATE_MASK: u64 = 0b111;
-const WAITED: u64 = 1 << 3;
+const FLAG: u64 = 1 << 3;
+const WAITED: u64 = FLAG;
+const UNLINKED: u64 = FLAG;
 const DEADLINE_SHIFT: u32 = 64 - Deadline::BITS;
 
-/// What has become of a timeout.
+/// The state of a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum State {
-    /// Waits for its deadline: it belongs into a wheel.
+    /// Waits for its deadline, so it belongs into a wheel.
     Waiting = 0,
-    /// Handed over to an executor, and not started.
+    /// Handed over to an executor and not started.
     Queued = 1,
-    /// One run of many goes on.
+    /// A run is in progress, and others may follow.
     Running = 2,
-    /// As `Running`, and the next run is at the deadline that `reset` has set meanwhile.
+    /// As `Running`, but a `reset` during the run has set the deadline of the next one.
     Moved = 3,
-    /// Its last run goes on.
+    /// The last run is in progress.
     Fired = 4,
-    /// It has run.
+    /// The last run has ended.
     Expired = 5,
-    /// Cancelled during a run that goes on.
+    /// Cancelled during a run that is still in progress.
     Dying = 6,
-    /// It will not run (again).
+    /// Cancelled. No run follows.
     Cancelled = 7,
 }
 
-/// How a run of the task ends the timeout.
+/// The kind of a job, which decides how a run changes the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runs {
     Once,
     Again,
-    /// It wakes a future's task: always on the thread that takes the turn, and its future may let it wait again.
+    /// As `Once`, but it wakes the task of a future, always on the thread that takes the turn. `stop` does not
+    /// hand it back.
     Wake,
 }
 
@@ -72,15 +88,15 @@ impl Runs {
     }
 }
 
-/// What became of an entry that was to expire or to start.
+/// The outcome of an attempt to expire or to start an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Due<T> {
-    /// Won. It was due at this deadline, or: the right to its task.
+    /// The caller has won. Contains the deadline, or the right to the task.
     Won(T),
-    /// `reset` has moved it; it waits, and has to be linked again.
+    /// A `reset` has moved the entry to this deadline. The caller must link it again.
     Later(Deadline),
-    /// It has ended: forget it.
+    /// The entry has ended.
     Gone,
 }
 
@@ -95,39 +111,39 @@ impl<T> Due<T> {
     }
 }
 
-/// What `cancel` has won.
+/// The outcome of `cancel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Cancel {
-    /// The timeout, and its task.
+    /// Won, with the task.
     Waiting,
-    /// The timeout, and its task; an empty shell stays in the executor's queue.
+    /// Won, with the task. An empty shell stays in the executor's queue.
     Queued,
-    /// The timeout; a run goes on and drops the task when it returns.
+    /// Won, but a run is in progress and drops the task when it returns.
     Running,
-    /// Nothing.
+    /// Lost: the timeout had ended.
     Lost,
 }
 
-/// What `reset` has done.
+/// The outcome of `reset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Reset {
-    /// It waits under a new deadline; this was the old one.
-    Waiting(Deadline),
-    /// A run or a start that is under way finds the new deadline.
-    Later,
-    /// Nothing: it has ended.
+    /// Moved. The caller must link the entry under the new deadline.
+    MustLink,
+    /// Moved. The wheel or a run in progress will find the new deadline.
+    Done,
+    /// Lost: the timeout had ended.
     Lost,
 }
 
-/// What comes after a run of many.
+/// The outcome of [`AtomicState::rearm`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Rearm {
-    /// It waits for this deadline.
+    /// The entry waits for this deadline. The caller must link it.
     Waiting(Deadline),
-    /// It was cancelled during the run: the run drops the task.
+    /// The entry was cancelled during the run. The caller drops the task.
     Cancelled,
 }
 
@@ -161,19 +177,31 @@ impl Word {
     }
 
     #[inline]
+    fn is_flagged(self) -> bool {
+        self.0 & FLAG != 0
+    }
+
+    /// Returns the word with this state and without the flag.
+    #[inline]
     fn with(self, state: State) -> Self {
-        Self((self.0 & !STATE_MASK) | state as u64)
+        Self((self.0 & !(STATE_MASK | FLAG)) | state as u64)
+    }
+
+    /// Returns the word of an entry that waits and has to be linked by the caller.
+    #[inline]
+    fn unlinked(deadline: Deadline) -> Self {
+        Self(Self::new(State::Waiting, deadline).0 | UNLINKED)
     }
 }
 
-/// The word. Every thread may read it. The transitions that win the task or give it back are this folder's, since the right to the
-/// task ([`super::Owned`]) is made of them.
+/// The word as an atomic. Any thread may read it. The transitions that win the task or give it back are private
+/// to this folder, because the right to the task ([`super::TaskRight`]) is made from them.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct AtomicState(AtomicU64);
 
 impl AtomicState {
-    /// Waits for `deadline`.
+    /// Returns the word of a new entry, which waits for `deadline`.
     #[inline]
     pub(super) fn new(deadline: Deadline) -> Self {
         Self(AtomicU64::new(Word::new(State::Waiting, deadline).0))
@@ -181,20 +209,22 @@ impl AtomicState {
 
     #[inline]
     fn load(&self) -> Word {
-        // ORDERING: Acquire pairs with the Release of every change, so that what was written before the change that is
-        // seen here is seen as well.
+        // ORDERING: Acquire pairs with the Release of every change, so that this thread sees all that was
+        // written before the change that it sees.
         Word(self.0.load(Ordering::Acquire))
     }
 
-    /// Replaces the word by what `change` makes of it. `Ok` has the word before; `Err` the one for which it said `None`.
+    /// Replaces the word by the result of `change` and returns the former word. Returns the word as an error if
+    /// `change` returns `None` for it.
     #[inline]
     fn update(&self, change: impl Fn(Word) -> Option<Word>) -> Result<Word, Word> {
         let mut word = self.load();
         loop {
             let Some(next) = change(word) else { return Err(word) };
-            // ORDERING: AcqRel on success: winning the task sees all that its last owner wrote, giving it up publishes all that
-            // this one wrote. Every change is a read-modify-write, so the word has one history that all agree on.
-            // Acquire on failure: the next try decides by that word.
+            // ORDERING: AcqRel on success: the winner of the task sees all that its last owner wrote, and a
+            // thread that gives it up publishes all that it wrote. Every change is a read-modify-write, so all
+            // threads agree on one history of the word. Acquire on failure: the next attempt decides by that
+            // word.
             match self.0.compare_exchange_weak(word.0, next.0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(seen) => word = Word(seen),
@@ -212,7 +242,7 @@ impl AtomicState {
         self.load().deadline()
     }
 
-    /// Whether it waits for its deadline: then it belongs into a wheel.
+    /// Returns `true` if the entry waits for its deadline, so that it belongs into a wheel.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.state() == State::Waiting
@@ -228,23 +258,25 @@ impl AtomicState {
         }
     }
 
-    /// By the owner of the turn, for an entry that has left the wheel and that it runs itself.
+    /// Starts an entry that has left the wheel, if it is due. Called by the owner of the turn, which runs it.
     #[inline]
     pub(super) fn expire(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         self.win_due(State::Waiting, runs.started(), now)
     }
 
-    /// By the owner of the turn, for an entry that has left the wheel and goes to an executor.
+    /// Marks an entry that has left the wheel as queued, if it is due. Called by the owner of the turn.
     #[inline]
     pub(crate) fn hand_over(&self, now: Nanos) -> Due<Deadline> {
         self.win_due(State::Waiting, State::Queued, now)
     }
 
-    /// By the thread that an executor has chosen, once for each `hand_over` that won.
+    /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an executor has
+    /// chosen, once for each `hand_over` that won.
     pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         let started = |word: Word| {
-            let to = if word.deadline().is_due(now) { runs.started() } else { State::Waiting };
-            (word.state() == State::Queued).then(|| word.with(to))
+            let is_due = word.deadline().is_due(now);
+            let next = if is_due { word.with(runs.started()) } else { Word::unlinked(word.deadline()) };
+            (word.state() == State::Queued).then_some(next)
         };
         match self.update(started) {
             Ok(word) if word.deadline().is_due(now) => Due::Won(word.deadline()),
@@ -253,7 +285,7 @@ impl AtomicState {
         }
     }
 
-    /// By any thread.
+    /// Cancels the timeout. Any thread may call it.
     #[inline]
     pub(super) fn cancel(&self) -> Cancel {
         let cancelled = |word: Word| match word.state() {
@@ -269,49 +301,62 @@ impl AtomicState {
         }
     }
 
-    /// By `stop`, for an entry that it has taken out of a wheel; `true` if this has ended it.
+    /// Cancels an entry that `stop` has taken out of a wheel. Returns `true` if this call has ended it.
     pub(super) fn cancel_by_stop(&self) -> bool {
         self.update(|word| (word.state() == State::Waiting).then(|| word.with(State::Cancelled))).is_ok()
     }
 
-    /// By any thread: a new deadline.
+    /// Moves the timeout to `deadline`. Any thread may call it. `is_due` asks for a link in any case.
     #[inline]
-    pub(crate) fn reset(&self, deadline: Deadline) -> Reset {
-        self.reset_if(deadline, |_| true)
+    pub(crate) fn reset(&self, deadline: Deadline, is_due: bool) -> Reset {
+        self.reset_if(deadline, is_due, |_| true)
     }
 
-    /// As [`reset`](Self::reset), for one that waits, or that runs again, and is not due at `now`.
-    pub(crate) fn bring_forward(&self, now: Nanos) -> Reset {
-        self.reset_if(Deadline::down(now), |word| match word.state() {
-            State::Waiting => !word.deadline().is_due(now),
+    /// Moves the timeout to the present, unless it is due already.
+    pub(crate) fn bring_forward(&self, now: Deadline) -> Reset {
+        self.reset_if(now, true, |word| match word.state() {
+            State::Waiting => now < word.deadline(),
             State::Running | State::Moved => true,
             _ => false,
         })
     }
 
     #[inline]
-    fn reset_if(&self, deadline: Deadline, may: impl Fn(Word) -> bool) -> Reset {
+    fn reset_if(&self, deadline: Deadline, is_due: bool, may: impl Fn(Word) -> bool) -> Reset {
+        let must_link =
+            |word: Word| word.state() == State::Waiting && (deadline < word.deadline() || is_due || word.is_flagged());
         let moved = |word: Word| {
             let to = match word.state() {
-                State::Waiting => State::Waiting,
-                State::Queued => State::Queued,
-                State::Running | State::Moved => State::Moved,
+                State::Waiting if must_link(word) => Word::unlinked(deadline),
+                State::Waiting => Word::new(State::Waiting, deadline),
+                State::Queued => Word::new(State::Queued, deadline),
+                State::Running | State::Moved => Word::new(State::Moved, deadline),
                 State::Fired | State::Expired | State::Dying | State::Cancelled => return None,
             };
-            may(word).then(|| Word::new(to, deadline))
+            may(word).then_some(to)
         };
         match self.update(moved) {
-            Ok(word) if word.state() == State::Waiting => Reset::Waiting(word.deadline()),
-            Ok(_) => Reset::Later,
+            Ok(word) if must_link(word) => Reset::MustLink,
+            Ok(_) => Reset::Done,
             Err(_) => Reset::Lost,
         }
     }
 
-    /// By the thread whose run of many has returned: waits for `next`, unless `reset` has set another deadline.
+    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. An entry with an earlier deadline
+    /// by now stays as it is, because the thread that has moved it still has to link it.
+    pub(crate) fn set_linked(&self, deadline: Deadline) {
+        let _ = self.update(|word| {
+            let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() >= deadline;
+            covered.then(|| word.with(State::Waiting))
+        });
+    }
+
+    /// Lets the entry wait for `next`, or for the deadline that a `reset` has set during the run. Called by the
+    /// thread whose run has returned.
     pub(super) fn rearm(&self, next: Deadline) -> Rearm {
         let waiting = |word: Word| match word.state() {
-            State::Running => Some(Word::new(State::Waiting, next)),
-            State::Moved => Some(word.with(State::Waiting)),
+            State::Running => Some(Word::unlinked(next)),
+            State::Moved => Some(Word::unlinked(word.deadline())),
             _ => None,
         };
         match self.update(waiting) {
@@ -321,44 +366,27 @@ impl AtomicState {
         }
     }
 
-    /// By the thread whose run of many has panicked; `false` if it was cancelled during the run.
+    /// Makes a run that panicked the last one. Returns `false` if the entry was cancelled during the run.
     pub(crate) fn fail(&self) -> bool {
         let failed =
             |word: Word| matches!(word.state(), State::Running | State::Moved).then(|| word.with(State::Fired));
         self.update(failed).is_ok()
     }
 
-    /// By the thread whose last run has returned, when what the task owned is gone; `true` if a thread waits for that.
+    /// Ends the last run, after the task was dropped. Returns `true` if a thread waits for that.
     pub(crate) fn end_run(&self) -> bool {
         let ended = |word: Word| match word.state() {
             State::Fired => Some(Word::new(State::Expired, word.deadline())),
             State::Dying => Some(Word::new(State::Cancelled, word.deadline())),
             _ => None,
         };
-        self.update(ended).is_ok_and(|word| word.0 & WAITED != 0)
+        self.update(ended).is_ok_and(Word::is_flagged)
     }
 
-    /// By any thread that holds a handle: whether a last run goes on. If so, its end will be told.
+    /// Returns `true` if a last run is in progress. Its thread will then report its end.
     pub(crate) fn wait_for_run(&self) -> bool {
         let runs = |word: Word| matches!(word.state(), State::Fired | State::Dying);
         self.update(|word| runs(word).then_some(Word(word.0 | WAITED))).is_ok()
-    }
-
-    /// By the future of a `Runs::Wake` entry: until `release` it alone has the right to the job, and the entry does not expire. `Ok`:
-    /// it waited before, and its job is there; or not, for it has run. `Err`: it runs just now, or was cancelled.
-    pub(super) fn claim(&self, deadline: Deadline) -> Result<bool, State> {
-        let claimed = |word: Word| {
-            matches!(word.state(), State::Waiting | State::Expired).then(|| Word::new(State::Running, deadline))
-        };
-        self.update(claimed).map(|word| word.state() == State::Waiting).map_err(Word::state)
-    }
-
-    /// Ends a `claim`, if there is one: it waits, again or still. The job is there.
-    #[inline]
-    pub(crate) fn release(&self) {
-        if self.state() == State::Running {
-            let _ = self.update(|word| (word.state() == State::Running).then(|| word.with(State::Waiting)));
-        }
     }
 }
 

@@ -1,10 +1,9 @@
-//! A future that is ready when its time has come.
+//! A future that is ready at its deadline.
 
 use super::registration::Registration;
-use crate::context::deadline_after;
+use crate::context::{deadline_after, deadline_at};
 use crate::error::RejectReason;
-use crate::handle::deadline_at;
-use crate::shard::LeaseId;
+use crate::shard::BlockId;
 use crate::time::{Deadline, Nanos};
 use core::fmt;
 use core::future::Future;
@@ -19,8 +18,9 @@ use std::time::{Duration, Instant};
 /// [`ThreadRefused`](RejectReason::ThreadRefused) if the system gives no thread for the worker, or
 /// [`TooManyTimers`](RejectReason::TooManyTimers). Polled again after that it says the same, or tries again.
 ///
-/// It needs no pin, may move between tasks and threads, and can be used again with [`reset`](Self::reset). Costs one allocation
-/// of 48 bytes in its life, at the first poll that waits. Dropped, it is cancelled.
+/// The future needs no pin, may move between tasks and threads, and can be used again with [`reset`](Self::reset). The first
+/// poll that waits for a deadline allocates 48 bytes. A `reset` before the deadline allocates nothing. Dropping the future
+/// cancels it.
 ///
 /// # Examples
 ///
@@ -44,8 +44,8 @@ pub struct Sleep {
 
 impl Sleep {
     #[inline]
-    pub(crate) fn new(lease: Option<LeaseId>, started: bool, deadline: Deadline) -> Self {
-        Self { registration: Registration::new(lease, started, deadline) }
+    pub(crate) fn new(block: Option<BlockId>, started: bool, deadline: Deadline) -> Self {
+        Self { registration: Registration::new(block, started, deadline) }
     }
 
     /// It is ready `delay` from now instead, whether it has been ready before or not. The task that waits for it stays the one that

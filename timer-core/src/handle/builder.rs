@@ -7,7 +7,7 @@ use crate::config::{Config, DrivenBy, MissedRuns, SpreadBy, WheelKind};
 use crate::error::BuildError;
 use crate::sync::Arc;
 use crate::timer::Engine;
-use crate::worker::{self, Dispatcher};
+use crate::worker::Dispatcher;
 use std::any::Any;
 use std::fmt;
 use std::time::Duration;
@@ -269,13 +269,13 @@ impl TimerBuilder {
 
     /// [`build`](Self::build) of choices that are known to be in range.
     pub(crate) fn build_default(self) -> Timer {
-        Timer::from_engine(Arc::new(Engine::new(self.config, self.executor, DrivenBy::Worker, worker::run)))
+        Timer::from_engine(Engine::new(self.config, self.executor, DrivenBy::Worker))
     }
 
     fn engine(self, driven_by: DrivenBy) -> Result<Arc<Engine>, BuildError> {
         self.config.check()?;
-        let engine = Engine::new(self.config, self.executor, driven_by, worker::run);
-        if engine.shards().is_empty() { Err(BuildError::TooManyTimers) } else { Ok(Arc::new(engine)) }
+        let engine = Engine::new(self.config, self.executor, driven_by);
+        if engine.shards().is_empty() { Err(BuildError::TooManyTimers) } else { Ok(engine) }
     }
 }
 

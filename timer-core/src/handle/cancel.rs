@@ -1,7 +1,7 @@
 //! Further ways to cancel: many at once, with a wait for a run that goes on, at the end of a scope.
 
 use crate::entry::state::Cancel;
-use crate::entry::{Owned, Timeout};
+use crate::entry::{TaskRight, Timeout};
 use crate::error::WouldDeadlock;
 use crate::shard::MAX_PER_LOCK;
 use crate::sync::{event_of, is_running};
@@ -42,7 +42,7 @@ impl Timeout {
     }
 
     /// Cancels it as [`cancel`](Self::cancel) does, and then waits for a run of it that goes on in another thread, and for the drop of
-    /// what that run owned: afterwards the task does not run and will not. `Ok` says whether this call has cancelled it. It does not
+    /// what that run right: afterwards the task does not run and will not. `Ok` says whether this call has cancelled it. It does not
     /// wait for another canceller that is about to drop the task; one that `stop` has handed back may still be run by its owner.
     ///
     /// # Errors
@@ -100,35 +100,34 @@ impl Timeout {
 
     /// Cancels, for those who have no caller to pass a panic to.
     fn cancel_and_contain(&self) -> bool {
-        let (cancel, owned) = self.win_cancel();
-        let won = self.settle_cancel(cancel);
-        if let Some(owned) = owned {
-            contain(owned);
+        let (cancel, right) = self.win_cancel();
+        let won = self.finish_cancel(cancel);
+        if let Some(right) = right {
+            contain(right);
         }
         won
     }
 }
 
 /// Ends a task that was cancelled; a panic of it is counted and traced.
-fn contain(owned: Owned<&Timeout>) {
-    let timeout = owned.timeout().clone();
-    if let Err(message) = panics::catch(|| owned.cancelled())
-        && let Some(context) = timeout.shard().context_of(&timeout)
-    {
+fn contain(right: TaskRight<&Timeout>) {
+    let timeout = right.timeout().clone();
+    let Err(message) = panics::catch(|| right.cancelled()) else { return };
+    if let Some(context) = timeout.context() {
         context.task_panicked(&message);
     }
 }
 
 /// Cancels at most [`MAX_PER_LOCK`]; how many were won.
 fn cancel_chunk(chunk: &[&Timeout]) -> usize {
-    let (mut owned, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
+    let (mut right, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
     let mut won = 0;
     for timeout in chunk {
         let (cancel, task) = timeout.win_cancel();
-        owned.extend(task);
+        right.extend(task);
         match cancel {
             Cancel::Waiting => waiting.push(*timeout),
-            cancel => won += usize::from(timeout.settle_cancel(cancel)),
+            cancel => won += usize::from(timeout.finish_cancel(cancel)),
         }
     }
     won += waiting.len();
@@ -145,7 +144,7 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
             here.into_iter().for_each(|timeout| shard.unlink_cancelled(timeout));
         }
     }
-    owned.into_iter().for_each(contain);
+    right.into_iter().for_each(contain);
     won
 }
 

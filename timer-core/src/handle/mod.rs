@@ -1,9 +1,9 @@
-//! What users hold: timers, builders, timeouts, drivers. No file here names a wheel.
+//! The types that users hold: timers, builders, timeouts and drivers. No file here names a wheel.
 
 mod builder;
 mod cancel;
+mod control;
 mod driver;
-mod life;
 mod manual;
 mod timeout;
 mod timer;
@@ -15,5 +15,4 @@ pub use cancel::CancelOnDrop;
 pub use driver::{Driver, Turn};
 pub use manual::ManualDriver;
 pub use timer::Timer;
-pub(crate) use timer_async::deadline_at;
 pub use weak::WeakTimer;

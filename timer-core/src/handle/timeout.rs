@@ -1,12 +1,11 @@
 //! What a caller does with one timeout.
 
 use crate::clock;
-use crate::context::deadline_after;
+use crate::context::{deadline_after, deadline_at};
 use crate::entry::Timeout;
-use crate::entry::state::{Cancel, Reset, State};
+use crate::entry::state::State;
 use crate::handle::timer::Timer;
-use crate::shard::{Shard, shard_of};
-use crate::time::{Deadline, IMMEDIATE, Nanos};
+use crate::timer::engine_of;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
@@ -43,38 +42,14 @@ impl Timeout {
     /// ```
     #[inline]
     pub fn cancel(&self) -> bool {
-        let (cancel, owned) = self.win_cancel();
-        if !self.settle_cancel(cancel) {
+        let (cancel, right) = self.win_cancel();
+        if !self.finish_cancel(cancel) {
             return false;
         }
-        if let Some(owned) = owned {
-            owned.cancelled();
+        if let Some(right) = right {
+            right.cancelled();
         }
         true
-    }
-
-    /// After the state word has decided: the counts and the wheel. Before user code.
-    #[inline]
-    pub(crate) fn settle_cancel(&self, cancel: Cancel) -> bool {
-        match cancel {
-            Cancel::Waiting => self.shard().unlink_cancelled(self),
-            Cancel::Queued | Cancel::Running => self.count_cancelled(cancel),
-            Cancel::Lost => return false,
-        }
-        true
-    }
-
-    /// It is in no wheel: in an executor's queue, or in a run.
-    #[cold]
-    fn count_cancelled(&self, cancel: Cancel) {
-        // Without its timer there is no count either.
-        if let Some(context) = self.shard().context_of(self) {
-            context.counters.cancelled_elsewhere.add_contended(1);
-            context.release_permit();
-            if cancel == Cancel::Queued {
-                context.counters.in_flight.unqueue();
-            }
-        }
     }
 
     /// Moves a timeout that has not run: it is due `delay` from now. `false` if it has run, was cancelled or handed back.
@@ -124,32 +99,9 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset_at(&self, deadline: Instant) -> bool {
-        let (now, at) = (self.now(), clock::nanos_of(deadline));
-        let deadline = if at <= now { Deadline::down(at) } else { Deadline::up(at) };
-        self.reset_to(deadline, now, at <= now)
-    }
-
-    #[inline]
-    pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, due: bool) -> bool {
-        match self.state().reset(deadline) {
-            Reset::Waiting(before) => {
-                if deadline < before || due {
-                    self.link_earlier(deadline, now);
-                }
-                true
-            }
-            Reset::Later => true,
-            Reset::Lost => false,
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn link_earlier(&self, deadline: Deadline, now: Nanos) {
-        // Without its timer it has ended, and a shard that is shut has given the entry out already.
-        if let Some(context) = self.shard().context_of(self) {
-            let _ = self.shard().submit(self.clone(), context.resolution.tick_from(deadline, now));
-        }
+        let now = self.now();
+        let deadline = deadline_at(now, deadline);
+        self.reset_to(deadline, now, deadline.is_due(now))
     }
 
     /// Runs it now instead of later: the deadline becomes the present and it is handed over as soon as the worker gets to it. `false`
@@ -170,15 +122,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expire_now(&self) -> bool {
-        let now = self.now();
-        match self.state().bring_forward(now) {
-            Reset::Waiting(_) => {
-                let _ = self.shard().submit(self.clone(), IMMEDIATE);
-                true
-            }
-            Reset::Later => true,
-            Reset::Lost => false,
-        }
+        self.bring_forward()
     }
 
     /// Whether its task has started, or has run. A periodic one only when it has ended by a panic.
@@ -277,20 +221,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn timer(&self) -> Option<Timer> {
-        let context = self.shard().context_of(self)?;
-        Timer::of_context(&context)
-    }
-
-    /// The shard in whose wheel it waits, or waited.
-    #[inline]
-    pub(super) fn shard(&self) -> &'static Shard {
-        shard_of(self.shard_id())
-    }
-
-    /// The present of its timer; after that is gone any time, for then it has ended and no time matters.
-    #[inline]
-    fn now(&self) -> Nanos {
-        self.shard().present().now()
+        engine_of(self.shard_id()).and_then(Timer::try_from_engine)
     }
 }
 

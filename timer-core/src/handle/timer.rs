@@ -1,14 +1,14 @@
-//! The timer's handle: the front door.
+//! The handle of a timer, and its methods that schedule tasks.
 
 use super::builder::TimerBuilder;
-use crate::clock;
-use crate::context::Context;
+use crate::context::{deadline_after, deadline_at};
 use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
 use crate::error::{RejectReason, RejectedTimeout};
 use crate::shard::MAX_PER_LOCK;
 use crate::sync::Arc;
-use crate::time::Deadline;
+use crate::time::{Deadline, Nanos};
 use crate::timer::Engine;
+use crate::worker;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 /// [stopped](Self::stop) or its last handle is dropped, and never keeps the process alive. After a `fork` the child has no
 /// worker: build a new timer there.
 ///
-/// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled at the end of the statement, with the
-/// last handle; so keep it. And a task that captures a `Timer` keeps it alive as long as the task waits; let it ask its timeout
-/// ([`Timeout::timer`]), or capture a [`WeakTimer`](crate::WeakTimer).
+/// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled with it at the end of
+/// the statement. A task that captures a `Timer` keeps it alive, so use [`Timeout::timer`] or a
+/// [`WeakTimer`](crate::WeakTimer) in it.
 ///
-/// Scheduling costs O(1). A caller works on the wheel of the shard of its CPU; if it finds that locked, it leaves a request for the
-/// worker, up to 8 in a millisecond, and beyond that waits for the lock as at a fair mutex.
+/// Scheduling costs O(1). A caller that finds the shard of its CPU locked leaves a request, up to 8 in a
+/// millisecond, and beyond that waits for the lock as at a fair mutex.
 ///
 /// # Examples
 ///
@@ -76,8 +76,6 @@ impl Timer {
     }
 
     pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
-        let owner: Arc<dyn std::any::Any + Send + Sync> = engine.clone();
-        let _ = engine.context.owner.set(Arc::downgrade(&owner));
         Self { engine }
     }
 
@@ -86,15 +84,30 @@ impl Timer {
         &self.engine
     }
 
-    /// One handle more to the timer of this context, unless the last one is gone.
-    pub(crate) fn of_context(context: &Context) -> Option<Timer> {
-        let engine = context.owner.get()?.upgrade()?.downcast().ok()?;
-        Self::try_from_engine(engine)
-    }
-
-    /// One handle more, unless the last one is gone: the worker keeps the engine alive for a while after that.
+    /// Returns one more handle. Returns `None` if the last one is gone, although the worker keeps the engine alive for
+    /// a while after that.
     pub(super) fn try_from_engine(engine: Arc<Engine>) -> Option<Timer> {
         engine.try_ref_inc().then(|| Self { engine })
+    }
+
+    /// Schedules a job, after starting the worker if necessary.
+    #[inline]
+    fn schedule<J: Job, T>(
+        &self,
+        job: J,
+        deadline: impl FnOnce(Nanos) -> Deadline,
+        into_task: impl FnOnce(J) -> T,
+    ) -> Result<Timeout, RejectedTimeout<T>> {
+        let scheduled = match self.ensure_started() {
+            Ok(()) => self.engine.schedule(job, deadline),
+            Err(reason) => Err(self.engine.reject(job, reason)),
+        };
+        scheduled.map_err(|(job, reason)| RejectedTimeout::new(into_task(job), reason))
+    }
+
+    #[inline]
+    fn ensure_started(&self) -> Result<(), RejectReason> {
+        if self.engine.has_started() { Ok(()) } else { worker::start(&self.engine) }
     }
 
     /// Runs `task` once, `delay` from now: never earlier, and at most a tick later but for what the machine adds.
@@ -126,7 +139,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        self.after(delay, Closure(task), |job| job.0)
+        self.schedule(Closure(task), |now| deadline_after(now, delay), |job| job.0)
     }
 
     /// Runs `task` once, at `deadline` or right now if that is past. Otherwise as [`new_timeout`](Self::new_timeout).
@@ -153,10 +166,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        let at = clock::nanos_of(deadline);
-        let deadline = |now| if at <= now { Deadline::down(at) } else { Deadline::up(at) };
-        let scheduled = self.engine.schedule(Closure(task), deadline);
-        scheduled.map_err(|(job, reason)| RejectedTimeout::new(job.0, reason))
+        self.schedule(Closure(task), |now| deadline_at(now, deadline), |job| job.0)
     }
 
     /// As [`new_timeout`](Self::new_timeout), for a task that is told when it will not run.
@@ -186,7 +196,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new_timeout_task<T: TimerTask>(&self, delay: Duration, task: T) -> Result<Timeout, RejectedTimeout<T>> {
-        self.after(delay, Hooked(task), |job| job.0)
+        self.schedule(Hooked(task), |now| deadline_after(now, delay), |job| job.0)
     }
 
     /// Runs `task` `initial_delay` from now and then every `period`, counted from when each run was due.
@@ -287,14 +297,18 @@ impl Timer {
     {
         let mut tasks = tasks.into_iter().map(|(delay, task)| (delay, Closure(task)));
         let (mut chunk, mut scheduled, mut all) = (Vec::with_capacity(MAX_PER_LOCK), Vec::new(), Vec::new());
-        all.reserve(tasks.size_hint().0);
+        // The hint may be wrong, so it does not decide alone how much to allocate.
+        all.reserve(tasks.size_hint().0.min(MAX_PER_LOCK));
         loop {
             chunk.extend(tasks.by_ref().take(MAX_PER_LOCK));
             if chunk.is_empty() {
                 self.engine.slow_down(all.len());
                 return all;
             }
-            self.engine.schedule_chunk(&mut chunk, &mut scheduled);
+            match self.ensure_started() {
+                Ok(()) => self.engine.schedule_chunk(&mut chunk, &mut scheduled),
+                Err(reason) => scheduled.extend(chunk.drain(..).map(|(_, job)| Err(self.engine.reject(job, reason)))),
+            }
             let refuse = |(job, reason): (Closure<F>, RejectReason)| RejectedTimeout::new(job.0, reason);
             all.extend(scheduled.drain(..).map(|one| one.map_err(refuse)));
         }
@@ -330,19 +344,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        let scheduled = self.engine.schedule(Closure(task), |now| Deadline::within(now, delay, slack));
-        scheduled.map_err(|(job, reason)| RejectedTimeout::new(job.0, reason))
-    }
-
-    #[inline]
-    fn after<J: Job, T>(
-        &self,
-        delay: Duration,
-        job: J,
-        task: impl FnOnce(J) -> T,
-    ) -> Result<Timeout, RejectedTimeout<T>> {
-        let scheduled = self.engine.schedule_after(job, delay);
-        scheduled.map_err(|(job, reason)| RejectedTimeout::new(task(job), reason))
+        self.schedule(Closure(task), |now| Deadline::within(now, delay, slack), |job| job.0)
     }
 
     fn periodic<F>(
@@ -355,7 +357,9 @@ impl Timer {
         F: FnMut(&Timeout) + Send + 'static,
     {
         match period {
-            Some(period) => self.after(initial_delay, Periodic { task, period }, |job| job.task),
+            Some(period) => {
+                self.schedule(Periodic { task, period }, |now| deadline_after(now, initial_delay), |job| job.task)
+            }
             None => {
                 let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
                 Err(RejectedTimeout::new(task, reason))

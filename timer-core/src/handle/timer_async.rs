@@ -1,11 +1,9 @@
-//! The front door for async code.
+//! The methods of [`Timer`] that return futures.
 
 use super::timer::Timer;
-use crate::clock;
-use crate::context::deadline_after;
-use crate::error::RejectReason;
+use crate::context::{deadline_after, deadline_at};
 use crate::future::{Interval, Sleep, TimeoutFuture};
-use crate::time::{Deadline, Nanos};
+use crate::time::Deadline;
 use std::time::{Duration, Instant};
 
 impl Timer {
@@ -143,19 +141,8 @@ impl Timer {
     #[inline]
     fn sleep_to(&self, deadline: Deadline) -> Sleep {
         let engine = self.engine();
-        // A refusal is told by the poll that needs a worker.
-        let started = engine.has_started() || engine.start().is_ok();
-        Sleep::new(engine.lease_id(), started, deadline)
+        // The poll that needs a worker reports a refusal.
+        let started = self.start().is_ok();
+        Sleep::new(engine.block_id(), started, deadline)
     }
-
-    /// For a future that was made when the system gave no thread.
-    pub(crate) fn start_worker(&self) -> Result<(), RejectReason> {
-        self.engine().start()
-    }
-}
-
-/// The deadline at `instant`: one that is past is due now.
-pub(crate) fn deadline_at(now: Nanos, instant: Instant) -> Deadline {
-    let at = clock::nanos_of(instant);
-    if at <= now { Deadline::down(at) } else { Deadline::up(at) }
 }

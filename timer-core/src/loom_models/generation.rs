@@ -4,7 +4,8 @@
 use super::{at, bounded, check, check_at, engine, fails, heartbeat, new, turn_at};
 use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Due};
-use crate::shard::{Closed, shard_of};
+use crate::error::RejectReason;
+use crate::shard::shard_of;
 use crate::sync::How;
 use crate::time::{Deadline, NO_TICK};
 use loom::thread;
@@ -82,9 +83,9 @@ fn a_cancel_while_the_timer_is_dropped() {
 fn negative_a_cancel_does_not_compare_it() {
     check(|| {
         two_leases(|timeout| {
-            if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
+            if let (Cancel::Waiting, Some(right)) = timeout.win_cancel() {
                 shard_of(timeout.shard_id()).unlink_of_any_generation();
-                owned.cancelled();
+                right.cancelled();
             }
         });
     });
@@ -98,7 +99,7 @@ fn negative_counts_begin_where_others_ended() {
 }
 
 /// A run of a periodic task on another thread ends when its timer is gone and another has the shard.
-fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) {
+fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectReason>) {
     let former = engine();
     let (timeout, outcome) = heartbeat(&former);
     let context = former.context.clone();
@@ -106,13 +107,13 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), Closed>) 
         let timeout = timeout.clone();
         thread::spawn(move || {
             let due = at(&context, 5);
-            let Due::Won(owned) = timeout.expire(due) else { return };
-            let (owned, _) = owned.run().expect("it runs again");
-            let Ok(_) = owned.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
-            if let Err(Closed(timeout)) = link(&timeout, 15)
-                && let (_, Some(owned)) = timeout.win_cancel()
-            {
-                owned.cancelled();
+            let Due::Won(right) = timeout.expire(due) else { return };
+            let (right, _) = right.run().expect("it runs again");
+            let Ok(_) = right.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
+            if link(&timeout, 15).is_err() {
+                if let (_, Some(right)) = timeout.win_cancel() {
+                    right.cancelled();
+                }
             }
         })
     };

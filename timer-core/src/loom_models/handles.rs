@@ -41,7 +41,7 @@ fn clones_on_two_threads() {
 #[test]
 #[should_panic(expected = "handle is left")]
 fn negative_one_more_by_load_and_store() {
-    fails("timer/life.rs", "self.life.handles.fetch_add(1", How::Split, clones);
+    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
 }
 
 /// Each of two threads writes, and drops its handle; one that sees the timer's end sees what the other has written.
@@ -72,7 +72,7 @@ fn the_end_comes_after_all_that_was_done() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn negative_one_less_orders_nothing() {
-    fails("timer/life.rs", "self.life.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
+    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
 }
 
 /// The flag is set before the timer is given to any thread; here it is given by the start of one.
@@ -96,5 +96,5 @@ fn the_global_timer_is_not_stopped() {
 #[test]
 #[should_panic]
 fn negative_a_global_timer_that_does_not_say_so() {
-    fails("timer/life.rs", "self.life.global.store(true", How::Skip, the_global_timer);
+    fails("timer/lifecycle.rs", "self.lifecycle.global.store(true", How::Skip, the_global_timer);
 }

@@ -4,6 +4,7 @@ use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails,
 use crate::config::{Config, DrivenBy};
 use crate::handle::{Timer, WeakTimer};
 use crate::sync::{Arc, How};
+use crate::worker;
 use loom::thread;
 use std::time::Duration;
 
@@ -18,12 +19,12 @@ fn two_threads_start_one_worker() {
         let engine = with_worker();
         let other = {
             let engine = engine.clone();
-            thread::spawn(move || engine.start())
+            thread::spawn(move || worker::start(&engine))
         };
-        assert_eq!(engine.start(), Ok(()));
+        assert_eq!(worker::start(&engine), Ok(()));
         assert_eq!(other.join().unwrap(), Ok(()));
         drop(engine.stop());
-        assert!(engine.start().is_err());
+        assert!(worker::start(&engine).is_err());
         assert_sound(&engine);
     });
 }
@@ -31,7 +32,7 @@ fn two_threads_start_one_worker() {
 /// Two stop a timer with a worker: both return when it has ended.
 fn stopped_twice() {
     let engine = with_worker();
-    assert_eq!(engine.start(), Ok(()));
+    assert_eq!(worker::start(&engine), Ok(()));
     let other = {
         let engine = engine.clone();
         thread::spawn(move || drop(engine.stop()))
@@ -54,7 +55,7 @@ fn negative_the_worker_is_not_told_to_stop() {
 /// The worker's end is told to a thread that waits for it without joining it.
 fn stopped_and_waited_for() {
     let engine = with_worker();
-    assert_eq!(engine.start(), Ok(()));
+    assert_eq!(worker::start(&engine), Ok(()));
     let report = engine.stop_and_wait(Duration::from_secs(1)).unwrap();
     assert_eq!((report.unprocessed.len(), report.in_flight), (0, 0));
 }
@@ -67,7 +68,7 @@ fn stop_and_wait_for_the_worker() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_workers_end_is_not_told() {
-    fails("timer/life.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
+    fails("timer/lifecycle.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
 }
 
 /// The last handle goes while a turn runs: what was scheduled runs or is cancelled, once.
@@ -114,7 +115,7 @@ fn the_last_handle_and_an_upgrade() {
 #[should_panic]
 fn negative_an_upgrade_by_load_and_store() {
     fails(
-        "timer/life.rs",
+        "timer/lifecycle.rs",
         "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
         How::Split,
         last_handle_and_upgrade,
@@ -124,5 +125,5 @@ fn negative_an_upgrade_by_load_and_store() {
 #[test]
 #[should_panic]
 fn negative_a_handle_less_by_load_and_store() {
-    fails("timer/life.rs", "self.life.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
+    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
 }

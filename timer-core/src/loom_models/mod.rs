@@ -41,7 +41,7 @@ use crate::error::RejectReason;
 use crate::sync::{Arc, Fault, How, Memory, has_failed};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use crate::timer::Engine;
-use crate::worker::{self, Dispatcher};
+use crate::worker::Dispatcher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use timer_executor::TaskExecutor;
 
@@ -129,7 +129,7 @@ fn bounded(max: usize) -> Subject {
 }
 
 fn engine_of(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Subject {
-    Subject(Some(Arc::new(Engine::new(config, executor, driven_by, worker::run))))
+    Subject(Some(Engine::new(config, executor, driven_by)))
 }
 
 /// Nanoseconds after which all is due, requests that wait for the worker's patience included.

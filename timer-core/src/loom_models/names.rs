@@ -1,5 +1,5 @@
-//! What a future reads of a shard by its name, without the lock, while one timer gives the shard up and another takes it: nothing of the
-//! other's.
+//! The time that a future reads from a shard by its name, without the lock, while another timer takes the shard
+//! over: it is never the time of the other timer.
 
 use super::{check_at, engine, fails};
 use crate::entry::ShardId;
@@ -8,7 +8,7 @@ use crate::sync::How;
 use crate::time::Nanos;
 use loom::thread;
 
-/// `read` has the name of the first timer's shard, and that timer's time, which stands still.
+/// Calls `read` with the name of the first timer's shard and with that timer's time, which stands still.
 fn two_leases(read: fn(&Shard, ShardId, Nanos)) {
     let former = engine();
     let (shard, then) = (former.shards()[0], former.context.now());
@@ -19,30 +19,6 @@ fn two_leases(read: fn(&Shard, ShardId, Nanos)) {
     let next = engine();
     assert!(next.shards()[0].id().index == id.index && !shard.serves(id), "the same shard");
     reader.join().unwrap();
-}
-
-fn is_served() {
-    two_leases(|shard, id, _| {
-        let [before, after] = [(); 2].map(|()| shard.serves(id));
-        assert!(before || !after, "it serves again");
-    });
-}
-
-#[test]
-fn a_timer_that_was_stopped_is_served_no_more() {
-    check_at(4, is_served);
-}
-
-#[test]
-#[should_panic(expected = "serves again")]
-fn negative_opened_without_release() {
-    fails("shard/mod.rs", "self.open.store(true", How::Relaxed, is_served);
-}
-
-#[test]
-#[should_panic(expected = "serves again")]
-fn negative_open_is_read_without_acquire() {
-    fails("shard/mod.rs", "self.open.load(Ordering::Acquire)", How::Relaxed, is_served);
 }
 
 fn what_time_it_is() {

@@ -1,8 +1,12 @@
 //! Where an entry is linked: written by one holder of the lock, read by the next, on other threads.
 
-use super::{assert_sound, check, engine, fails, new};
+use super::{assert_sound, at, check, engine, fails, new};
+use crate::entry::Timeout;
+use crate::entry::state::Reset;
 use crate::sync::How;
+use crate::time::Deadline;
 use loom::thread;
+use std::time::Duration;
 
 /// Two share a bucket, so that taking one out of it moves the other; their cancellers find both.
 fn two_in_a_bucket() {
@@ -42,4 +46,40 @@ fn negative_the_position_is_not_written() {
 #[should_panic]
 fn negative_the_lock_orders_nothing() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, two_in_a_bucket);
+}
+
+/// Two threads reset one timeout, one of them to 5 and the other to 45. When `reset` has returned, the wheel or the
+/// inbox must know the timeout under 45 or earlier, although the first thread may not have linked it yet.
+fn two_resets(reset: fn(&Timeout, Deadline)) {
+    let engine = engine();
+    let (timeout, _) = new(&engine, 90);
+    let first = {
+        let timeout = timeout.clone();
+        thread::spawn(move || timeout.reset(Duration::from_nanos(5)))
+    };
+    reset(&timeout, Deadline::up(at(&engine.context, 45)));
+    assert!(engine.next() <= 45, "the link waits for another thread");
+    assert!(first.join().unwrap());
+    assert_eq!(timeout.state().reset(timeout.state().deadline(), false), Reset::Done, "it is linked");
+}
+
+#[test]
+fn a_reset_does_not_wait_for_another_thread() {
+    check(|| two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now(), false))));
+}
+
+/// Relies on the link of the thread that has set the earlier deadline.
+#[test]
+#[should_panic(expected = "the link waits")]
+fn negative_a_reset_to_later_never_links() {
+    check(|| {
+        two_resets(|timeout, deadline| {
+            let is_earlier = deadline < timeout.state().deadline();
+            if is_earlier {
+                assert!(timeout.reset_to(deadline, timeout.now(), false));
+            } else {
+                let _ = timeout.state().reset(deadline, false);
+            }
+        });
+    });
 }

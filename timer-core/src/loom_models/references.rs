@@ -21,14 +21,14 @@ fn entry() -> (Timeout, Arc<Wheel>, &'static Outcome) {
 }
 
 fn cancel(timeout: &Timeout, wheel: &Wheel) {
-    let (cancel, owned) = timeout.win_cancel();
+    let (cancel, right) = timeout.win_cancel();
     if cancel != Cancel::Waiting {
         return;
     }
     if let Some(linked) = wheel.lock().take() {
         timeout.take_over(linked);
     }
-    owned.unwrap().cancelled();
+    right.unwrap().cancelled();
 }
 
 /// A thread that cancels and drops its handle.
@@ -42,8 +42,8 @@ fn cancel_elsewhere(timeout: Timeout, wheel: &Arc<Wheel>) -> thread::JoinHandle<
 
 fn expire(wheel: &Wheel) {
     let Some(timeout) = wheel.lock().take() else { return };
-    if let Due::Won(owned) = timeout.expire(5) {
-        assert!(owned.run().is_none());
+    if let Due::Won(right) = timeout.expire(5) {
+        assert!(right.run().is_none());
     }
 }
 
@@ -143,9 +143,9 @@ fn negative_handing_over_what_the_worker_has() {
     check(|| {
         let (timeout, wheel, _) = entry();
         let canceller = thread::spawn(move || {
-            if let (Cancel::Waiting, Some(owned)) = timeout.win_cancel() {
+            if let (Cancel::Waiting, Some(right)) = timeout.win_cancel() {
                 timeout.take_over(timeout.clone());
-                owned.cancelled();
+                right.cancelled();
             }
             drop(timeout);
         });

@@ -7,7 +7,7 @@ use crate::counters::InFlight;
 use crate::sync::{Arc, How, UnsafeCell};
 use loom::thread;
 
-/// When `cancel_and_wait` returns, the run has returned and what the task owned is gone.
+/// When `cancel_and_wait` returns, the run has returned and what the task right is gone.
 fn cancel_and_wait() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);

@@ -55,21 +55,23 @@ fn comes_after_its_tasks() {
 #[test]
 #[should_panic(expected = "not seen")]
 fn negative_a_worker_that_is_not_known_to_run() {
-    fails("timer/life.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
+    fails("timer/lifecycle.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
 }
 
-/// A timer whose worker takes one turn and ends.
-fn with_a_short_worker() -> Subject {
-    fn one_turn(engine: Arc<Engine>) {
-        engine.context.counters.turns.add(1);
-        engine.worker_has_ended();
-    }
-    Subject(Some(Arc::new(Engine::new(Config::default(), None, DrivenBy::Worker, one_turn))))
+/// Returns a timer with a worker that is not started.
+fn with_worker() -> Subject {
+    Subject(Some(Engine::new(Config::default(), None, DrivenBy::Worker)))
+}
+
+/// Is the body of a worker that takes one turn and ends.
+fn one_turn(engine: Arc<Engine>) {
+    engine.context.counters.turns.add(1);
+    engine.worker_has_ended();
 }
 
 fn a_turn_and_the_end() {
-    let engine = with_a_short_worker();
-    assert_eq!(engine.start(), Ok(()));
+    let engine = with_worker();
+    assert_eq!(engine.start(one_turn), Ok(()));
     let _ = engine.stop_and_wait(SECOND).unwrap();
     assert_eq!(engine.stats().turns, 1, "not seen");
 }
@@ -83,20 +85,20 @@ fn shows_what_the_worker_did() {
 #[should_panic(expected = "not seen")]
 fn negative_told_without_release() {
     let line = "fn worker_has_ended .. worker_gone.store(true";
-    fails("timer/life.rs", line, How::Relaxed, a_turn_and_the_end);
+    fails("timer/lifecycle.rs", line, How::Relaxed, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
 fn negative_heard_without_acquire() {
-    fails("timer/life.rs", "self.life.worker_gone.load", How::Relaxed, a_turn_and_the_end);
+    fails("timer/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
 }
 
 /// Two wait that know nothing of the thread which starts the worker: it has ended when they return, or is not started any more.
 #[test]
 fn is_waited_for_by_two() {
     check(|| {
-        let engine = with_a_short_worker();
+        let engine = with_worker();
         let others = [(); 2].map(|()| {
             let engine = engine.clone();
             thread::spawn(move || {
@@ -104,7 +106,7 @@ fn is_waited_for_by_two() {
                 engine.stats().turns
             })
         });
-        let started = u64::from(engine.start().is_ok());
+        let started = u64::from(engine.start(one_turn).is_ok());
         let seen = others.map(|other| other.join().unwrap());
         assert_eq!(seen, [started; 2], "not seen");
     });

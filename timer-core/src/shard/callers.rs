@@ -1,132 +1,134 @@
-//! What callers do with a shard: link new entries, link others earlier, unlink what they have cancelled. Each call holds the lock for
-//! its own work, or leaves a request; beyond the quota of requests it waits at the gate.
+//! What callers do with a shard: link new entries, link others earlier, and unlink cancelled ones.
+//!
+//! Each call takes the shard's lock for its own work. If the lock is taken, the call leaves a request in the
+//! [inbox](super::inbox) instead. If it may not leave another request, it waits at the gate of the lock.
 
-use super::inbox::{For, Pushed, Request};
-use super::{Closed, Core, Shard};
-use crate::context::Context;
-use crate::entry::Timeout;
-use crate::time::{NO_TICK, Nanos};
+use super::inbox::{PushOutcome, Request, RequestKind};
+use super::{Core, Shard};
+use crate::entry::{ShardId, Timeout};
+use crate::error::RejectReason;
+use crate::sync::Guard;
+use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 
 impl Shard {
-    /// Links a new entry: its user has a reference already. The caller has acquired a permit.
+    /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps another.
+    ///
+    /// The lease, the permit of the timer's bound and the counter are seen to while the lock is held. On an
+    /// error the entry is neither counted nor linked. Returns the tick before which the caller must wake the
+    /// worker, or [`NO_TICK`].
     #[inline]
-    pub(crate) fn schedule(&self, timeout: Timeout, tick: u64, now: Nanos, context: &Context) -> Result<(), Closed> {
-        let Some(mut core) = self.lock.try_lock() else { return self.schedule_by_request(timeout, tick, now, context) };
-        if !core.open {
-            self.unlock(core);
-            return Err(Closed(timeout));
+    pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+        match self.lock.try_lock() {
+            Some(core) => self.schedule_locked(core, timeout, now),
+            None => self.schedule_by_request(timeout, now),
         }
-        self.scheduled.add(1);
-        let wake_before = self.link_new(&mut core, tick, timeout, now, context);
+    }
+
+    /// Accepts new entries, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one lock. Returns one result
+    /// for each. Returns `None` and does nothing if the lock is taken.
+    pub(crate) fn try_schedule_all(
+        &self,
+        timeouts: &mut Vec<Timeout>,
+        now: Nanos,
+    ) -> Option<Vec<Result<u64, RejectReason>>> {
+        let mut results = Vec::with_capacity(timeouts.len());
+        let mut core = self.lock.try_lock()?;
+        results.extend(timeouts.drain(..).map(|timeout| self.accept(&mut core, timeout, now)));
         self.unlock(core);
-        if wake_before != NO_TICK {
-            context.alarm.wake_before(wake_before);
-        }
-        Ok(())
+        Some(results)
+    }
+
+    #[inline]
+    fn schedule_locked(&self, mut core: Guard<'_, Core>, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+        let accepted = self.accept(&mut core, timeout, now);
+        self.unlock(core);
+        accepted
+    }
+
+    #[inline]
+    fn accept(&self, core: &mut Core, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+        let Core { lease, wheel } = core;
+        let context = lease.serving(timeout.shard_id()).ok_or(RejectReason::Stopped)?;
+        context.acquire_permit()?;
+        self.scheduled.add(1);
+        let tick = context.resolution.tick_from(timeout.state().deadline(), now);
+        wheel.fast_forward_if_empty(|| context.resolution.tick_at(now));
+        Ok(self.link(wheel, tick, timeout))
     }
 
     #[cold]
     #[inline(never)]
-    fn schedule_by_request(&self, timeout: Timeout, tick: u64, now: Nanos, context: &Context) -> Result<(), Closed> {
-        let request = match self.request(Request { timeout, tick }, For::New) {
-            Ok(()) => return Ok(()),
-            Err(Pushed::Full(request)) => request,
-            Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
-                return Err(Closed(request.timeout));
-            }
-            Err(Pushed::Accepted(_)) => return Ok(()),
-        };
-        let mut core = self.lock.lock();
-        if !core.open {
-            self.unlock(core);
-            return Err(Closed(request.timeout));
+    fn schedule_by_request(&self, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+        // `push` computes the tick.
+        match self.inbox.push(Request { timeout, tick: IMMEDIATE }, RequestKind::New) {
+            PushOutcome::Accepted(wake_before) => Ok(wake_before),
+            PushOutcome::Full(request) => self.schedule_locked(self.lock.lock(), request.timeout, now),
+            PushOutcome::Refused(reason) => Err(reason),
         }
-        self.scheduled.add(1);
-        let wake_before = self.link_new(&mut core, tick, request.timeout, now, context);
-        self.unlock(core);
-        context.alarm.wake_before(wake_before);
-        Ok(())
     }
 
-    /// Links new entries, [`MAX_PER_LOCK`](super::MAX_PER_LOCK) at the most, under one lock. `false` if the lock is taken, or the shard shut: then
-    /// nothing was done.
-    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<(Timeout, u64)>, now: Nanos, context: &Context) -> bool {
-        let Some(mut core) = self.lock.try_lock() else { return false };
-        if !core.open {
-            self.unlock(core);
-            return false;
-        }
-        self.scheduled.add(timeouts.len() as u64);
-        let mut wake_before = NO_TICK;
-        for (timeout, tick) in timeouts.drain(..) {
-            wake_before = wake_before.min(self.link_new(&mut core, tick, timeout, now, context));
-        }
-        self.unlock(core);
-        if wake_before != NO_TICK {
-            context.alarm.wake_before(wake_before);
-        }
-        true
-    }
-
-    /// Links an entry that waits again, or has to be linked earlier; does nothing for one that has ended. `Err`: the shard takes no
-    /// more, or serves another timer.
-    pub(crate) fn submit(&self, timeout: Timeout, tick: u64) -> Result<(), Closed> {
+    /// Makes the wheel agree with the state word of an entry that waits again or has to be linked earlier.
+    /// Does nothing if the entry has ended.
+    ///
+    /// An entry that was never linked is linked without a count and without a permit.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectReason::Stopped`] if the shard is closed, or if another timer leases it by now.
+    pub(crate) fn submit(&self, timeout: Timeout, tick: u64) -> Result<(), RejectReason> {
+        let id = timeout.shard_id();
         let request = Request { timeout, tick };
         let (mut core, request) = match self.lock.try_lock() {
             Some(core) => (core, request),
-            None => match self.request(request, For::Moved) {
-                Ok(()) | Err(Pushed::Accepted(_)) => return Ok(()),
-                Err(Pushed::Full(request)) => (self.lock.lock(), request),
-                Err(Pushed::Closed(request) | Pushed::Gone(request) | Pushed::Refused(request, _)) => {
-                    return Err(Closed(request.timeout));
+            None => match self.inbox.push(request, RequestKind::Moved) {
+                PushOutcome::Accepted(wake_before) => {
+                    self.wake(id, wake_before);
+                    return Ok(());
                 }
+                PushOutcome::Full(request) => (self.lock.lock(), request),
+                PushOutcome::Refused(reason) => return Err(reason),
             },
         };
-        if !core.open || core.generation != request.timeout.shard_id().generation {
+        if core.lease.serving(id).is_none() {
             self.unlock(core);
-            return Err(Closed(request.timeout));
+            return Err(RejectReason::Stopped);
         }
-        let mut aside = Vec::new();
-        let wake_before = self.reconcile(&mut core, request, &mut aside);
-        let context = core.context.clone().filter(|_| wake_before != NO_TICK);
+        let mut drop_after_unlock = Vec::new();
+        let wake_before = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
         self.unlock(core);
-        if let Some(context) = context {
-            context.alarm.wake_before(wake_before);
-        }
+        self.wake(id, wake_before);
         Ok(())
     }
 
-    /// Counts a timeout that its caller has cancelled while it waited, and takes it out of the wheel.
+    /// Counts a timeout that its caller has cancelled while it waited, and removes it from the wheel.
     #[inline]
     pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
         let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
-        self.cancel_in(&mut core, timeout);
+        self.unlink_locked(&mut core, timeout);
         self.unlock(core);
     }
 
-    /// The same for several, under one lock; `false` if it is taken: then nothing was done. At most [`MAX_PER_LOCK`](super::MAX_PER_LOCK).
+    /// Does the same for several timeouts, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one lock.
+    /// Returns `false` and does nothing if the lock is taken.
     pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
-        // Reads that depend on nothing wait for the memory together.
+        // These reads are independent of each other, so the cache misses overlap.
         for timeout in timeouts {
             std::hint::black_box(core.wheel.linked(timeout));
         }
-        timeouts.iter().for_each(|timeout| self.cancel_in(&mut core, timeout));
+        timeouts.iter().for_each(|timeout| self.unlink_locked(&mut core, timeout));
         self.unlock(core);
         true
     }
 
     #[inline]
-    fn cancel_in(&self, core: &mut Core, timeout: &Timeout) {
-        // A timeout of an earlier lease has left with it.
-        if core.generation == timeout.shard_id().generation {
-            self.cancelled.add(1);
-            if let Some(context) = &core.context {
-                context.release_permit();
-            }
-            if let Some(linked) = core.wheel.remove(timeout) {
-                timeout.take_over(linked);
-            }
+    fn unlink_locked(&self, core: &mut Core, timeout: &Timeout) {
+        // An entry of an earlier lease has left the wheel with that lease.
+        let Some(context) = core.lease.context(timeout.shard_id()) else { return };
+        self.cancelled.add(1);
+        context.release_permit();
+        if let Some(linked) = core.wheel.remove(timeout) {
+            timeout.take_over(linked);
         }
     }
 
@@ -134,22 +136,24 @@ impl Shard {
     #[inline(never)]
     fn unlink_by_request(&self, timeout: &Timeout) {
         let request = Request { timeout: timeout.clone(), tick: NO_TICK };
-        if let Err(Pushed::Full(request)) = self.request(request, For::Cancelled) {
-            let mut core = self.lock.lock();
-            self.cancel_in(&mut core, &request.timeout);
-            self.unlock(core);
+        match self.inbox.push(request, RequestKind::Cancelled) {
+            PushOutcome::Accepted(wake_before) => self.wake(timeout.shard_id(), wake_before),
+            PushOutcome::Full(request) => {
+                let mut core = self.lock.lock();
+                self.unlink_locked(&mut core, &request.timeout);
+                self.unlock(core);
+            }
+            PushOutcome::Refused(_) => {}
         }
     }
 
-    /// `Err`: not accepted, the variant says why.
-    pub(super) fn request(&self, request: Request, what: For) -> Result<(), Pushed> {
-        match self.inbox.push(request, what) {
-            Pushed::Accepted(None) => Ok(()),
-            Pushed::Accepted(Some((context, tick))) => {
+    /// Wakes the worker of the timer with this name if it would sleep past `tick`.
+    #[inline]
+    pub(crate) fn wake(&self, id: ShardId, tick: u64) {
+        if tick != NO_TICK {
+            if let Some(context) = self.context(id) {
                 context.alarm.wake_before(tick);
-                Ok(())
             }
-            refused => Err(refused),
         }
     }
 }

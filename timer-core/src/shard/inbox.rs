@@ -1,96 +1,110 @@
-//! Requests of callers that found the lock of a shard taken. The worker owes their reading; lock holders help before they unlock.
+//! The inbox of a shard: a bounded queue of requests.
 //!
-//! A caller (step numbers of [`crate::sync::Lock`] go before these):
+//! A caller that finds the shard locked does not wait. It pushes a request into the inbox and returns. The
+//! worker serves the request later. Other callers that hold the shard's lock may serve it earlier, but they
+//! do not have to.
 //!
-//! 1. locks the queue, a leaf: nothing is waited for and nothing foreign is called with it held. If the inbox is closed, or the
-//!    shard serves another timer by now, it says so.
-//! 2. If the caller is within its quota ([`QUOTA`] requests per thread and millisecond) and there is room ([`ROOM`]), pushes the
-//!    request, and counts what it stands for. Else it waits at the gate of the lock and does the work itself.
-//! 3. Lowers `due` to the tick by which the request wants to be read: its own, or two milliseconds from now if that is sooner.
-//!    If that lowered it, the caller wakes the worker before that tick ([`crate::alarm`]).
+//! # Pushing a request (caller)
 //!
-//! A holder, before it unlocks: if `waiting` is not 0, tries to lock the queue, takes at most [`HELP`] requests, and does them. A queue
-//! whose lock is taken is the worker's.
+//! 1. Lock the queue. This lock is a leaf: its holder neither blocks nor calls user code. Fail if the inbox
+//!    is closed or if another timer leases the shard by now.
+//! 2. Push the request and count the operation. A new timeout also acquires its permit. If the thread has
+//!    used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full ([`CAPACITY`]), fail
+//!    instead; the caller then waits for the lock and does the work itself. The quota keeps a fast caller
+//!    from living on the worker.
+//! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request or to
+//!    [`MAX_DELAY`] from now, whichever is earlier. If that lowered it, wake the worker before that tick
+//!    (see [`crate::alarm`]).
 //!
-//! The worker, at a shard whose `due` has come, or where it sees requests: locks the shard, then the queue, takes at most [`HELP`], does
-//! them. (Else it leaves the queue alone, and its cache line to callers.)
+//! # Serving requests
 //!
-//! *The race*: a request is pushed after the holder has looked. *Proof that it is read*: `due` was lowered under the queue's lock, before
-//! `wake_before`; that is the alarm's caller's step 1 and 2, so the worker does not sleep beyond it. `due` rises only under the
-//! queue's lock, by a thread that has just taken the last request.
+//! - A caller that is about to unlock the shard serves up to [`MAX_HELPED`] requests. If the queue is
+//!   locked, it leaves them to the worker.
+//! - The worker serves up to [`MAX_HELPED`] requests whenever it visits a shard whose `due` has come or
+//!   which has requests waiting. Otherwise it does not touch the queue, because that cache line belongs to
+//!   the callers.
 //!
-//! *Bounds*: at most [`ROOM`] requests wait per shard; a call does at most [`HELP`] of others, about 6 us; a request is read within
-//! about two milliseconds and a turn.
+//! # No request is forgotten
+//!
+//! The critical case is a request that is pushed right after the holder of the shard's lock has looked at
+//! the inbox. Nobody helps with it, so the worker has to wake up in time:
+//!
+//! - The caller lowers `due` while it holds the queue's lock, and wakes the worker afterwards. These are
+//!   steps 1 and 2 of the alarm's protocol, which guarantees that the worker does not sleep past `due`.
+//! - `due` is raised only under the queue's lock, by the thread that has just removed the last request. It
+//!   can therefore not overwrite a value that belongs to a request still in the queue.
+//!
+//! # Bounds
+//!
+//! At most [`CAPACITY`] requests are in an inbox. A call serves at most [`MAX_HELPED`] requests of others
+//! (about 6 us). A request is served within about 2 ms plus one turn.
 
+use super::lease::Lease;
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::entry::Timeout;
+use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
 
-/// "Look at this entry; if it waits, link it under this tick at the latest; if it has ended, unlink it."
+/// A request to make the wheel agree with an entry's state word: to link the entry under this tick at the
+/// latest if it waits, and to unlink it if it has ended.
 pub(crate) struct Request {
     pub(crate) timeout: Timeout,
     pub(crate) tick: u64,
 }
 
-/// For what a request is counted.
+/// The kind of a request. It decides which counter the request increments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum RequestKind {
+    /// A new timeout. `push` acquires its permit and computes its tick.
     New,
     Cancelled,
     Moved,
-    /// As `New`, and the permit, the tick and the entry's release are seen to here.
-    Future,
 }
 
-/// How many requests a thread may leave within a millisecond.
+/// The number of requests that a thread may push within a millisecond.
 const QUOTA: u64 = 8;
 
-/// How many requests wait at the most.
-pub(crate) const ROOM: usize = if cfg!(all(test, timer_loom)) { 1 } else { 1024 };
+/// The number of requests that may wait in an inbox.
+pub(crate) const CAPACITY: usize = if cfg!(all(test, timer_loom)) { 1 } else { 1024 };
 
-/// How many requests are read under one lock.
-pub(crate) const HELP: usize = 64;
+/// The number of requests that are served under one lock.
+pub(crate) const MAX_HELPED: usize = 64;
 
-/// How long a request may wait, in nanoseconds.
-const PATIENCE: u64 = 2_000_000;
+/// The time for which a request may wait, in nanoseconds.
+const MAX_DELAY: u64 = 2_000_000;
 
-/// What became of a request.
+/// The outcome of [`Inbox::push`].
 #[must_use]
-pub(crate) enum Pushed {
-    /// It will be read. `Some`: wake the worker before this tick.
-    Accepted(Option<(Arc<Context>, u64)>),
-    /// No room, or beyond the quota: do it under the lock.
+pub(crate) enum PushOutcome {
+    /// The request is in the queue. The caller must wake the worker before this tick, unless it is
+    /// [`NO_TICK`].
+    Accepted(u64),
+    /// The inbox is full or the thread's quota is used up. The caller must lock the shard itself.
     Full(Request),
-    /// The timer is stopped. What was cancelled has been counted.
-    Closed(Request),
-    /// The shard serves another timer by now.
-    Gone(Request),
-    /// A future's: there is no permit.
-    Refused(Request, RejectReason),
+    /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has been
+    /// counted if its timer still leases the shard.
+    Refused(RejectReason),
 }
 
 /// The requests of one shard.
 pub(crate) struct Inbox {
-    /// How many requests there are; a hint for holders.
+    /// The number of requests, as a hint for holders of the shard's lock.
     waiting: AtomicU32,
-    /// The tick by which the first has to be read; written under the queue's lock.
+    /// The tick by which the worker must serve the first request. Written under the queue's lock.
     due: AtomicU64,
-    /// What was counted under the queue's lock.
+    /// Operations that were counted under the queue's lock.
     pub(crate) scheduled: Counter,
     pub(crate) cancelled: Counter,
-    /// How many were pushed, for people.
+    /// The number of requests so far, for [`TimerStats`](crate::TimerStats).
     pub(crate) pushed: Counter,
     queue: Mutex<Queue>,
 }
 
 struct Queue {
+    lease: Lease,
     requests: Vec<Request>,
-    open: bool,
-    generation: u16,
-    context: Option<Arc<Context>>,
 }
 
 impl Inbox {
@@ -101,145 +115,134 @@ impl Inbox {
             scheduled: Counter::default(),
             cancelled: Counter::default(),
             pushed: Counter::default(),
-            queue: Mutex::new(Queue { requests: Vec::new(), open: false, generation: 0, context: None }),
+            queue: Mutex::new(Queue { lease: Lease::none(), requests: Vec::new() }),
         }
     }
 
-    /// For the pool: serves a timer from now on.
+    /// Serves the timer of `context` from now on. Called by the pool.
     pub(crate) fn open(&self, generation: u16, context: Arc<Context>) {
         let mut queue = self.queue.lock();
         [&self.scheduled, &self.cancelled, &self.pushed].into_iter().for_each(Counter::clear);
-        *queue = Queue { requests: Vec::new(), open: true, generation, context: Some(context) };
+        *queue = Queue { lease: Lease::new(generation, context), requests: Vec::new() };
     }
 
-    /// For the pool: serves no timer any more.
+    /// Ends the lease. Called by the pool.
     pub(crate) fn vacate(&self) {
-        let context = self.queue.lock().context.take();
-        drop(context);
+        let ended = std::mem::replace(&mut self.queue.lock().lease, Lease::none());
+        drop(ended);
     }
 
-    /// For `stop`: takes no more, and hands over those that wait.
+    /// Closes the inbox and returns the requests in it. Called by `stop`.
     pub(crate) fn close(&self) -> Vec<Request> {
         let mut queue = self.queue.lock();
-        queue.open = false;
+        queue.lease.close();
         self.publish(0);
         std::mem::take(&mut queue.requests)
     }
 
-    /// The caller's way in.
-    pub(crate) fn push(&self, mut request: Request, what: For) -> Pushed {
-        let generation = request.timeout.shard_id().generation;
+    /// Pushes a request, as described in the module's head.
+    pub(crate) fn push(&self, mut request: Request, kind: RequestKind) -> PushOutcome {
+        let id = request.timeout.shard_id();
         let mut guard = self.queue.lock();
-        let queue = &mut *guard;
-        let Some(context) = queue.context.as_ref().filter(|_| queue.generation == generation) else {
-            drop(guard);
-            return Pushed::Gone(request);
-        };
-        if !queue.open {
-            if what == For::Cancelled {
-                self.count(what, context);
+        let Queue { lease, requests } = &mut *guard;
+        let Some(context) = lease.serving(id) else {
+            if let (Some(context), RequestKind::Cancelled) = (lease.context(id), kind) {
+                self.count(kind, context);
             }
             drop(guard);
-            return Pushed::Closed(request);
-        }
+            return PushOutcome::Refused(RejectReason::Stopped);
+        };
         let now = context.now();
-        if queue.requests.len() >= ROOM || !within_quota(now >> 20, QUOTA) {
+        if requests.len() >= CAPACITY || !within_quota(now >> 20, QUOTA) {
             drop(guard);
-            return Pushed::Full(request);
+            return PushOutcome::Full(request);
         }
-        if what == For::Future {
+        if kind == RequestKind::New {
             if let Err(reason) = context.acquire_permit() {
                 drop(guard);
-                return Pushed::Refused(request, reason);
+                return PushOutcome::Refused(reason);
             }
-            let state = request.timeout.state();
-            request.tick = context.resolution.tick_from(state.deadline(), now);
-            // Readers of requests find that it waits.
-            state.release();
+            request.tick = context.resolution.tick_from(request.timeout.state().deadline(), now);
         }
-        self.count(what, context);
+        self.count(kind, context);
         self.pushed.add(1);
-        let due = request.tick.min(context.resolution.tick_at(now.saturating_add(PATIENCE)));
-        queue.requests.push(request);
-        self.publish(queue.requests.len());
+        let due = request.tick.min(context.resolution.tick_at(now.saturating_add(MAX_DELAY)));
+        requests.push(request);
+        self.publish(requests.len());
         // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the sleeper.
-        let lowered = due < self.due.load(Ordering::Relaxed);
-        if lowered {
-            // ORDERING: Relaxed, as above.
-            self.due.store(due, Ordering::Relaxed);
+        if due >= self.due.load(Ordering::Relaxed) {
+            return PushOutcome::Accepted(NO_TICK);
         }
-        Pushed::Accepted(lowered.then(|| (context.clone(), due)))
+        // ORDERING: Relaxed, as above.
+        self.due.store(due, Ordering::Relaxed);
+        PushOutcome::Accepted(due)
     }
 
-    fn count(&self, what: For, context: &Context) {
-        match what {
-            For::New | For::Future => self.scheduled.add(1),
-            For::Cancelled => {
+    fn count(&self, kind: RequestKind, context: &Context) {
+        match kind {
+            RequestKind::New => self.scheduled.add(1),
+            RequestKind::Cancelled => {
                 self.cancelled.add(1);
                 context.release_permit();
             }
-            For::Moved => {}
+            RequestKind::Moved => {}
         }
     }
 
     fn publish(&self, waiting: usize) {
-        // ORDERING: Relaxed, a hint for holders. Release pairs with the load in `due`: who sees it risen sees what the holder has made of
-        // `next`.
+        // ORDERING: Relaxed, a hint for holders.
         self.waiting.store(waiting as u32, Ordering::Relaxed);
         if waiting == 0 {
+            // ORDERING: Release pairs with the load in `due`: a thread that sees the raised value also sees
+            // the holder's change of `next`.
             self.due.store(NO_TICK, Ordering::Release);
         }
     }
 
-    /// Whether a holder should help.
+    /// Returns `true` if a holder of the shard's lock should serve requests before it unlocks.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        // ORDERING: Relaxed, a hint: what is overlooked the worker reads.
+        // ORDERING: Relaxed, a hint: the worker serves the requests that a holder overlooks.
         self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the worker reads requests in its turn of `tick`: it has to, or there are some.
+    /// Returns `true` if the worker should serve the inbox during the turn of `tick`.
     pub(crate) fn is_due(&self, tick: u64) -> bool {
         self.due() <= tick || self.has_requests()
     }
 
-    /// By when the worker has to read.
+    /// Returns the tick by which the worker must serve the inbox.
     #[inline]
     pub(crate) fn due(&self) -> u64 {
-        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load after the store that lowers it.
+        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load after the
+        // store that lowers it.
         self.due.load(Ordering::Acquire)
     }
 
-    /// For a holder of the shard's lock: some requests, if the queue's lock is free just now.
+    /// Removes up to [`MAX_HELPED`] requests. Returns nothing if the queue is locked, because its holder may
+    /// have been preempted. The caller must hold the shard's lock.
     pub(crate) fn try_drain(&self, lower_next: impl FnOnce(u64)) -> Vec<Request> {
-        // A caller that was descheduled in there must not stop this one.
         self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests, lower_next))
     }
 
-    /// For the worker, with the shard's lock held: some requests.
+    /// Removes up to [`MAX_HELPED`] requests. Called by the worker, which must hold the shard's lock.
     pub(crate) fn drain(&self) -> Vec<Request> {
         self.take(&mut self.queue.lock().requests, |_| {})
     }
 
-    /// `lower_next` is told their earliest tick before `due` rises.
+    /// Calls `lower_next` with the earliest tick of the removed requests before it raises `due`.
     fn take(&self, requests: &mut Vec<Request>, lower_next: impl FnOnce(u64)) -> Vec<Request> {
         let taken = match requests.len() {
-            0..=HELP => std::mem::take(requests),
-            len => requests.split_off(len - HELP),
+            0..=MAX_HELPED => std::mem::take(requests),
+            len => requests.split_off(len - MAX_HELPED),
         };
         lower_next(taken.iter().map(|request| request.tick).min().unwrap_or(NO_TICK));
         self.publish(requests.len());
         taken
     }
 
-    /// The timer that is served, if it is the one of this generation.
-    pub(crate) fn context(&self, generation: u16) -> Option<Arc<Context>> {
-        let queue = self.queue.lock();
-        queue.context.clone().filter(|_| queue.generation == generation)
-    }
-
-    /// The timer that is served: for what is owed to its worker.
-    pub(crate) fn any_context(&self) -> Option<Arc<Context>> {
-        self.queue.lock().context.clone()
+    /// Returns the timer with this name if it still leases the shard.
+    pub(crate) fn context(&self, id: ShardId) -> Option<Arc<Context>> {
+        self.queue.lock().lease.context(id).cloned()
     }
 }

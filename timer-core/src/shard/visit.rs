@@ -71,10 +71,10 @@ impl Shard {
                 None => return Taken::Asked,
             },
         };
-        let mut aside = Vec::new();
+        let mut drop_after_unlock = Vec::new();
         if self.inbox.is_due(tick) {
             for request in self.inbox.drain() {
-                let _ = self.reconcile(&mut core, request, &mut aside);
+                let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
             }
         }
         let step = if what == Take::OverdueFirst && core.wheel.has_overdue() {
@@ -107,10 +107,11 @@ impl Shard {
             let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
             chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
             let mut core = self.lock.lock_reserved(|| context.alarm.park(None));
-            let mut aside = Vec::new();
-            if core.open {
+            let mut drop_after_unlock = Vec::new();
+            // The owner of the turn keeps the lease, so a closed shard is the only refusal.
+            if core.lease.serving(self.id()).is_some() {
                 for (tick, timeout) in chunk.drain(..) {
-                    let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut aside);
+                    let _ = self.reconcile(&mut core.wheel, Request { timeout, tick }, &mut drop_after_unlock);
                 }
             }
             self.answer(core.unlock());
@@ -123,11 +124,11 @@ impl Shard {
     /// The exact earliest tick, for drivers of virtual time.
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
-        let mut aside = Vec::new();
+        let mut drop_after_unlock = Vec::new();
         // All of them, or it would be that of some; on virtual time the quota, and so their number, does not grow meanwhile.
         while self.inbox.has_requests() {
             for request in self.inbox.drain() {
-                let _ = self.reconcile(&mut core, request, &mut aside);
+                let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
             }
         }
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
@@ -144,8 +145,8 @@ mod tests {
     use crate::config::{MissedRuns, WheelKind};
     use crate::entry::Closure;
     use crate::resolution::Resolution;
-    use crate::shard::inbox::{For, HELP, Pushed};
-    use crate::shard::{Serving, pool};
+    use crate::shard::inbox::{MAX_HELPED, PushOutcome, RequestKind};
+    use crate::shard::pool;
     use crate::sync::Arc;
     use crate::time::Deadline;
 
@@ -165,15 +166,15 @@ mod tests {
         );
         let context = Arc::new(context);
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
-            let lease = pool().lease(1);
-            lease.open(|| Serving { context: context.clone(), wheel });
-            let shard = lease.shards()[0];
+            let block = pool().lease(1);
+            block.open(&context, wheel);
+            let shard = block.shards()[0];
             // Twice: a shard that is new, and one that was idle for long.
             for now in [20_000 * SECOND, 205_000 * SECOND] {
                 let deadlines = (0..MANY).map(|nth| now + SECOND * (10 + 3 * nth));
                 for deadline in deadlines.clone() {
                     let (_, timeout) = Timeout::new(shard.id(), Deadline::up(deadline), Closure(|_: &Timeout| {}));
-                    assert!(shard.schedule(timeout, deadline / TICK, now, &context).is_ok());
+                    assert!(shard.schedule(timeout, now).is_ok());
                 }
                 let mut seen = 0;
                 for due in deadlines {
@@ -200,15 +201,15 @@ mod tests {
             Backpressure::new(true),
         );
         let context = Arc::new(context);
-        let lease = pool().lease(1);
-        lease.open(|| Serving { context: context.clone(), wheel: WheelKind::Hierarchical });
-        let shard = lease.shards()[0];
-        for nth in 0..3 * HELP as u64 {
+        let block = pool().lease(1);
+        block.open(&context, WheelKind::Hierarchical);
+        let shard = block.shards()[0];
+        for nth in 0..3 * MAX_HELPED as u64 {
             // Each in a millisecond of its own, for the quota.
             context.present.set(nth << 20);
             let tick = (1 << 40) + nth;
             let (_, timeout) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));
-            assert!(matches!(shard.inbox.push(Request { timeout, tick }, For::New), Pushed::Accepted(_)));
+            assert!(matches!(shard.inbox.push(Request { timeout, tick }, RequestKind::New), PushOutcome::Accepted(_)));
         }
         assert_eq!(shard.earliest(), Some(1 << 40));
         drop(shard.close());

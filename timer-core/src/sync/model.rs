@@ -170,7 +170,6 @@ macro_rules! atomic {
 }
 
 atomic!(AtomicBool, bool);
-atomic!(AtomicU16, u16);
 atomic!(AtomicU32, u32, fetch_add, fetch_sub);
 atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_max);
 atomic!(AtomicUsize, usize, fetch_add, fetch_sub);

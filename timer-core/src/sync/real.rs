@@ -12,7 +12,6 @@ pub(crate) use std::thread::{ThreadId, yield_now};
 // Aliases instead of re-exports, because `clippy.toml` forbids the types themselves outside of this
 // facade.
 pub(crate) type AtomicBool = std::sync::atomic::AtomicBool;
-pub(crate) type AtomicU16 = std::sync::atomic::AtomicU16;
 pub(crate) type AtomicU32 = std::sync::atomic::AtomicU32;
 #[cfg(target_has_atomic = "64")]
 pub(crate) type AtomicU64 = std::sync::atomic::AtomicU64;

@@ -1,9 +1,10 @@
-//! The timer itself: its shards, its executor, and the way in for new timeouts.
+//! The engine of a timer: its shards, its executor, and the way in for new timeouts.
 //!
-//! Thread, manual and driven are this engine; they differ in what owns the turn, in the resolution and the
-//! number of shards: on virtual time there is one.
+//! A timer with a worker thread, a driven timer and a manual timer are all this engine. They differ in the owner
+//! of the turn, in the resolution, and in the number of shards, which is one on virtual time.
 
-use super::life::Life;
+use super::lifecycle::Lifecycle;
+use super::registry;
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook, SpreadBy};
@@ -12,51 +13,46 @@ use crate::counters::{Limit, TimerStats};
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::shard::{Closed, Lease, LeaseId, MAX_PER_LOCK, Serving, Shard, pool};
+use crate::shard::{Block, BlockId, MAX_PER_LOCK, Shard, pool};
 use crate::sync::{Arc, cpus, first_warning, timer_born, timer_died};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
 
-/// So many timers may live at once before people are told that one is enough.
+/// The number of living timers above which a warning says that one timer is enough.
 const MANY_TIMERS: usize = 64;
 
-/// No timer has more shards by itself.
+/// The largest number of shards of a timer.
 const MAX_SHARDS: usize = 256;
 
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
-    lease: Lease,
+    block: Block,
     spread: SpreadBy,
-    lease_id: Option<LeaseId>,
-    /// `None`: the owner of the turn runs the tasks.
+    block_id: Option<BlockId>,
+    /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
-    /// Whether a task has run when the executor has taken it, as it says of itself; asked once.
+    /// Whether a task has run by the time the executor has accepted it. The executor was asked once.
     pub(crate) runs_inline: bool,
-    /// Tasks that hold the worker for longer are worth a warning.
+    /// A task that holds up the worker for longer than this causes a warning.
     pub(crate) tick_nanos: Nanos,
     /// Called on the worker's thread at its start.
     pub(crate) on_worker_start: Option<Hook>,
     pub(super) driven_by: DrivenBy,
-    pub(super) life: Life,
+    pub(super) lifecycle: Lifecycle,
 }
 
 impl Engine {
-    pub(crate) fn new(
-        config: Config,
-        executor: Option<Box<dyn TaskExecutor>>,
-        driven_by: DrivenBy,
-        worker_body: fn(Arc<Engine>),
-    ) -> Self {
+    pub(crate) fn new(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Arc<Self> {
         let by_hand = driven_by == DrivenBy::ManualDriver;
         let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpus().min(MAX_SHARDS)) };
-        let lease = pool().lease(shards);
+        let block = pool().lease(shards);
         let present = Present::real();
         let tick_nanos = u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX);
         let resolution = if by_hand {
-            // Virtual time begins now, and its ticks begin at 0.
+            // Virtual time begins at the present, and its ticks begin at 0.
             present.set(clock::now());
-            lease.shards().iter().for_each(|shard| shard.present().set(present.now()));
+            block.shards().iter().for_each(|shard| shard.present().set(present.now()));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
             Resolution::ticks(tick_nanos)
@@ -65,8 +61,7 @@ impl Engine {
         let backpressure = Backpressure::new(config.may_sleep);
         let context = Context::new(config.name, present, resolution, config.missed_runs, limit, backpressure);
         let context = Arc::new(context);
-        lease.open(|| Serving { context: context.clone(), wheel: config.wheel });
-        let runs_inline = executor.as_ref().is_none_or(|executor| executor.runs_inline());
+        block.open(&context, config.wheel);
         let live = timer_born();
         if live > MANY_TIMERS && first_warning() {
             context.trace(|| {
@@ -77,109 +72,88 @@ impl Engine {
                 );
             });
         }
-        Self {
-            life: Life::new(driven_by != DrivenBy::Worker, worker_body),
+        let engine = Arc::new(Self {
+            lifecycle: Lifecycle::new(driven_by != DrivenBy::Worker),
             spread: config.spread,
-            lease_id: lease.id(config.spread),
+            block_id: block.id(config.spread),
             context,
-            lease,
+            block,
+            runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
             executor,
-            runs_inline,
             tick_nanos,
             on_worker_start: config.on_worker_start,
             driven_by,
+        });
+        if let Some(block) = engine.block_id {
+            registry::insert(block, &engine);
         }
+        engine
     }
 
     #[inline]
     pub(crate) fn shards(&self) -> &[&'static Shard] {
-        self.lease.shards()
+        self.block.shards()
     }
 
-    /// By what a future finds the shards, without holding the timer; `None` if the timer has none at all.
+    /// Returns the name by which a future finds its shards. Returns `None` if the timer has no shards.
     #[inline]
-    pub(crate) fn lease_id(&self) -> Option<LeaseId> {
-        self.lease_id
+    pub(crate) fn block_id(&self) -> Option<BlockId> {
+        self.block_id
     }
 
-    /// Whether the worker runs, or there is to be none.
-    #[inline]
-    pub(crate) fn has_started(&self) -> bool {
-        self.life.has_started()
-    }
-
-    /// The shard for the calling thread; `None` if the timer has none at all.
+    /// Returns the shard for the calling thread. Returns `None` if the timer has no shards.
     #[inline]
     fn local_shard(&self) -> Option<&'static Shard> {
         let shards = self.shards();
         shards.get(self.spread.number() & shards.len().wrapping_sub(1)).copied()
     }
 
-    /// Accepts a timeout, or gives the task back.
+    /// Accepts a timeout, or returns the task with the reason for the refusal.
     #[inline]
     pub(crate) fn schedule<J: Job>(
-        self: &Arc<Self>,
+        &self,
         job: J,
         deadline: impl FnOnce(Nanos) -> Deadline,
     ) -> Result<Timeout, (J, RejectReason)> {
-        let shard = match self.admit() {
-            Ok(shard) => shard,
-            Err(reason) => return Err(self.reject(job, reason)),
-        };
-        let context = &*self.context;
-        let now = context.now();
-        let deadline = deadline(now);
-        let (timeout, linked) = Timeout::new(shard.id(), deadline, job);
-        match shard.schedule(linked, context.resolution.tick_from(deadline, now), now, context) {
-            Ok(()) => {
-                context.backpressure.after_scheduling(now, 1);
-                Ok(timeout)
-            }
-            Err(closed) => self.take_back(timeout, closed),
+        let Some(shard) = self.local_shard() else { return Err(self.reject(job, RejectReason::TooManyTimers)) };
+        let now = self.context.now();
+        let (timeout, linked) = Timeout::new(shard.id(), deadline(now), job);
+        let scheduled = shard.schedule(linked, now);
+        let accepted = self.finish(timeout, scheduled);
+        if accepted.is_ok() {
+            self.context.backpressure.after_scheduling(now, 1);
         }
+        accepted
     }
 
-    /// Accepts the timeout `delay` from now.
-    #[inline]
-    pub(crate) fn schedule_after<J: Job>(
-        self: &Arc<Self>,
-        job: J,
-        delay: Duration,
-    ) -> Result<Timeout, (J, RejectReason)> {
-        self.schedule(job, |now| deadline_after(now, delay))
-    }
-
-    /// Accepts as many of `jobs` as it can, [`MAX_PER_LOCK`] at the most: one reading of the clock, one lock.
+    /// Accepts as many of `jobs` as possible, at most [`MAX_PER_LOCK`]. Reads the clock once and takes one lock.
     pub(crate) fn schedule_chunk<J: Job>(
-        self: &Arc<Self>,
+        &self,
         jobs: &mut Vec<(Duration, J)>,
         out: &mut Vec<Result<Timeout, (J, RejectReason)>>,
     ) {
-        let (mut linked, mut accepted) = (Vec::with_capacity(MAX_PER_LOCK), Vec::with_capacity(MAX_PER_LOCK));
-        let context = &*self.context;
-        let now = context.now();
-        let mut used = None;
+        let Some(shard) = self.local_shard() else {
+            return out.extend(jobs.drain(..).map(|(_, job)| Err(self.reject(job, RejectReason::TooManyTimers))));
+        };
+        let now = self.context.now();
+        let mut linked = Vec::with_capacity(MAX_PER_LOCK);
+        let mut timeouts = Vec::with_capacity(MAX_PER_LOCK);
         for (delay, job) in jobs.drain(..) {
-            match self.admit() {
-                Ok(shard) => {
-                    let shard = *used.get_or_insert(shard);
-                    let deadline = deadline_after(now, delay);
-                    let (timeout, reference) = Timeout::new(shard.id(), deadline, job);
-                    linked.push((reference, context.resolution.tick_from(deadline, now)));
-                    accepted.push(out.len());
-                    out.push(Ok(timeout));
-                }
-                Err(reason) => out.push(Err(self.reject(job, reason))),
-            }
+            let (timeout, reference) = Timeout::new(shard.id(), deadline_after(now, delay), job);
+            timeouts.push(timeout);
+            linked.push(reference);
         }
-        let Some(shard) = used else { return };
-        if !shard.try_schedule_all(&mut linked, now, context) {
-            for (at, (reference, tick)) in accepted.into_iter().zip(linked) {
-                if let Err(closed) = shard.schedule(reference, tick, now, context)
-                    && let Ok(timeout) = &out[at]
-                {
-                    out[at] = self.take_back(timeout.clone(), closed);
-                }
+        match shard.try_schedule_all(&mut linked, now) {
+            Some(scheduled) => {
+                let accepted = timeouts.into_iter().zip(scheduled);
+                out.extend(accepted.map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
+            }
+            None => {
+                let one_by_one = timeouts.into_iter().zip(linked);
+                out.extend(one_by_one.map(|(timeout, linked)| {
+                    let scheduled = shard.schedule(linked, now);
+                    self.finish(timeout, scheduled)
+                }));
             }
         }
     }
@@ -189,60 +163,58 @@ impl Engine {
         self.context.backpressure.after_scheduling(self.context.now(), n);
     }
 
-    /// For the driver of virtual time: it is `now`.
+    /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it was refused.
+    #[inline]
+    fn finish<J: Job>(
+        &self,
+        timeout: Timeout,
+        scheduled: Result<u64, RejectReason>,
+    ) -> Result<Timeout, (J, RejectReason)> {
+        match scheduled {
+            Ok(wake_before) => {
+                if wake_before != NO_TICK {
+                    self.context.alarm.wake_before(wake_before);
+                }
+                Ok(timeout)
+            }
+            Err(reason) => self.take_back(timeout, reason),
+        }
+    }
+
+    /// Takes the task out of an entry that no other thread has seen.
+    #[cold]
+    fn take_back<J: Job>(&self, timeout: Timeout, reason: RejectReason) -> Result<Timeout, (J, RejectReason)> {
+        let job = timeout.win_cancel().1.and_then(|right| right.into_job());
+        match job {
+            Some(job) => Err(self.reject(job, reason)),
+            None => Ok(timeout),
+        }
+    }
+
+    /// Moves the virtual time to `now`. Called by its driver.
     pub(crate) fn set_present(&self, now: Nanos) {
         self.context.present.set(now);
         self.shards().iter().for_each(|shard| shard.present().set(now));
     }
 
-    /// A permit and a shard for one timeout more.
-    #[inline]
-    fn admit(self: &Arc<Self>) -> Result<&'static Shard, RejectReason> {
-        if !self.life.has_started() {
-            self.start()?;
-        }
-        let shard = self.local_shard().ok_or(RejectReason::TooManyTimers)?;
-        if let Some(limit) = &self.context.limit
-            && !limit.try_acquire()
-        {
-            return Err(if self.context.is_stopped() {
-                RejectReason::Stopped
-            } else {
-                RejectReason::TooManyPending { max: limit.max() }
-            });
-        }
-        Ok(shard)
-    }
-
-    /// The shard would not have it: nothing else has seen it, so the task is there.
-    #[cold]
-    fn take_back<J: Job>(&self, timeout: Timeout, closed: Closed) -> Result<Timeout, (J, RejectReason)> {
-        drop(closed);
-        let job = timeout.win_cancel().1.and_then(|owned| owned.into_job());
-        self.context.release_permit();
-        match job {
-            Some(job) => Err(self.reject(job, RejectReason::Stopped)),
-            None => Ok(timeout),
-        }
-    }
-
+    /// Counts a refusal.
     #[cold]
     pub(crate) fn reject<J>(&self, job: J, reason: RejectReason) -> (J, RejectReason) {
         self.context.counters.rejected.add_contended(1);
         (job, reason)
     }
 
-    /// For the sleeper, after arming the alarm: the earliest tick at which something may be due.
+    /// Returns the earliest tick at which an entry may be due. Called by the sleeper after it has armed the alarm.
     pub(crate) fn next_for_sleeper(&self) -> u64 {
         self.shards().iter().map(|shard| shard.next_to_visit()).min().unwrap_or(NO_TICK)
     }
 
-    /// The earliest tick at which something may be due, as far as the shards are quiescent.
+    /// Returns the earliest tick at which an entry may be due, if the shards are quiescent.
     pub(crate) fn next(&self) -> u64 {
         self.shards().iter().map(|shard| shard.next()).min().unwrap_or(NO_TICK)
     }
 
-    /// Whether the owner of the turn has asked for no lock in vain.
+    /// Returns `true` if no request of the owner of the turn for a lock is pending.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.shards().iter().all(|shard| shard.is_quiescent())
     }
@@ -251,7 +223,7 @@ impl Engine {
         match &self.context.limit {
             Some(limit) => limit.acquired() as u64,
             None => {
-                // Ends before starts: what is seen to have ended is seen to have started.
+                // The ends are read first, so that each of them has its start among those read afterwards.
                 let ended = self.context.counters.expired() + self.cancelled();
                 self.scheduled().saturating_sub(ended)
             }
@@ -300,6 +272,9 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
+        if let Some(block) = self.block_id {
+            registry::remove(block);
+        }
         timer_died();
     }
 }

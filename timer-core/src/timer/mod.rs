@@ -1,10 +1,12 @@
-//! One timer whole: what it accepts, and how it starts and ends.
+//! A timer as a whole: the timeouts that it accepts, and its start and end.
 
 mod engine;
-mod life;
+mod lifecycle;
+mod registry;
 mod run;
 mod unprocessed;
 
 pub(crate) use engine::Engine;
+pub(crate) use registry::engine_of;
 pub(crate) use run::{Shell, run, run_abandoned, wake};
 pub use unprocessed::{StopReport, Unprocessed};

@@ -1,17 +1,17 @@
-//! What `stop` hands back.
+//! The timeouts that `stop` hands back.
 
 use crate::clock;
 use crate::context::Context;
-use crate::entry::{Owned, Timeout};
+use crate::entry::{TaskRight, Timeout};
 use crate::sync::Arc;
 use std::fmt;
 use std::time::Instant;
 
 /// A timeout that was pending when its timer was stopped.
 ///
-/// Its [`Timeout`] reads as cancelled. Run its task here with [`run`](Self::run), or drop it: then
-/// [`TimerTask::cancelled`](crate::TimerTask::cancelled) is called and the task is dropped, on the dropping thread; a panic
-/// in that is caught and counted.
+/// Its [`Timeout`] is cancelled. Call [`run`](Self::run) to run the task on this thread. Dropping the value calls
+/// [`TimerTask::cancelled`](crate::TimerTask::cancelled) and drops the task on the dropping thread. A panic in that
+/// is caught and counted.
 ///
 /// # Examples
 ///
@@ -28,20 +28,20 @@ use std::time::Instant;
 /// ```
 #[must_use = "dropping it drops the task unrun"]
 pub struct Unprocessed {
-    /// `None` once the task was used.
-    owned: Option<Owned<Timeout>>,
+    /// `None` after the task was run or dropped.
+    right: Option<TaskRight<Timeout>>,
     timeout: Timeout,
     context: Arc<Context>,
 }
 
 impl Unprocessed {
-    /// For an entry that `stop` has ended.
-    pub(super) fn new(owned: Owned<Timeout>, context: Arc<Context>) -> Self {
-        let timeout = owned.timeout().clone();
-        Self { owned: Some(owned), timeout, context }
+    /// Wraps an entry that `stop` has ended.
+    pub(super) fn new(right: TaskRight<Timeout>, context: Arc<Context>) -> Self {
+        let timeout = right.timeout().clone();
+        Self { right: Some(right), timeout, context }
     }
 
-    /// When it would have run.
+    /// Returns the instant at which the task would have run.
     ///
     /// # Examples
     ///
@@ -58,7 +58,7 @@ impl Unprocessed {
         clock::instant(self.timeout.state().deadline().nanos())
     }
 
-    /// The handle that `new_timeout` gave for it; reads as cancelled.
+    /// Returns the handle of the timeout, which is cancelled.
     ///
     /// # Examples
     ///
@@ -74,11 +74,11 @@ impl Unprocessed {
         &self.timeout
     }
 
-    /// Runs the task now, on this thread. A periodic task runs once and is dropped.
+    /// Runs the task on this thread. A periodic task runs once and is dropped.
     ///
     /// # Panics
     ///
-    /// Only if the task does.
+    /// Panics only if the task panics.
     ///
     /// # Examples
     ///
@@ -91,18 +91,16 @@ impl Unprocessed {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn run(mut self) {
-        if let Some(owned) = self.owned.take()
-            && let Some((owned, _)) = owned.run()
-        {
-            owned.discard();
+        if let Some((right, _)) = self.right.take().and_then(TaskRight::run) {
+            right.discard();
         }
     }
 }
 
 impl Drop for Unprocessed {
     fn drop(&mut self) {
-        if let Some(owned) = self.owned.take() {
-            self.context.contain(|| owned.cancelled());
+        if let Some(right) = self.right.take() {
+            self.context.contain(|| right.cancelled());
         }
     }
 }
@@ -113,7 +111,7 @@ impl fmt::Debug for Unprocessed {
     }
 }
 
-/// What [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) leaves.
+/// The timeouts and tasks that [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) leaves.
 ///
 /// # Examples
 ///
@@ -131,8 +129,8 @@ impl fmt::Debug for Unprocessed {
 #[must_use = "dropping it drops the tasks unrun"]
 #[non_exhaustive]
 pub struct StopReport {
-    /// What was pending and had not been handed over, as [`Timer::stop`](crate::Timer::stop) hands it back.
+    /// The timeouts that were pending and not handed over to an executor, as in [`Timer::stop`](crate::Timer::stop).
     pub unprocessed: Vec<Unprocessed>,
-    /// How many tasks were still queued or running when the limit came; 0: all have ended.
+    /// The number of tasks that were still queued or running at the limit. It is 0 if all have ended.
     pub in_flight: usize,
 }

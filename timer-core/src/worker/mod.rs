@@ -18,6 +18,7 @@ mod turn;
 pub(crate) use turn::Dispatcher;
 
 use crate::clock;
+use crate::error::RejectReason;
 use crate::sync::{Arc, block_signals, never_slow_down, wait_on_time};
 use crate::time::IMMEDIATE;
 use crate::timer::Engine;
@@ -26,6 +27,11 @@ use std::time::{Duration, Instant};
 /// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps
 /// on.
 const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
+
+/// Starts the worker of the timer, if it needs one and has none.
+pub(crate) fn start(engine: &Arc<Engine>) -> Result<(), RejectReason> {
+    engine.start(run)
+}
 
 /// The body of the worker's thread. Returns when the timer has been stopped.
 pub(crate) fn run(engine: Arc<Engine>) {
@@ -72,6 +78,7 @@ mod tests {
     use super::*;
     use crate::Timeout;
     use crate::config::{Config, DrivenBy, SpreadBy};
+    use crate::context::deadline_after;
     use crate::entry::Closure;
     use crate::sync::{AtomicUsize, Ordering};
     use crate::time::Deadline;
@@ -82,14 +89,15 @@ mod tests {
     fn the_worker_publishes_when_its_turn_was_due() {
         const YIELD_FROM: u64 = 4_000_000;
         for delay in [Duration::from_millis(1), Duration::ZERO] {
-            let engine = Arc::new(Engine::new(Config::default(), None, DrivenBy::Worker, run));
+            let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
+            start(&engine).unwrap();
             let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
             let task = Closure(move |_: &Timeout| {
                 begun.send(()).unwrap();
                 may_end.recv().unwrap();
             });
             let before = clock::now();
-            assert!(engine.schedule_after(task, delay).is_ok());
+            assert!(engine.schedule(task, |now| deadline_after(now, delay)).is_ok());
             has_begun.recv().unwrap();
             let is_late = |now| engine.context.backpressure.is_late(now);
             let at_the_earliest = before + delay.as_nanos() as u64 + YIELD_FROM;
@@ -105,7 +113,8 @@ mod tests {
     fn a_lone_timeout_overtakes_a_crowd_elsewhere() {
         const CROWD: usize = 200_000;
         let config = Config { shards: Some(2), spread: SpreadBy::Thread, ..Config::default() };
-        let engine = Arc::new(Engine::new(config, None, DrivenBy::Worker, run));
+        let engine = Engine::new(config, None, DrivenBy::Worker);
+        start(&engine).unwrap();
         let (ran, (said, heard)) = (Arc::new(AtomicUsize::new(0)), channel());
         let due = clock::now() + 500_000_000;
         let at = |due| move |_| Deadline::up(due);

@@ -28,7 +28,7 @@ fn every_state_answers_every_operation() {
         let ended = !waits && !runs && state != State::Queued;
         assert_eq!((fresh().state(), fresh().deadline()), (state, at(1_000)));
         assert_eq!(fresh().is_waiting(), waits);
-        assert_eq!(fresh().reset(at(7)) == Reset::Lost, ended, "{state:?}: reset moves what has not ended");
+        assert_eq!(fresh().reset(at(7), false) == Reset::Lost, ended, "{state:?}: reset moves what has not ended");
         assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends what has not ended");
         assert_eq!(fresh().cancel_by_stop(), waits);
         assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
@@ -36,17 +36,15 @@ fn every_state_answers_every_operation() {
         assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
         assert_eq!(fresh().rearm(at(5)) == Rearm::Cancelled, !runs);
         assert_eq!(fresh().fail(), runs);
-        let claimable = matches!(state, State::Waiting | State::Expired);
-        assert_eq!(fresh().claim(at(5)), if claimable { Ok(waits) } else { Err(state) });
         assert_eq!(fresh().wait_for_run(), matches!(state, State::Fired | State::Dying));
-        assert_eq!(fresh().bring_forward(500) == Reset::Lost, !waits && !runs);
+        assert_eq!(fresh().bring_forward(at(500)) == Reset::Lost, !waits && !runs);
     }
 }
 
 #[test]
 fn a_moved_expiry_is_told_where_to() {
     let state = word(State::Waiting, 5);
-    assert_eq!(state.reset(at(9)), Reset::Waiting(at(5)));
+    assert_eq!(state.reset(at(9), false), Reset::Done);
     assert_eq!(state.expire(8, Runs::Once), Due::Later(at(9)));
     assert_eq!(state.expire(9, Runs::Once), Due::Won(at(9)));
 }
@@ -55,7 +53,7 @@ fn a_moved_expiry_is_told_where_to() {
 fn a_shell_that_is_not_due_waits_again() {
     let state = word(State::Waiting, 5);
     assert_eq!(state.hand_over(5), Due::Won(at(5)));
-    assert_eq!(state.reset(at(9)), Reset::Later);
+    assert_eq!(state.reset(at(9), false), Reset::Done);
     assert_eq!(state.start(8, Runs::Once), Due::Later(at(9)));
     assert!(state.is_waiting());
 }
@@ -64,7 +62,7 @@ fn a_shell_that_is_not_due_waits_again() {
 fn a_reset_during_a_run_decides_the_next_one() {
     let state = word(State::Waiting, 5);
     assert_eq!(state.expire(5, Runs::Again), Due::Won(at(5)));
-    assert_eq!(state.reset(at(70)), Reset::Later);
+    assert_eq!(state.reset(at(70), false), Reset::Done);
     assert_eq!(state.rearm(at(10)), Rearm::Waiting(at(70)));
     assert_eq!(state.deadline(), at(70));
 }
@@ -81,18 +79,30 @@ fn a_cancel_during_a_run_is_not_lost() {
 }
 
 #[test]
-fn a_held_entry_neither_expires_nor_ends() {
-    let state = word(State::Waiting, 5);
-    assert_eq!(state.claim(at(9)), Ok(true));
-    assert_eq!(state.expire(9, Runs::Wake), Due::Gone);
-    assert!(!state.cancel_by_stop());
-    state.release();
-    assert_eq!(state.expire(8, Runs::Wake), Due::Later(at(9)));
-    assert_eq!(state.expire(9, Runs::Wake), Due::Won(at(9)));
+fn a_due_entry_is_not_brought_forward() {
+    assert_eq!(word(State::Waiting, 5).bring_forward(at(5)), Reset::Lost);
+    assert_eq!(word(State::Waiting, 6).bring_forward(at(5)), Reset::MustLink);
 }
 
 #[test]
-fn what_is_due_is_not_brought_forward() {
-    assert_eq!(word(State::Waiting, 5).bring_forward(5), Reset::Lost);
-    assert_eq!(word(State::Waiting, 6).bring_forward(5), Reset::Waiting(at(6)));
+fn a_reset_links_until_another_thread_has_linked() {
+    let state = word(State::Waiting, 90);
+    assert_eq!(state.reset(at(5), false), Reset::MustLink);
+    assert_eq!(state.reset(at(45), false), Reset::MustLink, "the first thread may be preempted");
+    assert_eq!(state.reset(at(3), false), Reset::MustLink);
+    state.set_linked(at(45));
+    assert_eq!(state.reset(at(50), false), Reset::MustLink, "a link under 45 is too late for 3");
+    state.set_linked(at(3));
+    assert_eq!(state.reset(at(60), false), Reset::Done);
+    assert_eq!(state.expire(60, Runs::Once), Due::Won(at(60)));
+    assert!(!state.end_run(), "no thread waits");
+}
+
+#[test]
+fn the_flag_does_not_outlive_waiting() {
+    for end in [AtomicState::cancel_by_stop, |state: &AtomicState| state.hand_over(90) != Due::Gone] {
+        let state = word(State::Waiting, 90);
+        assert_eq!(state.reset(at(5), false), Reset::MustLink);
+        assert!(end(&state) && !Word(state.0.load(Ordering::Relaxed)).is_flagged());
+    }
 }

@@ -1,4 +1,4 @@
-//! Starting and stopping a timer, and what it tells of itself.
+//! The methods of [`Timer`] that start, stop and observe it.
 
 use super::timer::Timer;
 use super::weak::WeakTimer;
@@ -7,6 +7,7 @@ use crate::counters::TimerStats;
 use crate::error::{RejectReason, StopError};
 use crate::sync::Arc;
 use crate::timer::{StopReport, Unprocessed};
+use crate::worker;
 use std::time::{Duration, Instant};
 
 impl Timer {
@@ -25,7 +26,10 @@ impl Timer {
     /// # Ok::<(), timer_core::RejectReason>(())
     /// ```
     pub fn start(&self) -> Result<(), RejectReason> {
-        self.engine.start()
+        if self.engine.has_started() && !self.engine.context.is_stopped() {
+            return Ok(());
+        }
+        worker::start(&self.engine)
     }
 
     /// Stops: no task starts on the worker after this returns, and what has not run is handed back.

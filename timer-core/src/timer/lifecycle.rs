@@ -1,18 +1,26 @@
-//! How a timer starts, stops and ends.
+//! The start, the stop and the end of a timer.
 //!
-//! *Stopping.* The flag is set; every shard is shut and emptied ([`crate::shard::Shard::close`]); the worker is told and joined; what it had
-//! taken out of a wheel and not yet won it leaves here, unclaimed, or cancels it if no thread waits any more. Each entry that comes
-//! out of this is ended by its state word, so it is handed back only if it has not run or been cancelled meanwhile. A caller that
-//! races this with a new timeout either finds its shard shut, and takes the timeout back, or was in time, and gets it handed back.
+//! # Stopping
 //!
-//! What an executor has been handed stays with it: it runs, can be cancelled, and is pending until it starts.
+//! 1. `stop` sets the flag of the timer.
+//! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]).
+//! 3. It wakes the worker and waits for its end. An entry that the worker has taken out of a wheel but not won is
+//!    left in `unclaimed`. If no thread waits for it any more, the worker cancels it.
+//! 4. It ends each of these entries by its state word, so it hands back only those that have neither run nor been
+//!    cancelled meanwhile.
+//!
+//! A caller that schedules a timeout at the same time either finds its shard closed and takes the task back, or
+//! was early enough, and `stop` hands the timeout back.
+//!
+//! A task that an executor has received stays with the executor. It runs or is cancelled, and its timeout is
+//! pending until it starts.
 
 use super::engine::Engine;
 use super::run::run_abandoned;
 use super::unprocessed::{StopReport, Unprocessed};
 use crate::config::DrivenBy;
 use crate::entry::state::Runs;
-use crate::entry::{Owned, Timeout};
+use crate::entry::{TaskRight, Timeout};
 use crate::error::{RejectReason, StopError};
 use crate::shard::Contents;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Event, JoinHandle, Mutex, OnceLock, Ordering, ThreadId};
@@ -20,36 +28,35 @@ use crate::sync::{is_running, spawn, thread_id};
 use crate::time::IMMEDIATE;
 use std::time::{Duration, Instant};
 
-/// What of an engine has to do with its beginning and end.
-pub(crate) struct Life {
-    /// How many [`Timer`](crate::Timer) handles there are.
+/// The part of an engine that concerns its start and its end.
+pub(crate) struct Lifecycle {
+    /// The number of [`Timer`](crate::Timer) handles.
     handles: AtomicUsize,
     started: AtomicBool,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// Held while a thread waits for the worker's end, so that a second `stop` waits as well.
+    /// Held while a thread waits for the end of the worker, so that a second `stop` waits as well.
     stopping: Mutex<()>,
-    /// Set by the worker itself, before it calls anything foreign.
+    /// Set by the worker before it calls user code.
     worker_id: OnceLock<ThreadId>,
-    /// No worker runs: there is none, or it has ended.
+    /// `true` while no worker runs.
     worker_gone: AtomicBool,
     worker_ended: Event,
     unclaimed: Mutex<Unclaimed>,
-    /// The timer of the whole process: it is never stopped.
+    /// `true` for the timer of the process, which is never stopped.
     global: AtomicBool,
-    /// What the worker's thread does.
-    worker_body: fn(Arc<Engine>),
 }
 
-/// Entries that the worker had taken out when the timer was stopped.
+/// Entries that the worker had taken out of a wheel when the timer was stopped.
 #[derive(Default)]
 struct Unclaimed {
     entries: Vec<Timeout>,
-    /// How many threads wait for them: one whose limit has come does not.
+    /// The number of threads that wait for the entries.
     waited_for: usize,
 }
 
-impl Life {
-    pub(super) fn new(driven: bool, worker_body: fn(Arc<Engine>)) -> Self {
+impl Lifecycle {
+    /// Returns the state before the start. A driven timer needs no worker, so it counts as started.
+    pub(super) fn new(driven: bool) -> Self {
         Self {
             handles: AtomicUsize::new(1),
             started: AtomicBool::new(driven),
@@ -60,41 +67,41 @@ impl Life {
             worker_ended: Event::default(),
             unclaimed: Mutex::new(Unclaimed::default()),
             global: AtomicBool::new(false),
-            worker_body,
         }
-    }
-
-    #[inline]
-    pub(super) fn has_started(&self) -> bool {
-        // ORDERING: Relaxed, a hint: whether to start is decided under the lock in `start`.
-        self.started.load(Ordering::Relaxed)
     }
 }
 
 impl Engine {
-    /// Starts the worker, if there is to be one and it does not run yet.
+    /// Returns `true` if the worker runs, or if the timer is driven.
+    #[inline]
+    pub(crate) fn has_started(&self) -> bool {
+        // ORDERING: Relaxed, a hint: `start` decides under the lock whether to start.
+        self.lifecycle.started.load(Ordering::Relaxed)
+    }
+
+    /// Starts the worker, whose thread executes `run`. Does nothing if the worker runs or the timer is driven.
     #[cold]
-    pub(crate) fn start(self: &Arc<Self>) -> Result<(), RejectReason> {
-        let mut worker = self.life.worker.lock();
+    pub(crate) fn start(self: &Arc<Self>, run: fn(Arc<Engine>)) -> Result<(), RejectReason> {
+        let mut worker = self.lifecycle.worker.lock();
         if self.context.is_stopped() {
             return Err(RejectReason::Stopped);
         }
-        if self.life.has_started() {
+        if self.has_started() {
             return Ok(());
         }
-        let (engine, run) = (self.clone(), self.life.worker_body);
+        let engine = self.clone();
         // ORDERING: Relaxed, the thread's start and the lock order it.
-        self.life.worker_gone.store(false, Ordering::Relaxed);
+        self.lifecycle.worker_gone.store(false, Ordering::Relaxed);
         match spawn(&self.context.name, move || run(engine)) {
             Ok(thread) => {
                 *worker = Some(thread);
-                // ORDERING: Relaxed, a hint for `admit`; the lock orders it for `start`.
-                self.life.started.store(true, Ordering::Relaxed);
+                // ORDERING: Relaxed, a hint for `has_started`; the lock orders it for `start`.
+                self.lifecycle.started.store(true, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
                 // ORDERING: Relaxed, as above.
-                self.life.worker_gone.store(true, Ordering::Relaxed);
+                self.lifecycle.worker_gone.store(true, Ordering::Relaxed);
                 drop(worker);
                 let context = &*self.context;
                 context
@@ -104,28 +111,27 @@ impl Engine {
         }
     }
 
-    /// For the worker: the calling thread is it.
+    /// Marks the calling thread as the worker.
     pub(crate) fn am_worker(&self) {
-        let _ = self.life.worker_id.set(thread_id());
+        let _ = self.lifecycle.worker_id.set(thread_id());
     }
 
-    /// For the worker: it calls nothing of the timer's any more.
+    /// Reports the end of the worker, which calls nothing of the timer afterwards.
     pub(crate) fn worker_has_ended(&self) {
-        // ORDERING: Release pairs with the load in `wait_for_worker`: what the worker did comes before.
-        self.life.worker_gone.store(true, Ordering::Release);
-        self.life.worker_ended.notify_all();
+        // ORDERING: Release pairs with the load in `wait_for_worker`: the work of the worker comes before.
+        self.lifecycle.worker_gone.store(true, Ordering::Release);
+        self.lifecycle.worker_ended.notify_all();
     }
 
-    /// Whether the calling thread is the worker.
+    /// Returns `true` if the calling thread is the worker.
     pub(crate) fn is_on_worker(&self) -> bool {
-        self.life.worker_id.get() == Some(&thread_id())
+        self.lifecycle.worker_id.get() == Some(&thread_id())
     }
 
-    /// The timer of the whole process.
-    #[allow(dead_code, reason = "for futures")]
+    /// Makes this the timer of the process, which is never stopped.
     pub(crate) fn make_global(&self) {
         // ORDERING: Relaxed, set before the timer is published.
-        self.life.global.store(true, Ordering::Relaxed);
+        self.lifecycle.global.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_driven(&self) -> bool {
@@ -134,19 +140,19 @@ impl Engine {
 
     fn may_stop(&self) -> Result<(), StopError> {
         // ORDERING: Relaxed, as in `make_global`.
-        if self.life.global.load(Ordering::Relaxed) {
+        if self.lifecycle.global.load(Ordering::Relaxed) {
             return Err(StopError::Global);
         }
         if self.is_driven() { Err(StopError::Driven) } else { Ok(()) }
     }
 
-    /// [`Timer::stop`](crate::Timer::stop).
+    /// Implements [`Timer::stop`](crate::Timer::stop).
     pub(crate) fn stop_by_handle(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.may_stop()?;
         if self.is_on_worker() { Err(StopError::OnWorker) } else { Ok(self.stop()) }
     }
 
-    /// [`Timer::stop_and_wait`](crate::Timer::stop_and_wait).
+    /// Implements [`Timer::stop_and_wait`](crate::Timer::stop_and_wait).
     pub(crate) fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
         self.may_stop()?;
         let this = Arc::as_ptr(&self.context).addr();
@@ -162,7 +168,7 @@ impl Engine {
     /// Stops, waits for at most `limit` until all tasks have ended, and hands back what has not run. Runs no task.
     pub(crate) fn stop_by_limit(&self, limit: Duration) -> StopReport {
         let until = Instant::now().checked_add(limit);
-        self.life.unclaimed.lock().waited_for += 1;
+        self.lifecycle.unclaimed.lock().waited_for += 1;
         let first = self.context.set_stopped();
         let mut ended = if first { self.end_all(self.close()) } else { Vec::new() };
         self.wait_for_worker(until);
@@ -174,21 +180,22 @@ impl Engine {
         StopReport { unprocessed: ended, in_flight: usize::try_from(queued + running).unwrap_or(usize::MAX) }
     }
 
-    /// Stops, waits for the worker, and hands back what has not run. Empty for all callers but the first; they wait as well.
+    /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later callers wait as well and
+    /// get nothing.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
-        let stopping = self.life.stopping.lock();
+        let stopping = self.lifecycle.stopping.lock();
         let first = {
-            let mut unclaimed = self.life.unclaimed.lock();
+            let mut unclaimed = self.lifecycle.unclaimed.lock();
             let first = self.context.set_stopped();
             unclaimed.waited_for += usize::from(first);
             first
         };
         let contents = if first { self.close() } else { Vec::new() };
-        let worker = self.life.worker.lock().take();
+        let worker = self.lifecycle.worker.lock().take();
         match worker {
-            // The worker catches every panic of foreign code; one of its own would have been printed.
+            // The worker catches every panic of user code. A panic of its own was printed.
             Some(worker) => drop(worker.join()),
-            // Another thread has taken the right to join it, and may have left before its end.
+            // Another thread joins the worker, or gave up before its end.
             None => self.wait_for_worker(None),
         }
         drop(stopping);
@@ -201,7 +208,7 @@ impl Engine {
         ended
     }
 
-    /// Stops without waiting for any thread: what has not run is cancelled.
+    /// Stops the timer without waiting for any thread, and cancels the timeouts that have not run.
     pub(crate) fn abandon(&self) {
         if self.context.set_stopped() {
             let contents = self.close();
@@ -210,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// For the engine's last moment: nothing that was accepted is lost.
+    /// Ends all timeouts before the engine is freed.
     pub(super) fn end(&self) {
         self.abandon();
         drop(self.end_unclaimed());
@@ -223,15 +230,15 @@ impl Engine {
         contents
     }
 
-    /// Ends the entries that have not ended yet.
+    /// Ends the entries that have not ended yet, and returns those with tasks.
     fn end_all(&self, contents: Vec<Contents>) -> Vec<Unprocessed> {
         contents.into_iter().flat_map(Contents::into_entries).filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
-    /// For a thread that has waited for them, or the last that knows the engine.
+    /// Ends the unclaimed entries. Called by a thread that has waited for the worker, or by the last owner of the engine.
     fn end_unclaimed(&self) -> Vec<Unprocessed> {
         let entries = {
-            let mut unclaimed = self.life.unclaimed.lock();
+            let mut unclaimed = self.lifecycle.unclaimed.lock();
             unclaimed.waited_for = unclaimed.waited_for.saturating_sub(1);
             std::mem::take(&mut unclaimed.entries)
         };
@@ -249,35 +256,36 @@ impl Engine {
             context.counters.cancelled_elsewhere.add_contended(1);
             context.release_permit();
         });
-        ended.map(|owned| Unprocessed::new(owned, context.clone())).collect()
+        ended.map(|right| Unprocessed::new(right, context.clone())).collect()
     }
 
     fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {
-        let owned: Owned<Timeout> = timeout.cancel_by_stop().ok()?;
+        let right: TaskRight<Timeout> = timeout.cancel_by_stop()?;
         self.context.counters.cancelled_elsewhere.add_contended(1);
         self.context.release_permit();
-        if owned.timeout().runs() == Runs::Wake {
-            // A future says itself that the timer is stopped.
-            self.context.contain(|| owned.cancelled());
+        if right.timeout().runs() == Runs::Wake {
+            // A future reports to its task that the timer is stopped.
+            self.context.contain(|| right.cancelled());
             return None;
         }
-        Some(Unprocessed::new(owned, self.context.clone()))
+        Some(Unprocessed::new(right, self.context.clone()))
     }
 
     fn wait_for_worker(&self, until: Option<Instant>) {
-        // A start either came before this, and is seen, or finds the timer stopped: the flag alone may be read as it was before.
-        drop(self.life.worker.lock());
+        // A start that came before this lock is seen. A later one finds the timer stopped. Without the lock, this thread
+        // could read an old value of the flag.
+        drop(self.lifecycle.worker.lock());
         // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
-        self.life.worker_ended.wait(until, || self.life.worker_gone.load(Ordering::Acquire));
+        self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));
     }
 
-    /// Keeps an entry that the owner of the turn has taken out of a wheel and, because the timer was stopped, has not won; it is
-    /// cancelled here if no thread waits for it.
+    /// Keeps an entry that the owner of the turn has taken out of a wheel but not won, because the timer was stopped.
+    /// Cancels it if no thread waits for it.
     pub(crate) fn leave_unclaimed(&self, timeout: Timeout) {
         if !timeout.state().is_waiting() {
             return;
         }
-        let mut unclaimed = self.life.unclaimed.lock();
+        let mut unclaimed = self.lifecycle.unclaimed.lock();
         if unclaimed.waited_for > 0 {
             unclaimed.entries.push(timeout);
         } else {
@@ -286,22 +294,22 @@ impl Engine {
         }
     }
 
-    /// One handle more.
+    /// Counts one more handle.
     pub(crate) fn ref_inc(&self) {
-        // ORDERING: Relaxed, a new handle comes from one that exists.
-        self.life.handles.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: Relaxed, a new handle is made from an existing one.
+        self.lifecycle.handles.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One handle more, unless the last one is gone.
+    /// Counts one more handle. Returns `false` if the last one is gone.
     pub(crate) fn try_ref_inc(&self) -> bool {
         let one_more = |handles: usize| (handles > 0).then_some(handles + 1);
-        // ORDERING: Relaxed, as in `ref_inc`: the count cannot leave zero again.
-        self.life.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+        // ORDERING: Relaxed, as in `ref_inc`; the count cannot leave zero again.
+        self.lifecycle.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// One handle less; `true` for the last.
+    /// Counts one handle less. Returns `true` for the last.
     pub(crate) fn ref_dec(&self) -> bool {
-        // ORDERING: AcqRel, what was done through any handle comes before what the last one's end does.
-        self.life.handles.fetch_sub(1, Ordering::AcqRel) == 1
+        // ORDERING: AcqRel: the work through any handle comes before the work of the last one's drop.
+        self.lifecycle.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

@@ -1,0 +1,160 @@
+//! The right to the job of a timeout, and the table that reaches a job of any type.
+//!
+//! This module contains unsafe code, see the head of [`super`]. The job is in the entry exactly while no
+//! [`TaskRight`] has taken it out. Only the thread whose transition has won the task makes a `TaskRight`, once
+//! for each such transition.
+
+use super::job::{Job, Period};
+use super::state::{Rearm, Runs};
+use super::{Entry, Header, Timeout};
+use crate::sync::UnsafeCell;
+use crate::time::Deadline;
+use std::alloc::Layout;
+use std::any::TypeId;
+use std::borrow::Borrow;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+/// The place of the job in an entry. The state word decides which thread owns it.
+#[repr(transparent)]
+pub(super) struct JobCell<J>(UnsafeCell<ManuallyDrop<J>>);
+
+impl<J> JobCell<J> {
+    #[inline]
+    pub(super) fn new(job: J) -> Self {
+        Self(UnsafeCell::new(ManuallyDrop::new(job)))
+    }
+}
+
+/// The properties of a job type.
+pub(super) struct VTable {
+    pub(super) runs: Runs,
+    pub(super) layout: Layout,
+    job: fn() -> TypeId,
+    /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs again.
+    ///
+    /// # Safety
+    ///
+    /// This and the other functions require that the entry is of this table's type, that only the caller has
+    /// the right to its job, and that the job is in the entry.
+    run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
+    /// Takes the job out and tells it that it will not run.
+    cancelled: unsafe fn(NonNull<Header>, &Timeout),
+    /// Takes the job out and drops it.
+    discard: unsafe fn(NonNull<Header>),
+}
+
+impl VTable {
+    #[inline]
+    pub(super) fn of<J: Job>() -> &'static VTable {
+        const {
+            &VTable {
+                runs: J::RUNS,
+                layout: Layout::new::<Entry<J>>(),
+                job: TypeId::of::<J>,
+                run: run::<J>,
+                cancelled: cancelled::<J>,
+                discard: discard::<J>,
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for the table's functions.
+#[inline]
+unsafe fn take<J>(entry: NonNull<Header>) -> J {
+    // SAFETY: the entry is an `Entry<J>` and alive. Only the caller has the right to its job, which is there.
+    unsafe { entry.cast::<Entry<J>>().as_ref().job.0.with_mut(|job| ManuallyDrop::take(&mut *job)) }
+}
+
+unsafe fn run<J: Job>(entry: NonNull<Header>, timeout: &Timeout) -> Option<Period> {
+    // SAFETY: the caller's promise.
+    let (job, period) = unsafe { take::<J>(entry) }.run(timeout)?;
+    // SAFETY: as above; the place is empty.
+    unsafe { entry.cast::<Entry<J>>().as_ref().job.0.with_mut(|place| *place = ManuallyDrop::new(job)) };
+    Some(period)
+}
+
+unsafe fn cancelled<J: Job>(entry: NonNull<Header>, timeout: &Timeout) {
+    // SAFETY: the caller's promise.
+    unsafe { take::<J>(entry) }.cancelled(timeout);
+}
+
+unsafe fn discard<J: Job>(entry: NonNull<Header>) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { take::<J>(entry) });
+}
+
+/// The right to the job of a timeout, with a reference that is owned or borrowed.
+///
+/// Every method but [`rearm`](TaskRight::rearm) uses the right up. A right that is dropped leaks the job.
+#[must_use]
+pub(crate) struct TaskRight<R: Borrow<Timeout>> {
+    timeout: R,
+    deadline: Deadline,
+}
+
+impl<R: Borrow<Timeout>> TaskRight<R> {
+    /// Called by the thread whose transition has just won the task.
+    #[inline]
+    pub(super) fn new(timeout: R, deadline: Deadline) -> Self {
+        Self { timeout, deadline }
+    }
+
+    /// Returns the deadline that the entry had when it expired.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    #[inline]
+    pub(crate) fn timeout(&self) -> &Timeout {
+        self.timeout.borrow()
+    }
+
+    /// Runs the task. Returns the right and the period if the task runs again. If the task unwinds, the job is gone.
+    #[inline]
+    pub(crate) fn run(self) -> Option<(Self, Period)> {
+        let timeout = self.timeout.borrow();
+        // SAFETY: the table is the entry's own; `self` is the right to the job.
+        let period = unsafe { (timeout.header().vtable.run)(timeout.entry, timeout) }?;
+        Some((self, period))
+    }
+
+    /// Gives back a job that runs again, and returns the deadline for which the timeout now waits. That is `next`
+    /// unless a `reset` has set another one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the right if the timeout was cancelled during the run.
+    pub(crate) fn rearm(self, next: Deadline) -> Result<Deadline, Self> {
+        match self.timeout().state().rearm(next) {
+            Rearm::Waiting(deadline) => Ok(deadline),
+            Rearm::Cancelled => Err(self),
+        }
+    }
+
+    /// Tells the task that it will not run, and drops it. If that unwinds, the job is gone as well.
+    #[inline]
+    pub(crate) fn cancelled(self) {
+        let timeout = self.timeout.borrow();
+        // SAFETY: as in `run`.
+        unsafe { (timeout.header().vtable.cancelled)(timeout.entry, timeout) };
+    }
+
+    /// Drops the job. If that unwinds, the job is gone as well.
+    pub(crate) fn discard(self) {
+        let timeout = self.timeout.borrow();
+        // SAFETY: as in `run`.
+        unsafe { (timeout.header().vtable.discard)(timeout.entry) };
+    }
+
+    /// Returns the job if it is of this type.
+    pub(crate) fn into_job<J: Job>(self) -> Option<J> {
+        let timeout = self.timeout.borrow();
+        // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job.
+        ((timeout.header().vtable.job)() == TypeId::of::<J>()).then(|| unsafe { take::<J>(timeout.entry) })
+    }
+}
