@@ -1,11 +1,12 @@
-//! A handle that keeps nothing alive.
+//! The weak handle of a timer.
 
 use super::timer::Timer;
 use crate::sync::Weak;
 use crate::timer::Engine;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A handle to a timer that does not keep it running: for exporters, registries and tasks that outlive its users.
+/// A handle that does not keep its timer running, for exporters, registries and tasks that outlive the timer's users.
 ///
 /// # Examples
 ///
@@ -28,7 +29,7 @@ impl WeakTimer {
         Self { engine }
     }
 
-    /// A full handle, as long as there is another one; `None` once the last was dropped.
+    /// Returns a full handle as long as there is another one. Returns `None` once the last one was dropped.
     ///
     /// # Examples
     ///
@@ -41,6 +42,10 @@ impl WeakTimer {
         self.engine.upgrade().and_then(Timer::try_from_engine)
     }
 }
+
+// As for `Timer`.
+impl UnwindSafe for WeakTimer {}
+impl RefUnwindSafe for WeakTimer {}
 
 impl fmt::Debug for WeakTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

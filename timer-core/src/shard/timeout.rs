@@ -101,3 +101,43 @@ impl Timeout {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use crate::Timer;
+    use crate::sync::Mutex;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use timer_executor::{Rejected, Task, TaskExecutor};
+
+    /// Keeps the tasks that it gets.
+    #[derive(Default)]
+    struct Keeper(Mutex<Vec<Task>>);
+
+    impl TaskExecutor for Keeper {
+        fn execute(&self, task: Task) -> Result<(), Rejected> {
+            self.0.lock().push(task);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_deadline_goes_by_the_timer_of_its_timeout() {
+        const YEAR: Duration = Duration::from_secs(365 * 86_400);
+        let keeper = Arc::new(Keeper::default());
+        let (timer, mut driver) = Timer::builder().executor(keeper.clone()).build_manual().unwrap();
+        let timeout = timer.new_timeout(Duration::ZERO, |_| {}).unwrap();
+        assert_eq!((driver.advance(Duration::ZERO), keeper.0.lock().len()), (1, 1), "it is queued");
+        drop((timer, driver));
+        let mut others = Vec::new();
+        while timeout.shard().id().generation == timeout.shard_id().generation
+            || !timeout.shard().serves(timeout.shard().id())
+        {
+            let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+            driver.advance(YEAR);
+            others.push((timer, driver));
+        }
+        assert!(timeout.reset(Duration::from_secs(1)));
+        assert!(timeout.deadline() <= Instant::now() + Duration::from_secs(1), "the clock of another timer");
+    }
+}

@@ -44,6 +44,27 @@ fn a_permit_is_needed_again_after_completion() {
 }
 
 #[test]
+fn another_waker_keeps_the_permit() {
+    let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
+    let mut sleep = timer.sleep(SECOND);
+    let (former, waker) = Bell::new();
+    assert!(poll(&mut sleep, &waker).is_pending());
+    drop(waker);
+    for _ in 0..3 {
+        let (_, waker) = Bell::new();
+        assert!(poll(&mut sleep, &waker).is_pending());
+        assert_eq!(poll(&mut timer.sleep(SECOND), Waker::noop()), Poll::Ready(Err(FULL)), "no permit is free");
+    }
+    assert_eq!(std::sync::Arc::strong_count(&former), 1, "the former waker is dropped");
+    assert_eq!(accounts(&timer), (1, 1, 0, 0), "a change of the waker counts nothing");
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut sleep, &waker).is_pending());
+    assert_eq!(driver.advance(SECOND), 1);
+    assert_eq!((bell.rung(), poll(&mut sleep, &waker)), (1, Poll::Ready(Ok(()))));
+    assert_eq!(accounts(&timer), (1, 0, 1, 0));
+}
+
+#[test]
 fn what_is_ready_needs_no_permit() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let _other = timer.new_timeout(HOUR, |_| {}).unwrap();

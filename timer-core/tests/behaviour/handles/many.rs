@@ -42,6 +42,34 @@ fn a_batch_is_as_if_one_by_one() {
     assert!(late.iter().all(|late| late.as_ref().is_err_and(|late| late.reason == RejectReason::Stopped)));
 }
 
+/// An iterator whose `size_hint` is wrong.
+struct Misleading<I>(I, (usize, Option<usize>));
+
+impl<I: Iterator> Iterator for Misleading<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.1
+    }
+}
+
+#[test]
+fn a_wrong_size_hint_is_harmless() {
+    for hint in [(usize::MAX, None), (usize::MAX, Some(0)), (isize::MAX as usize, None), (0, Some(0)), (1, Some(1))] {
+        let (timer, mut driver) = manual(WHEELS[0]);
+        let tasks = (0..100).map(|_| (SECOND, |_: &Timeout| {}));
+        let timeouts = timer.new_timeouts(Misleading(tasks, hint));
+        assert_eq!(timeouts.iter().filter(|timeout| timeout.is_ok()).count(), 100, "{hint:?}");
+        let timeouts: Vec<_> = timeouts.into_iter().flatten().collect();
+        assert_eq!(Timeout::cancel_all(Misleading(timeouts[..50].iter(), hint)), 50, "{hint:?}");
+        assert_eq!(driver.advance(SECOND), 50);
+    }
+}
+
 // 3c.8.
 #[test]
 fn a_batch_whose_iterator_panics_keeps_what_it_took() {

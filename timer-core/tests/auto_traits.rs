@@ -1,0 +1,101 @@
+//! The auto traits of every public type, checked at compile time.
+//!
+//! A change of this list is a change of the public API.
+
+use std::marker::PhantomData;
+use std::panic::UnwindSafe;
+use timer_core::{delay_queue, executor, global, infallible, wheel};
+
+/// Is `true` if the type implements the trait.
+macro_rules! implements {
+    ($type:ty: $trait:ident) => {{
+        trait Absent {
+            const PRESENT: bool = false;
+        }
+        impl<T: ?Sized> Absent for T {}
+        #[allow(dead_code, reason = "the constant of the trait stands in for it")]
+        struct Probe<T: ?Sized>(PhantomData<T>);
+        #[allow(dead_code, reason = "as above")]
+        impl<T: ?Sized + $trait> Probe<T> {
+            const PRESENT: bool = true;
+        }
+        <Probe<$type>>::PRESENT
+    }};
+}
+
+/// Lists for each type whether it is `Send`, `Sync`, `Unpin` and `UnwindSafe`.
+macro_rules! auto_traits {
+    ($($type:ty: $send:literal $sync:literal $unpin:literal $unwind_safe:literal,)*) => {
+        $(const _: () = {
+            assert!(implements!($type: Send) == ($send == 1), concat!(stringify!($type), ": Send"));
+            assert!(implements!($type: Sync) == ($sync == 1), concat!(stringify!($type), ": Sync"));
+            assert!(implements!($type: Unpin) == ($unpin == 1), concat!(stringify!($type), ": Unpin"));
+            assert!(
+                implements!($type: UnwindSafe) == ($unwind_safe == 1),
+                concat!(stringify!($type), ": UnwindSafe")
+            );
+        };)*
+    };
+}
+
+/// Is neither `Sync` nor `UnwindSafe`, but `Send` and `Unpin`.
+type Task = std::cell::Cell<Box<dyn Send>>;
+
+/// Is not `Unpin`.
+type Pinned = std::marker::PhantomPinned;
+
+auto_traits! {
+    // The timer.
+    timer_core::BuildError: 1 1 1 1,
+    timer_core::CancelOnDrop: 1 1 1 1,
+    timer_core::Driver: 1 0 1 0,
+    timer_core::LagSnapshot: 1 1 1 1,
+    timer_core::ManualDriver: 1 0 1 0,
+    timer_core::MissedRuns: 1 1 1 1,
+    timer_core::RejectReason: 1 1 1 1,
+    timer_core::RejectedTimeout<Task>: 1 1 1 0,
+    timer_core::StopError: 1 1 1 1,
+    timer_core::StopReport: 1 1 1 0,
+    timer_core::Timeout: 1 1 1 1,
+    timer_core::Timer: 1 1 1 1,
+    timer_core::TimerBuilder: 1 1 1 0,
+    timer_core::TimerStats: 1 1 1 1,
+    timer_core::Turn: 1 1 1 1,
+    timer_core::Unprocessed: 1 1 1 0,
+    timer_core::WeakTimer: 1 1 1 1,
+    timer_core::WheelKind: 1 1 1 1,
+    timer_core::WouldDeadlock: 1 1 1 1,
+    // Futures.
+    timer_core::Interval: 1 1 1 1,
+    timer_core::Sleep: 1 1 1 1,
+    timer_core::TimeoutError: 1 1 1 1,
+    timer_core::TimeoutFuture<()>: 1 1 1 1,
+    timer_core::TimeoutFuture<Task>: 1 0 1 0,
+    timer_core::TimeoutFuture<Pinned>: 1 1 0 1,
+    // Futures that cannot be refused.
+    infallible::Elapsed: 1 1 1 1,
+    infallible::InfallibleTimer: 1 1 1 1,
+    infallible::Interval: 1 1 1 1,
+    infallible::MissedTickBehavior: 1 1 1 1,
+    infallible::Sleep: 1 1 1 1,
+    infallible::Timeout<()>: 1 1 1 1,
+    infallible::Timeout<Task>: 1 0 1 0,
+    infallible::Timeout<Pinned>: 1 1 0 1,
+    global::EnterGuard: 0 0 1 0,
+    // Delay queues.
+    delay_queue::DelayMap<(), ()>: 1 1 1 1,
+    delay_queue::DelayQueue<()>: 1 1 1 1,
+    delay_queue::DelayQueue<Task>: 1 0 1 0,
+    delay_queue::Expired<()>: 1 1 1 1,
+    delay_queue::SharedDelayQueue<()>: 1 1 1 0,
+    // Wheels.
+    wheel::HashedWheel<()>: 1 1 1 1,
+    wheel::HashedWheel<Task>: 1 0 1 0,
+    wheel::HierarchicalWheel<()>: 1 1 1 1,
+    wheel::HierarchicalWheel<Task>: 1 0 1 0,
+    wheel::Key: 1 1 1 1,
+    // Executors.
+    executor::ImmediateExecutor: 1 1 1 1,
+    executor::Rejected: 1 0 1 0,
+    executor::Task: 1 0 1 0,
+}
