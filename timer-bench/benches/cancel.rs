@@ -1,4 +1,5 @@
-//! Cancelling one of 10,000 timeouts, in random order, on the thread that scheduled them, in batches, and on another thread.
+//! Cancels one of 10,000 timeouts in random order, on the thread that scheduled them, in batches,
+//! and on another thread.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 

@@ -1,5 +1,5 @@
-//! Contended: each of 1, 2 and 4 threads schedules a timeout of 30 s and cancels the oldest of its thousand, over and over.
-//! The figure is wall time per pair, over all threads.
+//! Contended use. Each of 1, 2 and 4 threads repeatedly schedules a timeout of 30 s and cancels the
+//! oldest of its thousand. The figure is wall time per pair over all threads.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 
@@ -29,7 +29,7 @@ fn churn(c: &mut Criterion) {
     group.finish();
 }
 
-/// The time from the first start to the last end.
+/// Returns the time from the first start to the last end.
 fn all(timer: &Timer, threads: u64, times: u64) -> Duration {
     let gate = Barrier::new(threads as usize);
     let one = |index: u64| {

@@ -1,5 +1,6 @@
-//! Firing 10,000 timeouts, a hundred in each of a hundred milliseconds, on virtual time: per wheel and executor, until the
-//! last task has run. The figure is for all of them, the throughput per task.
+//! Fires 10,000 timeouts on virtual time, a hundred in each of a hundred milliseconds, per wheel
+//! and executor, until the last task has run. The figure is for all of them, and the throughput is
+//! per task.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 

@@ -1,5 +1,6 @@
-//! Asking for the next expiry with 100k pending: a timer on virtual time, and the wheels alone. For the wheels also right
-//! after the earliest was taken out again, which may leave them with an older idea of it.
+//! Asks for the next expiry with 100k pending, on a timer with virtual time and on the wheels
+//! alone. The wheels are also asked right after the removal of the earliest entry, which may
+//! invalidate a cached minimum.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 

@@ -1,4 +1,5 @@
-//! Moving a timeout: later, as every packet does with its connection's timeout of 30 s, and earlier.
+//! Moves a timeout to a later time, as every packet does with its connection's timeout of 30 s, and
+//! to an earlier one.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 
@@ -23,7 +24,7 @@ fn reset(c: &mut Criterion) {
                 handles[next].reset(later)
             });
         });
-        // Each time round, a connection's deadline is 10 ms earlier than the time before.
+        // In each round, the deadline of a connection is 10 ms earlier than in the round before.
         let (hour, step) = (Duration::from_secs(3600), Duration::from_micros(10));
         let (handles, mut next, mut delay) = (connections(&timer, hour), 0, hour);
         group.bench_function(BenchmarkId::new(name, "earlier"), |b| {

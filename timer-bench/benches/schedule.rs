@@ -1,4 +1,5 @@
-//! Scheduling one timeout, 10 s to an hour off, alone and in batches, on a timer that is empty and on one that holds 100k.
+//! Schedules one timeout of 10 s to an hour, alone and in batches, on an empty timer and on one
+//! that holds 100k.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 
@@ -24,7 +25,8 @@ fn schedule(c: &mut Criterion) {
     group.finish();
 }
 
-/// The time of so many calls; what they scheduled is cancelled after each chunk of them.
+/// Returns the time of `times` calls. The timeouts of each chunk are cancelled outside of the
+/// measured time.
 fn all(timer: &Timer, times: u64) -> Duration {
     let (mut random, delays) = far();
     let mut handles: Vec<Timeout> = Vec::with_capacity(CHUNK as usize);
@@ -42,7 +44,7 @@ fn all(timer: &Timer, times: u64) -> Duration {
     total
 }
 
-/// The same in batches.
+/// Returns the time of `times` calls in batches.
 fn at_once(timer: &Timer, times: u64) -> Duration {
     let (mut random, delays) = far();
     let (mut total, mut left) = (Duration::ZERO, times);

@@ -1,5 +1,6 @@
-//! The wheels alone, 100k entries of 10 s to an hour at ticks of 1 ms: insert all, remove all in random order, expire all
-//! hop by hop. The figure is for all of them, the throughput per entry.
+//! The wheels alone with 100k entries of 10 s to an hour at ticks of 1 ms: insert all, remove all
+//! in random order, expire all by hops. The figure is for all of them, and the throughput is per
+//! entry.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 

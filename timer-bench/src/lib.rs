@@ -1,17 +1,18 @@
-//! Benchmarks of the timer, operation by operation and side by side with its peers.
+//! Benchmarks of the timer, by operation and side by side with its peers.
 //!
-//! Three things live here:
+//! The crate has three parts:
 //!
-//! - `benches/`: one criterion file per operation, to see what a change of a few percent did;
-//! - the programs `workload`, `workload-mem` and `workload-mimalloc`: one [workload](workloads) on one [peer](peers) in one
-//!   process, a line for each figure;
-//! - the program `bench-report`: runs them alternating over the peers, round after round, and makes [tables, files and
-//!   plots](report) of what they print.
+//! - `benches/` has one criterion file per operation. They show changes of a few percent.
+//! - The programs `workload`, `workload-mem` and `workload-mimalloc` run one [workload](workloads)
+//!   on one [peer](peers) in one process and print a line for each figure.
+//! - The program `bench-report` runs them round after round, alternating over the peers, and turns
+//!   their output into [tables, files and plots](report).
 //!
-//! All peers get the same delays, from one seeded [generator](random). Lower is better for every figure. Peers from other
-//! crates need the feature `peers`; those of the standard library are always there.
+//! All peers get the same delays from one seeded [generator](random). Lower is better for every
+//! figure. Peers from other crates need the feature `peers`, while those of the standard library
+//! are always built in.
 //!
-//! Absent here: anything that the libraries need. Nothing depends on this crate, and it is not published.
+//! No library depends on this crate, and it is not published.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

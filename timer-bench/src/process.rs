@@ -1,39 +1,41 @@
-//! What this process uses: CPU, memory, wake-ups. Read from the clock of the process and from `/proc`.
+//! The resources that this process uses: CPU time, memory and wake-ups. They come from the process
+//! clock and from `/proc`.
 //!
-//! Memory and wake-ups are known on Linux only; elsewhere they are `None` and their figures not available.
+//! Memory and wake-ups are known on Linux only. Elsewhere they are `None`, and their figures are
+//! not available.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// CPU time of all threads so far, user and system.
+/// Returns the CPU time of all threads so far, user and system.
 pub fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Memory that is resident now, in bytes.
+/// Returns the resident memory in bytes.
 pub fn resident() -> Option<u64> {
     Some(status("/proc/self/status", "VmRSS")? * 1024)
 }
 
-/// The most memory that was resident since [`reset_peak`], in bytes.
+/// Returns the peak of resident memory since [`reset_peak`] in bytes.
 pub fn peak() -> Option<u64> {
     Some(status("/proc/self/status", "VmHWM")? * 1024)
 }
 
-/// Lets [`peak`] start anew. A kernel that refuses leaves the peak of the whole process.
+/// Resets [`peak`]. If the kernel refuses, the peak remains that of the whole process.
 pub fn reset_peak() {
     let _: std::io::Result<()> = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Memory that could be had without swapping, in bytes.
+/// Returns the memory that is available without swapping, in bytes.
 pub fn available() -> Option<u64> {
     Some(status("/proc/meminfo", "MemAvailable")? * 1024)
 }
 
-/// How often the threads went to sleep of their own will so far, all but the first one: that one does the measuring.
+/// Returns the number of voluntary context switches of all threads but the first, which measures.
 pub fn voluntary_switches() -> Option<u64> {
     let first = std::process::id().to_string();
     let mut switches = 0;
@@ -41,7 +43,7 @@ pub fn voluntary_switches() -> Option<u64> {
         let task = task.ok()?;
         if task.file_name().to_str() != Some(&first) {
             let path = task.path().join("status");
-            // A thread that ended meanwhile has none.
+            // A thread that has ended meanwhile has no such file.
             switches += status(path.to_str()?, "voluntary_ctxt_switches").unwrap_or(0);
         }
     }
@@ -52,18 +54,19 @@ fn status(path: &str, field: &str) -> Option<u64> {
     number_of(&fs::read_to_string(path).ok()?, field)
 }
 
-/// The number in the line `field:  number unit`.
+/// Returns the number in the line `field:  number unit`.
 fn number_of(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(':').next() == Some(field))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// How long the process goes on working by itself: the time from now until it rests, or `None` if it is still at work
-/// after `limit`. To about a millisecond. Call it from a thread that has nothing else to do, when only the timer has.
+/// Waits until the process is quiescent. Returns the time that took, to about a millisecond, or
+/// `None` if the process is still at work after `limit`. The calling thread must have nothing else
+/// to do.
 pub fn until_quiet(limit: Duration) -> Option<Duration> {
     const SLICE: Duration = Duration::from_millis(1);
     const REST: Duration = Duration::from_millis(8);
-    // What one slice costs the thread that looks.
+    // The CPU time that one slice costs the thread that looks.
     const LOOKING: Duration = Duration::from_micros(100);
 
     let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! The one source of delays and orders: SplitMix64 from a fixed seed, so that every peer gets the same sequence.
+//! The source of all delays and orders. SplitMix64 with a fixed seed gives every peer the same
+//! sequence.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,24 +9,26 @@ pub const SEED: u64 = 42;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Steele, Lea and Flood's generator (2014): 64 bits of state, one addition and a mix for each number.
+/// The generator of Steele, Lea and Flood (2014), with 64 bits of state and one addition and a mix
+/// per number.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
     state: u64,
 }
 
 impl SplitMix64 {
-    /// The sequence of `seed`.
+    /// Creates the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The sequence of all delays, from its number `from` on: each thread starts where the one before it ends.
+    /// Creates the sequence of all delays from its number `from` on. Each thread starts where the
+    /// previous one ends.
     pub fn delays(from: usize) -> Self {
         Self { state: SEED.wrapping_add(STEP.wrapping_mul(from as u64)) }
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
@@ -35,20 +38,20 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number in `0..bound`; 0 if the bound is 0.
+    /// Returns a number in `0..bound`, or 0 if the bound is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A duration within `range`, to the nanosecond.
+    /// Returns a duration within `range`, to the nanosecond.
     #[inline]
     pub fn duration(&mut self, range: &Range<Duration>) -> Duration {
         let span = range.end.saturating_sub(range.start).as_nanos() as u64;
         range.start + Duration::from_nanos(self.below(span))
     }
 
-    /// Brings `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -56,7 +59,7 @@ impl SplitMix64 {
     }
 }
 
-/// From `first` to `last` seconds.
+/// Returns the range from `first` to `last` seconds.
 pub fn seconds(first: u64, last: u64) -> Range<Duration> {
     Duration::from_secs(first)..Duration::from_secs(last)
 }
@@ -66,7 +69,7 @@ mod tests {
     use super::{SEED, SplitMix64, seconds};
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_equals_the_published_one() {
         let mut random = SplitMix64::new(1_234_567);
         let published = [
             6_457_827_717_110_365_317,
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_starts_where_the_one_before_it_ends() {
+    fn a_thread_starts_where_the_previous_one_ends() {
         let mut whole = SplitMix64::new(SEED);
         let whole: Vec<u64> = (0..10).map(|_| whole.next_u64()).collect();
         let mut part = SplitMix64::delays(6);
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_fill_their_range_and_never_leave_it() {
+    fn durations_fill_their_range() {
         let mut random = SplitMix64::new(SEED);
         let range = seconds(10, 3600);
         let mut all: Vec<_> = (0..10_000).map(|_| random.duration(&range)).collect();
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_keeps_every_item_and_moves_nearly_all() {
+    fn a_shuffle_keeps_all_items_and_moves_most() {
         let mut items: Vec<usize> = (0..1_000).collect();
         SplitMix64::new(SEED).shuffle(&mut items);
         let in_place = items.iter().enumerate().filter(|(at, item)| at == *item).count();
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn below_zero_is_zero() {
+    fn a_bound_of_zero_gives_zero() {
         assert_eq!(SplitMix64::new(SEED).below(0), 0);
     }
 }

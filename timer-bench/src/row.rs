@@ -1,24 +1,26 @@
-//! One figure as a line of text, `PEER WORKLOAD PARAMS VALUE UNIT`: what `workload` prints and `bench-report` reads.
+//! The line format `PEER WORKLOAD PARAMS VALUE UNIT`, which `workload` prints and `bench-report`
+//! reads.
 
 use std::fmt;
 
-/// One figure, or why there is none.
+/// One figure, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Which timer.
+    /// The name of the timer.
     pub peer: String,
-    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
+    /// A name from [`workloads::ALL`](crate::workloads::ALL).
     pub workload: String,
     /// `name=value` pairs joined by commas, or `-`.
     pub params: String,
     /// The figure, or the reason why there is none.
     pub value: Result<f64, String>,
-    /// The unit, and what is counted: `ns/schedule`. `-` if the peer cannot do the workload at all.
+    /// The unit with the counted thing, such as `ns/schedule`, or `-` if the peer cannot do the
+    /// workload at all.
     pub unit: String,
 }
 
 impl Row {
-    /// The row that `line` shows; `None` if it shows none.
+    /// Parses a line. Returns `None` if it is not a row.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.trim().splitn(6, ' ');
         let mut word = || words.next().map(str::to_owned);
@@ -41,7 +43,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A figure with as many digits as one wants to read.
+/// Formats a figure with a readable number of digits.
 pub fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size == 0.0 || size >= 1_000.0 => 0,
@@ -52,7 +54,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A count in short: `1k`, `100k`, `1M`; others as they are.
+/// Formats round counts as `1k`, `100k` or `1M`, and others in full.
 pub fn short(count: usize) -> String {
     match count {
         count if count > 0 && count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn printed_rows_are_parsed_back() {
         for row in [row(Ok(57.25)), row(Ok(0.0)), row(Err("has no reset of its own".to_owned()))] {
             assert_eq!(Row::parse(&row.to_string()), Some(row));
         }
@@ -79,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_rows() {
+    fn other_lines_are_not_rows() {
         for line in ["", "thread panicked", "a b c d e", "a W1 - NaN ns", "a W1 - inf ns"] {
             assert_eq!(Row::parse(line), None, "{line}");
         }
     }
 
     #[test]
-    fn figures_have_digits_that_mean_something() {
+    fn figures_have_significant_digits_only() {
         let figures = [0.0, 0.01234, 1.0, 57.321, 123.45, 12_345.6].map(figure);
         assert_eq!(figures, ["0", "0.0123", "1.00", "57.32", "123.5", "12346"]);
     }

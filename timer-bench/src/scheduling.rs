@@ -1,18 +1,20 @@
-//! What the scheduler does with this thread: on which CPUs it may run, how nice it is, and the CPU time it had.
+//! The scheduling of this thread: its CPUs, its niceness and its CPU time.
 //!
-//! On Linux only; elsewhere there is one list of CPUs, empty, and nothing can be chosen.
+//! The functions work on Linux only. Elsewhere there is one empty list of CPUs, and nothing can be
+//! set.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// CPU time of this thread so far, user and system. A system call: a tenth of a microsecond or more.
+/// Returns the CPU time of this thread so far, user and system. This is a system call of a tenth of
+/// a microsecond or more.
 #[inline]
 pub fn thread_cpu() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// The CPUs on which this thread may run.
+/// Returns the CPUs on which this thread may run.
 #[cfg(target_os = "linux")]
 pub fn cpus() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -20,7 +22,8 @@ pub fn cpus() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Lets this thread, and those that it starts from now on, run on these CPUs only; `false` if the system refuses.
+/// Restricts this thread, and the threads that it starts from now on, to these CPUs. Returns
+/// `false` if the system refuses.
 #[cfg(target_os = "linux")]
 pub fn pin(cpus: &[usize]) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -29,7 +32,7 @@ pub fn pin(cpus: &[usize]) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Makes this thread, and no other, as nice as can be; `false` if the system refuses.
+/// Gives this thread alone the lowest priority. Returns `false` if the system refuses.
 #[cfg(target_os = "linux")]
 pub fn yield_to_all_others() -> bool {
     const NICEST: i32 = 19;
@@ -37,36 +40,36 @@ pub fn yield_to_all_others() -> bool {
     rustix::process::setpriority_process(Some(this), NICEST).is_ok()
 }
 
-/// The CPUs on which this thread may run: not known here.
+/// Returns an empty list, because the CPUs are not known here.
 #[cfg(not(target_os = "linux"))]
 pub fn cpus() -> Vec<usize> {
     Vec::new()
 }
 
-/// Cannot be done here.
+/// Returns `false`, because this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_: &[usize]) -> bool {
     false
 }
 
-/// Cannot be done here.
+/// Returns `false`, because this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub fn yield_to_all_others() -> bool {
     false
 }
 
-/// Confines this thread, and those that it starts, to `count` of its CPUs; all of them if it has no more.
+/// Confines this thread, and the threads that it starts, to `count` of its CPUs.
 ///
 /// # Errors
 ///
-/// If it has fewer, or the system refuses.
+/// Fails if the thread has fewer CPUs, or if the system refuses.
 pub fn confine(count: usize) -> Result<(), String> {
     let all = cpus();
     if all.len() < count {
-        return Err(format!("needs {count} CPUs, and {} can be chosen", all.len()));
+        return Err(format!("{count} CPUs are needed, but only {} can be chosen", all.len()));
     }
     if all.len() > count && !pin(&all[..count]) {
-        return Err(format!("the system refuses to confine it to {count} CPUs"));
+        return Err(format!("the system refuses to confine the thread to {count} CPUs"));
     }
     Ok(())
 }
@@ -78,11 +81,11 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_thread_is_confined_and_what_it_starts_is_too() {
-        // On a thread of its own: the choice lasts as long as the thread.
+    fn a_confinement_extends_to_started_threads() {
+        // The confinement lasts as long as the thread, so the test needs a thread of its own.
         thread::spawn(|| {
             let all = cpus();
-            assert!(confine(all.len() + 1).unwrap_err().contains("needs"));
+            assert!(confine(all.len() + 1).unwrap_err().contains("are needed"));
             confine(1).unwrap();
             assert_eq!(thread::spawn(cpus).join().unwrap(), all[..1]);
             assert!(pin(&all) && cpus() == all);
@@ -92,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_time_is_that_of_this_thread() {
+    fn the_cpu_time_belongs_to_this_thread() {
         let other = thread::spawn(|| {
             assert!(yield_to_all_others());
             let before = thread_cpu();

@@ -1,8 +1,9 @@
-//! How big a workload is: its own defaults, a quick set of them, and what the command line says instead.
+//! The size of a workload. It comes from the command line, from a quick set or from the workload's
+//! defaults.
 
 use std::collections::BTreeMap;
 
-/// The names that may be set, and what they mean; each workload uses some of them.
+/// The names that may be set, with their meanings. Each workload uses some of them.
 pub const NAMES: &[(&str, &str)] = &[
     ("n", "timers, pairs or resets in all; for W11 and W12 a list"),
     ("threads", "calling threads, a list"),
@@ -17,17 +18,17 @@ pub const NAMES: &[(&str, &str)] = &[
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
 
-/// Which of a workload's two sets of sizes.
+/// The two sets of sizes of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Size {
-    /// For figures that mean something.
+    /// Sizes for meaningful figures.
     #[default]
     Full,
-    /// Small, and rough.
+    /// Small sizes for rough figures.
     Quick,
 }
 
-/// What was asked for.
+/// The settings of a workload.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     size: Size,
@@ -36,10 +37,9 @@ pub struct Settings {
 
 impl Settings {
     /// Reads `--quick` and `NAME=NUMBER[,NUMBER..]`.
-    ///
     /// # Errors
     ///
-    /// What is wrong with which word.
+    /// Fails with the wrong word and the reason.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut settings = Self::default();
         for word in words {
@@ -59,7 +59,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The list `name`.
+    /// Returns the list `name`.
     pub fn list(&self, name: &str, full: &[usize], quick: &[usize]) -> Vec<usize> {
         match (self.given.get(name), self.size) {
             (Some(values), _) => values.clone(),
@@ -68,7 +68,7 @@ impl Settings {
         }
     }
 
-    /// The number `name`.
+    /// Returns the number `name`.
     pub fn number(&self, name: &str, full: usize, quick: usize) -> usize {
         let values = self.list(name, &[full], &[quick]);
         values.first().copied().unwrap_or(full)
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_named() {
+    fn errors_name_unknown_settings() {
         let error = |word| Settings::parse([word]).unwrap_err();
         assert!(error("N=1").contains("`N`") && error("N=1").contains("threads"));
         assert!(error("n=many").contains("n=many"));

@@ -1,5 +1,5 @@
-//! Every peer that was built in does every workload, at sizes that mean nothing: each process prints rows, and for each
-//! unit a figure or the reason why there is none.
+//! Every built-in peer runs every workload at tiny sizes. Each process prints rows, with a figure
+//! or a reason for each unit.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test ends where something is wrong")]
@@ -59,7 +59,7 @@ fn check(program: &str, peer: &str, workload: &str, settings: &str, units: &[&st
 }
 
 #[test]
-fn every_peer_does_every_workload_or_says_why_not() {
+fn every_peer_runs_every_workload_or_gives_a_reason() {
     let all = |peer: &str| {
         for (workload, settings, units) in TINY.iter().filter(|(workload, ..)| peers::does(peer, workload)) {
             check(env!("CARGO_BIN_EXE_workload"), peer, workload, settings, units);
@@ -76,7 +76,7 @@ fn every_peer_does_every_workload_or_says_why_not() {
 }
 
 #[test]
-fn ours_can_do_all_of_them() {
+fn ours_runs_all_workloads() {
     for peer in ["timer", "timer-hashed"] {
         for (workload, settings) in [("W1", "n=1000"), ("W9", "n=2000"), ("W12", "n=1000")] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
@@ -90,7 +90,7 @@ fn ours_can_do_all_of_them() {
 fn a_storm_of_ours_loses_nothing() {
     for (peer, settings) in [("timer", "pause-us=1000"), ("timer-hashed", "pause-us=1000"), ("timer", "nice=1")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
-        // A holder of nice 19 keeps what is due waiting for half a second.
+        // A holder of nice 19 delays due timeouts for half a second.
         let span = if settings == "nice=1" { "ms=1500" } else { "ms=100" };
         let all = ["W15", span, "threads=2", "cpus=1", settings];
         let output = command.arg(peer).args(all).output().unwrap();
@@ -114,7 +114,7 @@ fn instructions_are_counted_or_skipped() {
     if rows.iter().any(|row| row.value.as_ref().is_err_and(|why| why.starts_with("skipped"))) {
         return;
     }
-    // Two locks are taken and given back, with one exchange each.
+    // Two locks are taken and released with one exchange each.
     let pair = |unit: &str| rows.iter().find(|row| row.params == "op=pair" && row.unit == unit).map(|row| &row.value);
     assert!(matches!(pair("locked-instructions"), Some(Ok(locked)) if (3.9..4.5).contains(locked)), "{text}");
     assert!(matches!(pair("instructions"), Some(Ok(all)) if *all > 50.0), "{text}");

@@ -1,4 +1,4 @@
-//! What all benches share: how long they measure, the timers they measure, and the delays.
+//! The measuring time, the timers and the delays that all benches share.
 #![allow(dead_code, reason = "no bench needs all of it")]
 
 use criterion::Criterion;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use timer_bench::random::{SplitMix64, seconds};
 use timer_core::{Timeout, Timer, TimerBuilder, WheelKind};
 
-/// How many timeouts are scheduled, cancelled or fired between two looks at the clock.
+/// The number of timeouts that are scheduled, cancelled or fired between two readings of the clock.
 pub(crate) const CHUNK: u64 = 10_000;
 
-/// Short, but enough to see a few percent on a machine that is at rest.
+/// Returns short settings that still show a few percent on an idle machine.
 pub(crate) fn criterion() -> Criterion {
     Criterion::default()
         .sample_size(30)
@@ -18,21 +18,21 @@ pub(crate) fn criterion() -> Criterion {
         .measurement_time(Duration::from_secs(2))
 }
 
-/// Both wheels by their names; the hashed one turns once in about 30 s.
+/// Both wheels by their names. The hashed one turns once in about 30 s.
 pub(crate) const WHEELS: [(&str, WheelKind); 2] =
     [("hierarchical", WheelKind::Hierarchical), ("hashed", WheelKind::Hashed { ticks_per_wheel: 32_768 })];
 
-/// A builder of a timer with this wheel.
+/// Returns a builder of a timer with this wheel.
 pub(crate) fn builder(wheel: WheelKind) -> TimerBuilder {
     Timer::builder().wheel(wheel)
 }
 
-/// Delays from 10 s to an hour: none comes due while it is measured.
+/// Returns delays from 10 s to an hour, none of which expires during the measurement.
 pub(crate) fn far() -> (SplitMix64, Range<Duration>) {
     (SplitMix64::delays(0), seconds(10, 3600))
 }
 
-/// So many timeouts with such delays.
+/// Schedules `count` timeouts with such delays.
 pub(crate) fn pending(timer: &Timer, count: u64) -> Vec<Timeout> {
     let (mut random, delays) = far();
     (0..count).map(|_| timer.new_timeout(random.duration(&delays), |_| {}).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! `bench-report`: what `cargo xtask bench` runs.
+//! `bench-report`, the program behind `cargo xtask bench`.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Overload: threads schedule timeouts of 1 to 3 ms faster than the worker can expire them.
 //!
-//! The program prints the worst lag, the pending timeouts and the resident memory of each quarter of a
-//! second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two seconds, and
-//! with `stop-ms=N` a second process stops this one for N ms by SIGSTOP.
+//! The program prints the worst lag, the pending timeouts and the resident memory of each quarter
+//! of a second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two
+//! seconds, and with `stop-ms=N` a second process stops this one for N ms by SIGSTOP.
 //!
 //!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
 #![forbid(unsafe_code)]

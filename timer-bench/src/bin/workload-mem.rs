@@ -1,5 +1,5 @@
-//! The same as `workload`, but with an allocator that counts, which would distort any figure of time: only the memory
-//! workloads can be run here.
+//! `workload` with an allocator that counts. Counting distorts times, so this program only runs the
+//! memory workloads.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The same as `workload`, but with mimalloc instead of the system's allocator: the workloads in which that matters.
+//! `workload` with mimalloc instead of the system's allocator, for the workloads in which that
+//! matters.
 
 #![forbid(unsafe_code)]
 

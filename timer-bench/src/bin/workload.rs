@@ -1,4 +1,5 @@
-//! `workload PEER WORKLOAD [--quick] [NAME=NUMBER,..]`: one workload on one timer; a line for each figure.
+//! `workload PEER WORKLOAD [--quick] [NAME=NUMBER,..]` runs one workload on one timer and prints a
+//! line for each figure.
 
 #![forbid(unsafe_code)]
 

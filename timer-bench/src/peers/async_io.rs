@@ -1,4 +1,5 @@
-//! async-io's `Timer`, polled once. Dropping it cancels. There is one reactor for the whole process, with a thread of its own.
+//! async-io's `Timer`, polled once. Dropping it cancels. One reactor with its own thread serves the
+//! whole process.
 
 use super::sleeping::Sleeping;
 use super::tasks::Tasks;
@@ -29,7 +30,7 @@ impl Sleeping for AsyncIo {
     }
 }
 
-/// A timer gives the instant at which it fired; a sleep gives nothing.
+/// A sleep without output. async-io's timer returns the instant at which it fired.
 pub(super) struct Asleep(Timer);
 
 impl Future for Asleep {

@@ -1,4 +1,4 @@
-//! `Mutex<BTreeMap>` and a thread: what one writes in an afternoon when cancelled timers must be freed.
+//! `Mutex<BTreeMap>` and a thread, a simple timer that frees cancelled entries.
 
 use super::shared::{Ordered, Shared};
 use super::storming::Storming;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 type Task = Box<dyn FnOnce() + Send>;
 type Key = (Instant, u64);
 
-/// Tasks by deadline; the number makes keys unique.
+/// Tasks by deadline. A number makes the keys unique.
 #[derive(Default)]
 pub(crate) struct Tasks {
     tree: BTreeMap<Key, Task>,
@@ -102,7 +102,7 @@ impl Storming for BTree {
     }
 
     fn has_cancelled(&mut self, key: Key) -> Option<bool> {
-        // By a name, so that the task is dropped after the lock.
+        // The name keeps the task alive until the lock is released.
         let task = self.tasks.take(|tasks| tasks.tree.remove(&key));
         Some(task.is_some())
     }

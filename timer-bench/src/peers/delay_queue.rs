@@ -1,4 +1,5 @@
-//! tokio-util's `DelayQueue`. It is made for one owner; here callers share it by a mutex with the task that polls it.
+//! tokio-util's `DelayQueue`. It is made for one owner, so callers share it by a mutex with the
+//! task that polls it.
 
 use super::{Job, Peer};
 use std::future::poll_fn;
@@ -9,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
-/// How many tasks are taken out under one lock, at most.
+/// The greatest number of tasks that are removed under one lock.
 const BATCH: usize = 1024;
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -33,7 +34,7 @@ fn lock(tasks: &Tasks) -> MutexGuard<'_, DelayQueue<Task>> {
     tasks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs what is due. Never ends: an empty queue may be filled again.
+/// Runs due tasks. Never ends, because an empty queue may be filled again.
 fn serve(tasks: &Tasks, due: &mut Vec<Task>, context: &mut Context<'_>) -> Poll<()> {
     loop {
         let mut queue = lock(tasks);
@@ -81,7 +82,7 @@ impl Peer for Queue {
     }
 
     fn cancel(&mut self, key: Key) {
-        // By a name, so that the task is dropped after the lock.
+        // The name keeps the task alive until the lock is released.
         let _task = self.lock().try_remove(&key);
     }
 

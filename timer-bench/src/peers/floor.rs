@@ -1,8 +1,9 @@
-//! No timer at all: the least that one could cost. Scheduling reads the clock, allocates 48 bytes and takes a lock;
-//! cancelling takes a lock and frees them. A reset reads the clock and does one atomic addition. No lock is ever contended.
+//! The floor, that is, no timer at all but the least work of any timer. Scheduling reads the clock,
+//! allocates 48 bytes and takes a lock. Cancelling takes a lock and frees the bytes. A reset reads
+//! the clock and does one atomic addition. No lock is contended.
 //!
-//! Other timers are held against it, in the same process and by turns. In a storm it shows what the scheduler alone does
-//! to a call. Nothing ever runs.
+//! Other timers are compared with the floor in the same process, alternating in turns. In a storm
+//! the floor shows the effect of the scheduler alone on a call. It never runs a task.
 
 use super::storming::{Expiring, Storming};
 use super::{FLOOR, Job, Peer};
@@ -13,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Each thread has its own, and has to find it.
+    /// A lock per thread, which each call has to look up.
     static LOCK: Mutex<u64> = const { Mutex::new(0) };
 }
 
-/// One thread's own count; only the end is shared.
+/// The count of one thread. Only the end is shared.
 #[derive(Default)]
 pub(crate) struct Floor {
     resets: AtomicU64,
@@ -62,7 +63,7 @@ impl Peer for Floor {
     #[inline]
     fn reset(&mut self, _: &mut Self::Handle, delay: Duration) {
         black_box(Instant::now() + delay);
-        // ORDERING: Relaxed, a count that is never read.
+        // ORDERING: Relaxed, because the count is never read.
         self.resets.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -77,7 +78,7 @@ impl Storming for Floor {
 
     #[inline]
     fn try_schedule<J: Job>(&mut self, delay: Duration, work: &()) -> Option<Self::Handle> {
-        // ORDERING: Relaxed, a flag and nothing that hangs on it.
+        // ORDERING: Relaxed, because the flag guards no other data.
         let stopped = self.stopped.load(Ordering::Relaxed);
         (!stopped).then(|| self.schedule::<J>(delay, work))
     }
@@ -89,7 +90,7 @@ impl Storming for Floor {
     }
 
     fn stop_beside_callers(&self) {
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because the flag guards no other data.
         self.stopped.store(true, Ordering::Relaxed);
     }
 

@@ -1,8 +1,8 @@
-//! No timer at all, as tasks would use it: what the runtime costs by itself.
+//! The floor for tasks, which shows the cost of the runtime without a timer.
 //!
-//! A limit is no limit, and a sleep of more than 20 s never ends. Shorter sleeps leave their wakers in lists, one for each
-//! millisecond in which something is due, and a plain thread wakes a list when its millisecond is over. Nothing can be cancelled
-//! or moved.
+//! A limit does nothing, and a sleep of more than 20 s never ends. Shorter sleeps leave their
+//! wakers in one list per millisecond, and a plain thread wakes a list when its millisecond is
+//! over. Nothing can be cancelled or moved.
 
 use super::FLOOR;
 use super::tasks;
@@ -27,18 +27,18 @@ struct Lists {
 
 #[derive(Default)]
 struct Waiting {
-    /// By milliseconds since the beginning.
+    /// The lists of wakers, by milliseconds since the beginning.
     wakers: Vec<Vec<Waker>>,
-    /// So many of these lists are over.
+    /// The number of lists whose millisecond is over.
     over: usize,
 }
 
 impl Lists {
-    /// Wakes what is due until all other handles are gone.
+    /// Wakes due tasks until all other handles are gone.
     fn serve(self: &Arc<Self>) {
         while Arc::strong_count(self) > 1 {
             let now = self.begin.elapsed().as_millis() as usize;
-            // The lock is left before any is woken.
+            // The lock is released before the wakers run.
             let next_list = || self.waiting.lock().next_list(now);
             while let Some(due) = next_list() {
                 due.into_iter().for_each(Waker::wake);
@@ -49,7 +49,7 @@ impl Lists {
 }
 
 impl Waiting {
-    /// The next list whose millisecond is over at `now`.
+    /// Returns the next list whose millisecond is over at `now`.
     fn next_list(&mut self, now: usize) -> Option<Vec<Waker>> {
         let at = self.over;
         (at < now).then(|| {
@@ -58,7 +58,7 @@ impl Waiting {
         })
     }
 
-    /// `false` if that millisecond is over.
+    /// Adds a waker. Returns `false` if that millisecond is over.
     fn add(&mut self, due: usize, waker: &Waker) -> bool {
         if due >= self.over {
             self.wakers.resize_with(self.wakers.len().max(due + 1), Vec::new);
@@ -68,10 +68,11 @@ impl Waiting {
     }
 }
 
-/// Ready when it was woken.
+/// A sleep that is ready once it was woken.
 pub(super) struct Sleep {
     lists: Arc<Lists>,
-    /// `None` for one that never ends, and after the first poll.
+    /// The millisecond at which the sleep ends, or `None` after the first poll and for a sleep that
+    /// never ends.
     due: Option<usize>,
     ends: bool,
 }

@@ -1,4 +1,5 @@
-//! futures-timer's `Delay`. There is one thread with a heap for the whole process. It takes part with tasks only.
+//! futures-timer's `Delay`. One thread with a heap serves the whole process. It takes part in
+//! workloads of tasks only.
 
 use super::tasks::Tasks;
 use futures_timer::Delay;

@@ -1,5 +1,5 @@
-//! `Mutex<BinaryHeap>` and a thread: cancelled and moved entries stay inside until their deadline, as a heap cannot take
-//! them out.
+//! `Mutex<BinaryHeap>` and a thread. Cancelled and moved entries stay inside until their deadline,
+//! because a heap cannot remove them.
 
 use super::shared::{Ordered, Shared};
 use super::{Job, Peer};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What handle and heap share. An entry counts only while it bears the number that stands here; no entry bears 0.
+/// The state that handle and heap share. An entry is valid only while it has the number in this
+/// slot. No entry has 0.
 pub(super) struct Slot {
     number: AtomicU64,
     task: Box<dyn Fn() + Send + Sync>,
@@ -22,7 +23,7 @@ struct Entry {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest: the heap's top is its greatest.
+    /// Reverses the order, because the top of the heap is its greatest entry.
     fn cmp(&self, other: &Self) -> Order {
         (other.deadline, other.number).cmp(&(self.deadline, self.number))
     }
@@ -51,7 +52,7 @@ pub(super) struct Tasks {
 impl Tasks {
     fn push(&mut self, deadline: Instant, slot: Arc<Slot>) {
         self.number += 1;
-        // ORDERING: Relaxed, all that it must be in order with is under the lock.
+        // ORDERING: Relaxed, because the lock orders all other data.
         slot.number.store(self.number, Ordering::Relaxed);
         self.heap.push(Entry { deadline, number: self.number, slot });
     }
@@ -66,7 +67,7 @@ impl Ordered for Tasks {
 
     fn take_first(&mut self) -> Option<Arc<Slot>> {
         let entry = self.heap.pop()?;
-        // ORDERING: Relaxed, one word decides and it alone; the slot itself never changes.
+        // ORDERING: Relaxed, because this word alone decides, and the slot itself never changes.
         let won = entry.slot.number.compare_exchange(entry.number, 0, Ordering::Relaxed, Ordering::Relaxed);
         won.is_ok().then_some(entry.slot)
     }
@@ -106,7 +107,7 @@ impl Peer for Heap {
     }
 
     fn cancel(&mut self, slot: Arc<Slot>) {
-        // ORDERING: Relaxed, as in `take_first`.
+        // ORDERING: Relaxed, because this word alone decides.
         slot.number.store(0, Ordering::Relaxed);
     }
 

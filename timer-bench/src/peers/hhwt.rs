@@ -1,4 +1,5 @@
-//! hierarchical_hash_wheel_timer's timer with a thread: callers send it messages. Identifiers are the caller's to choose.
+//! hierarchical_hash_wheel_timer's timer with a thread, to which callers send messages. Callers
+//! choose the identifiers.
 
 use super::{Job, Peer};
 use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
@@ -10,7 +11,7 @@ use std::time::Duration;
 type OneShot = OneShotClosureState<u64>;
 type Periodic = PeriodicClosureState<u64>;
 
-/// Each handle numbers its timers in a range of its own.
+/// The number of handles. Each handle numbers its timers in a separate range.
 static HANDLES: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Hhwt {
@@ -21,7 +22,7 @@ pub(super) struct Hhwt {
 
 impl Hhwt {
     fn of(timer: Arc<TimerWithThread<u64, OneShot, Periodic>>) -> Self {
-        // ORDERING: Relaxed, a number that no other handle has and nothing more.
+        // ORDERING: Relaxed, because the number only has to be unique.
         let number = HANDLES.fetch_add(1, Ordering::Relaxed) << 40;
         let sender = timer.timer_ref();
         Self { timer, sender, number }

@@ -1,12 +1,14 @@
-//! The timers that are compared, behind one trait.
+//! The compared timers behind one trait.
 //!
-//! Each peer is used the cheapest way its interface has. Those that run closures get a closure which captures one pointer.
-//! Those whose timers are futures get neither a task nor a spawn: each future is polled once, with a waker that does the
-//! work itself, inline; that is less than a program pays. A peer that is made for one owner stands behind a mutex.
+//! Each peer is used in the cheapest way that its interface offers. Peers that run closures get a
+//! closure that captures one pointer. Peers whose timers are futures get neither a task nor a
+//! spawn. Each future is polled once with a waker that does the work inline, which is less than a
+//! program pays. A peer that is made for one owner stands behind a mutex.
 //!
-//! Storms need more than that, `storming::Storming`, and so do tasks that sleep, `tasks::Tasks`: not every peer has it.
+//! Storms need the trait `storming::Storming`, and tasks that sleep need `tasks::Tasks`. Not every
+//! peer has them.
 //!
-//! The trait is static all the way: nothing is boxed or dispatched on behalf of the comparison.
+//! All dispatch is static, and the comparison boxes nothing.
 
 #[cfg(feature = "peers")]
 mod async_io;
@@ -40,50 +42,52 @@ use crate::workloads::{self, Family, Program, Stop};
 use std::time::Duration;
 use storming::{Expiring, Storming};
 
-/// The tick of all workloads that do not say otherwise.
+/// The tick of all workloads that do not set another one.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// Ours, to which the others are compared.
+/// The name of ours, to which the others are compared.
 pub const OURS: &str = "timer";
 
-/// What is measured without any timer: the least that a timer could cost, and what the scheduler alone does to a call.
+/// The name of the floor, which is the least cost of a timer and shows the effect of the scheduler
+/// on a call.
 pub const FLOOR: &str = "floor";
 
-/// What a timer has to do when it is due. A copy of it is what the task captures: a pointer, mostly.
+/// The work of a timer when it is due. The task captures a copy of the job, which is mostly a
+/// pointer.
 pub trait Job: Copy + Send + Sync + 'static {
-    /// Does it.
+    /// Runs the job.
     fn run(self);
 }
 
-/// A timer. A clone of it is one thread's handle to the same timer.
+/// A timer. Clones are handles of the same timer for other threads.
 pub trait Peer: Clone + Send + Sized + 'static {
-    /// What it is called on the command line and in the tables.
+    /// The name on the command line and in the tables.
     const NAME: &'static str;
 
-    /// Why a pending timer cannot be moved, if it cannot.
+    /// The reason why a pending timer cannot be moved, if it cannot.
     const NO_RESET: Option<&'static str> = None;
 
-    /// Whether [`build`](Self::build) heeds its tick.
+    /// Set if [`build`](Self::build) uses its tick.
     const HAS_TICK: bool = false;
 
-    /// One pending timer. For some, dropping it cancels.
+    /// A pending timer. For some peers, dropping it cancels.
     type Handle: Send;
 
-    /// A job in the form that `schedule` takes. May serve for many timers.
+    /// A job in the form that `schedule` takes. It may serve for many timers.
     type Work<J: Job>: Send;
 
-    /// A new timer, with a tick of so much if it has one.
+    /// Builds a timer with this tick, if it has one.
     fn build(tick: Duration) -> Self;
 
-    /// Runs `body` in whatever context the callers of this timer must be in.
+    /// Runs `body` in the context that callers of this timer need.
     fn on_thread<R>(&self, body: impl FnOnce() -> R) -> R {
         body()
     }
 
-    /// Brings a job into the form that `schedule` takes.
+    /// Converts a job into the form that `schedule` takes.
     fn work<J: Job>(job: J) -> Self::Work<J>;
 
-    /// Does `work` once, `delay` from now.
+    /// Schedules one run of `work` in `delay`.
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Self::Handle;
 
     /// Cancels a pending timer.
@@ -94,24 +98,26 @@ pub trait Peer: Clone + Send + Sized + 'static {
         handles.into_iter().for_each(|handle| self.cancel(handle));
     }
 
-    /// Moves a pending timer to `delay` from now. Never called if there is a reason in [`NO_RESET`](Self::NO_RESET).
+    /// Moves a pending timer to `delay` from now. Not called if [`NO_RESET`](Self::NO_RESET) has a
+    /// reason.
     fn reset(&mut self, handle: &mut Self::Handle, delay: Duration);
 
-    /// How many timers it holds, cancelled ones that it still keeps included; `None` if it does not say.
+    /// Returns the number of timers it holds, including cancelled ones, or `None` if the peer does
+    /// not report it.
     fn pending(&self) -> Option<usize>;
 
-    /// Ends it and its threads, and frees what it holds.
+    /// Stops the timer and its threads and frees its memory.
     fn stop(self) {}
 }
 
 /// Runs one workload on one peer.
 type Run = fn(&str, &Settings, Program) -> Result<(), Stop>;
 
-/// One peer that was built in.
+/// A built-in peer.
 pub struct Entry {
-    /// What it is called.
+    /// The name of the peer.
     pub name: &'static str,
-    /// What it is.
+    /// A description of the peer.
     pub what: &'static str,
     plain: Option<Run>,
     storms: Option<Run>,
@@ -154,7 +160,7 @@ impl Entry {
         }
     }
 
-    /// Whether it takes part in `workload`.
+    /// Returns `true` if the peer takes part in `workload`.
     pub fn does(&self, workload: &str) -> bool {
         self.run(workload).is_some()
     }
@@ -165,7 +171,7 @@ const fn ours() -> Entry {
         .plain::<ours::Hierarchical>()
         .storms::<ours::Hierarchical>()
         .counts::<ours::Hierarchical>();
-    // Tasks need a runtime.
+    // Workloads of tasks need a runtime.
     #[cfg(feature = "peers")]
     let entry = entry.tasks::<ours_tasks::Tasks>();
     entry
@@ -180,7 +186,7 @@ const fn floor() -> Entry {
     entry
 }
 
-/// Every peer that was built in, ours first.
+/// All built-in peers, ours first.
 pub const ALL: &[Entry] = &[
     ours(),
     Entry::new("timer-hashed", "this workspace, hashed wheel")
@@ -212,12 +218,12 @@ pub const ALL: &[Entry] = &[
     floor(),
 ];
 
-/// Whether the peer called `name` takes part in `workload`.
+/// Returns `true` if the peer `name` takes part in `workload`.
 pub fn does(name: &str, workload: &str) -> bool {
     ALL.iter().any(|entry| entry.name == name && entry.does(workload))
 }
 
-/// Runs `workload` on the peer called `name`; `None` if there is no such peer.
+/// Runs `workload` on the peer `name`. Returns `None` if there is no such peer.
 pub fn run(name: &str, workload: &str, settings: &Settings, program: Program) -> Option<Result<(), Stop>> {
     let entry = ALL.iter().find(|entry| entry.name == name)?;
     if workloads::family(workload).is_none() {
@@ -236,7 +242,7 @@ mod tests {
     use crate::workloads::{Program, Stop};
 
     #[test]
-    fn every_name_is_found_and_no_other() {
+    fn every_name_is_found_and_others_are_not() {
         for entry in ALL {
             let ran = run(entry.name, "W0", &Settings::default(), Program::Timing);
             assert!(matches!(ran, Some(Err(Stop::Unknown))), "{}", entry.name);
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_storms_have_the_floor_beside_them() {
+    fn only_storms_include_the_floor() {
         assert!(does(OURS, "W1") && does(OURS, "W15") && does("btree", "W15") && !does("heap", "W15"));
         assert!(does(FLOOR, "W15") && !does(FLOOR, "W1") && !does(FLOOR, "W0"));
     }

@@ -1,4 +1,4 @@
-//! The timer of this workspace, on either wheel. Tasks run on its worker.
+//! The timer of this workspace on either wheel. Tasks run on its worker.
 
 use super::storming::{Expiring, Storming, Then};
 use super::{Job, Peer};
@@ -9,7 +9,7 @@ use timer_core::{Timeout, Timer, Unprocessed, WheelKind};
 pub(crate) type Hierarchical = Ours<OfLevels>;
 pub(crate) type Hashed = Ours<OfRounds>;
 
-/// Which wheel, as a type.
+/// The kind of a wheel as a type.
 pub(crate) trait Wheel: Clone + Send + 'static {
     const NAME: &'static str;
     fn kind(tick: Duration) -> WheelKind;
@@ -26,7 +26,7 @@ impl Wheel for OfLevels {
     }
 }
 
-/// One round as long as the timeouts that such a wheel is chosen for.
+/// The hashed wheel with one round as long as the timeouts for which such a wheel is chosen.
 #[derive(Clone)]
 pub(crate) struct OfRounds;
 
@@ -46,12 +46,12 @@ pub(crate) struct Ours<W> {
     wheel: PhantomData<W>,
 }
 
-/// Cancels a batch and says how many this call has won.
+/// Cancels a batch and returns the number of timeouts that this call has won.
 fn cancel_all(timeouts: &[Timeout]) -> usize {
     Timeout::cancel_all(timeouts)
 }
 
-/// A copy of a job is all that a timeout captures.
+/// The closure of a timeout, which captures only a copy of the job.
 pub(crate) struct Captured<J>(J);
 
 impl<W: Wheel> Peer for Ours<W> {
@@ -139,7 +139,7 @@ impl<W: Wheel> Expiring for Ours<W> {
             Err(error) => panic!("{error}"),
         };
         let job = work.0;
-        // A hundred a tick, as a busy server has them.
+        // A busy server has a hundred timeouts per tick.
         for at in 0..count {
             let delay = STEP * (1 + at / 100) as u32;
             if let Err(rejected) = timer.new_timeout(delay, move |_| job.run()) {
@@ -150,7 +150,7 @@ impl<W: Wheel> Expiring for Ours<W> {
             let ran = driver.advance(STEP * (2 + count / 100) as u32);
             assert_eq!(ran, count, "all are due");
         }
-        // What would end with them counts as nothing that was left.
+        // The cost of dropping these does not belong to an operation.
         std::mem::forget((timer, driver));
         true
     }

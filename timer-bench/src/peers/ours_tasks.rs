@@ -1,4 +1,4 @@
-//! Ours as tasks use it: the library's own futures.
+//! The timer of this workspace as tasks use it, through its futures.
 
 use super::tasks;
 use std::pin::Pin;
@@ -11,7 +11,8 @@ pub(super) struct Tasks {
     timer: Timer,
 }
 
-/// The library's, whose errors cannot come: the timer has no bound and is not stopped.
+/// A sleep of the library. Its errors cannot occur, because the timer has no bound and is not
+/// stopped.
 pub(super) struct Sleep(timer_core::Sleep);
 
 impl Future for Sleep {

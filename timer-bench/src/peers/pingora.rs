@@ -1,5 +1,5 @@
-//! pingora-timeout's `fast_sleep`, boxed and polled once. Dropping it leaves its node where it is: timers of the same 10 ms
-//! share one. There is one for the whole process.
+//! pingora-timeout's `fast_sleep`, boxed and polled once. Dropping it leaves its node in place,
+//! which timers of the same 10 ms share. One timer serves the whole process.
 
 use super::sleeping::Sleeping;
 use pingora_timeout::fast_timeout::fast_sleep;

@@ -1,25 +1,25 @@
-//! What the two timers made of the standard library share: an ordered collection behind a mutex, and a thread that waits
-//! at a condition variable until the first of it is due.
+//! The common part of the two timers made of the standard library. An ordered collection is behind
+//! a mutex, and a thread waits at a condition variable until its first entry is due.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// How many tasks are taken out under one lock, at most.
+/// The greatest number of tasks that are removed under one lock.
 const BATCH: usize = 1024;
 
 /// A collection of tasks in the order of their deadlines.
 pub(super) trait Ordered: Default + Send + 'static {
-    /// One task taken out.
+    /// A task that was removed.
     type Due: Send;
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     fn first(&self) -> Option<Instant>;
 
-    /// Takes the earliest out; `None` if it was cancelled before.
+    /// Removes the earliest task. Returns `None` if it was cancelled before.
     fn take_first(&mut self) -> Option<Self::Due>;
 
-    /// Runs what was taken out.
+    /// Runs a task that was removed.
     fn run(due: Self::Due);
 }
 
@@ -28,7 +28,7 @@ struct Inner<C> {
     changed: Condvar,
 }
 
-/// The collection, its lock, and its thread.
+/// The collection with its lock and its thread.
 pub(super) struct Shared<C>(Arc<Inner<C>>);
 
 impl<C> Clone for Shared<C> {
@@ -46,13 +46,13 @@ impl<C: Ordered> Shared<C> {
         Self(inner)
     }
 
-    /// Adds what is due at `deadline`, and wakes the thread if that is the first then.
+    /// Adds a task that is due at `deadline`, and wakes the thread if it is the first.
     #[inline]
     pub(super) fn add<R>(&self, deadline: Instant, add: impl FnOnce(&mut C) -> R) -> R {
         self.add_under(self.0.lock(), deadline, add)
     }
 
-    /// The same; `None` if the timer was stopped.
+    /// Adds a task like `add`. Returns `None` if the timer was stopped.
     pub(super) fn add_unless_stopped<R>(&self, deadline: Instant, add: impl FnOnce(&mut C) -> R) -> Option<R> {
         let tasks = self.0.lock();
         (!tasks.1).then(|| self.add_under(tasks, deadline, add))
@@ -74,23 +74,23 @@ impl<C: Ordered> Shared<C> {
         result
     }
 
-    /// Takes something out: whom that wakes too early finds out.
+    /// Removes a task. The thread may wake up too early for it and then sleeps again.
     #[inline]
     pub(super) fn take<R>(&self, take: impl FnOnce(&mut C) -> R) -> R {
         take(&mut self.0.lock().0)
     }
 
-    /// Looks at the collection.
+    /// Reads the collection.
     pub(super) fn read<R>(&self, read: impl FnOnce(&C) -> R) -> R {
         read(&self.0.lock().0)
     }
 
-    /// Ends the thread and frees the collection.
+    /// Stops the thread and frees the collection.
     pub(super) fn stop(&self) {
         drop(self.take_all_and_stop());
     }
 
-    /// Ends the thread; returns the collection.
+    /// Stops the thread and returns the collection.
     pub(super) fn take_all_and_stop(&self) -> C {
         let mut tasks = self.0.lock();
         tasks.1 = true;

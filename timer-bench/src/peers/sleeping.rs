@@ -1,4 +1,5 @@
-//! Timers that are futures: boxed if they cannot be moved, armed by one poll, cancelled by being dropped.
+//! Timers that are futures. They are boxed if they cannot be moved, armed by one poll, and
+//! cancelled by a drop.
 
 use super::storming::Storming;
 use super::{Job, Peer};
@@ -7,32 +8,32 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-/// What such a timer has of its own; the rest of a [`Peer`] and of storms is the same for all.
+/// The specific part of such a timer. The rest of [`Peer`] and of storms is the same for all.
 pub trait Sleeping: Clone + Send + 'static {
-    /// As [`Peer::NAME`].
+    /// See [`Peer::NAME`].
     const NAME: &'static str;
 
-    /// As [`Peer::NO_RESET`].
+    /// See [`Peer::NO_RESET`].
     const NO_RESET: Option<&'static str> = None;
 
-    /// Why it cannot be stopped while callers go on.
+    /// The reason why it cannot be stopped while callers continue.
     const NO_STOP: &'static str;
 
-    /// One pending timer.
+    /// A pending timer.
     type Sleep: Future + Send + Unpin;
 
-    /// A new one.
+    /// Builds a timer.
     fn build() -> Self;
 
-    /// As [`Peer::on_thread`].
+    /// See [`Peer::on_thread`].
     fn on_thread<R>(&self, body: impl FnOnce() -> R) -> R {
         body()
     }
 
-    /// One that ends after `delay`, not polled yet.
+    /// Returns a sleep of `delay` that has not been polled.
     fn sleep(delay: Duration) -> Self::Sleep;
 
-    /// As [`Peer::reset`].
+    /// See [`Peer::reset`].
     fn reset(sleep: &mut Self::Sleep, delay: Duration);
 }
 
@@ -57,7 +58,7 @@ impl<S: Sleeping> Peer for S {
     #[inline]
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> S::Sleep {
         let mut sleep = S::sleep(delay);
-        // If it is due already, the job is done here.
+        // A sleep that is already due runs the job here.
         if Pin::new(&mut sleep).poll(&mut Context::from_waker(work)).is_ready() {
             work.wake_by_ref();
         }
@@ -99,7 +100,7 @@ impl<S: Sleeping> Storming for S {
     fn run_back((): ()) {}
 }
 
-/// A waker that does a job. One allocation; clones are the same.
+/// A waker that runs a job. It is one allocation, and clones share it.
 struct Waking<J>(J);
 
 impl<J: Job> Wake for Waking<J> {

@@ -1,45 +1,48 @@
-//! What a peer must have beyond [`Peer`] to be measured in storms, and to have its instructions counted.
+//! The traits that storms and the count of instructions need beyond [`Peer`].
 
 use super::{Job, Peer};
 use std::time::Duration;
 
-/// A timer that callers use at full speed, beyond the end of it.
+/// A timer that callers use at full speed, even after its end.
 pub(crate) trait Storming: Peer {
-    /// Why it cannot be stopped while callers go on, if it cannot.
+    /// The reason why it cannot be stopped while callers continue, if it cannot.
     const NO_STOP: Option<&'static str> = None;
 
-    /// Whether dropping a handle cancels.
+    /// Set if dropping a handle cancels.
     const DROP_CANCELS: bool = false;
 
-    /// Whether anything ever runs.
+    /// Set if the timer runs jobs at all.
     const FIRES: bool = true;
 
-    /// What [`stop_beside_callers`](Self::stop_beside_callers) hands back: timers that did not run.
+    /// The timers that [`stop_beside_callers`](Self::stop_beside_callers) returns because they did
+    /// not run.
     type Back: Send;
 
-    /// Does `work` once, `delay` from now; `None` if the timer was stopped.
+    /// Schedules one run of `work` in `delay`. Returns `None` if the timer was stopped.
     fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Option<Self::Handle>;
 
-    /// Cancels, and says whether that came before the run; `None` if the timer does not tell.
+    /// Cancels, and returns `true` if the job has not run. Returns `None` if the timer does not
+    /// report it.
     fn has_cancelled(&mut self, handle: Self::Handle) -> Option<bool>;
 
-    /// Ends the timer while others call it. Never called if there is a reason in [`NO_STOP`](Self::NO_STOP).
+    /// Stops the timer while others call it. Not called if [`NO_STOP`](Self::NO_STOP) has a reason.
     fn stop_beside_callers(&self) -> Self::Back;
 
-    /// Runs what was handed back, so that it has ended like the rest.
+    /// Runs the timers that the stop returned, so that they end like the rest.
     fn run_back(back: Self::Back);
 }
 
-/// What is done with timers that were scheduled.
+/// The treatment of timers after they were scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Run,
     Drop,
 }
 
-/// A timer whose runs can be made on the calling thread, where they can be counted.
+/// A timer that can run due jobs on the calling thread, where their instructions can be counted.
 pub(crate) trait Expiring: Peer {
-    /// Schedules so many, and does that with them, here; `false` if it cannot.
+    /// Schedules `count` timers and treats them as `then` says. Returns `false` if the peer cannot
+    /// do so.
     fn expire<J: Job>(_count: usize, _work: &Self::Work<J>, _then: Then) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Timers as tasks use them: futures that sleep, and futures with a limit.
+//! The trait of timers for tasks, with futures that sleep and futures that have a limit.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -7,30 +7,31 @@ use std::time::Duration;
 
 /// A timer whose sleeps are futures.
 pub(crate) trait Tasks: Clone + Send + Sync + 'static {
-    /// What it is called on the command line and in the tables.
+    /// The name on the command line and in the tables.
     const NAME: &'static str;
 
-    /// Ready when its time is over; dropped before, it is cancelled.
+    /// A future that is ready when its time is over. Dropping it cancels.
     type Sleep: Future<Output = ()> + Send + 'static;
 
-    /// A new timer, or the one of the process.
+    /// Builds a timer, or returns the one of the process.
     fn build() -> Self;
 
-    /// A sleep of so much from now. Called and polled on the runtime.
+    /// Returns a sleep of `delay`. Called and polled on the runtime.
     fn sleep(&self, delay: Duration) -> Self::Sleep;
 
-    /// Lets the sleep end `delay` from now.
+    /// Moves the end of the sleep to `delay` from now.
     fn reset(sleep: Pin<&mut Self::Sleep>, delay: Duration);
 
-    /// Runs `future`, but no longer than `limit`; whether that was enough. By the call that the timer has for it, or else by
-    /// a sleep beside it.
+    /// Runs `future` for at most `limit` and returns `true` if it was ready. Uses the timer's own
+    /// call, or else a sleep beside the future.
     fn is_in_time<F: Future + Send>(&self, limit: Duration, future: F) -> impl Future<Output = bool> + Send {
         let sleep = self.sleep(limit);
         async move { is_first(pin!(future), pin!(sleep)).await }
     }
 }
 
-/// Whether `future` is ready before `sleep`; asked first, it wins when both are.
+/// Returns `true` if `future` is ready before `sleep`. It is polled first, so it wins if both are
+/// ready.
 pub(crate) async fn is_first<F: Future, S: Future>(mut future: Pin<&mut F>, mut sleep: Pin<&mut S>) -> bool {
     poll_fn(|context| {
         if future.as_mut().poll(context).is_ready() {

@@ -1,4 +1,5 @@
-//! tokio's `sleep`: boxed and pinned, polled once. Dropping it cancels. The runtime has one thread, which turns its wheel.
+//! tokio's `sleep`, boxed, pinned and polled once. Dropping it cancels. The runtime has one thread,
+//! which drives its wheel.
 
 use super::sleeping::Sleeping;
 use super::tasks::Tasks;
@@ -13,7 +14,7 @@ pub(super) struct Tokio {
     runtime: Arc<Runtime>,
 }
 
-/// A runtime with one thread and a clock.
+/// Builds a runtime with one thread and a clock.
 pub(super) fn runtime() -> Arc<Runtime> {
     match Builder::new_multi_thread().worker_threads(1).enable_time().build() {
         Ok(runtime) => Arc::new(runtime),
@@ -46,7 +47,7 @@ impl Sleeping for Tokio {
     }
 }
 
-/// As tasks use it; the runtime on which they run is the one whose clock this is.
+/// tokio's timer as tasks use it. It is the clock of the runtime on which they run.
 #[derive(Clone)]
 pub(super) struct OfTasks;
 

@@ -1,7 +1,9 @@
-//! This run against an earlier one: what of ours got slower or faster beyond the noise.
+//! Comparison of a run with an earlier one, which tells slower and faster figures of ours from
+//! noise.
 //!
-//! Beyond the noise means: every round of the one is worse than every round of the other, the medians differ by more than
-//! 5 %, and by more than the grain of the unit. How much the other timers differ says what the machine itself did.
+//! A difference is beyond the noise if every round of one run is worse than every round of the
+//! other and the medians differ by more than 5 % and by more than the grain of the unit. The change
+//! of the other timers shows the change of the machine.
 
 use super::results::{Results, Series};
 use super::statistics::Summary;
@@ -10,14 +12,14 @@ use crate::peers::OURS;
 use crate::row::figure;
 use crate::settings::Size;
 
-/// Less than this is no difference, whatever the rounds say.
+/// The least relative difference that counts, whatever the rounds say.
 const LEAST: f64 = 0.05;
 
-/// Whether figures of a run of this size can be compared with `baseline`.
+/// Checks that a run of this size can be compared with `baseline`.
 ///
 /// # Errors
 ///
-/// If one is quick and the other is not.
+/// Fails if one run is quick and the other is not.
 pub fn comparable(baseline: &Results, size: Size) -> Result<(), String> {
     match (baseline.size(), size) {
         (Size::Full, Size::Quick) => {
@@ -30,18 +32,18 @@ pub fn comparable(baseline: &Results, size: Size) -> Result<(), String> {
     }
 }
 
-/// How one figure changed.
+/// The change of one figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
-    /// Within the noise.
+    /// The difference is within the noise.
     Same,
-    /// Better, by this factor (below 1).
+    /// The figure is better by this factor, which is below 1.
     Faster(f64),
-    /// Worse, by this factor (above 1, or infinite).
+    /// The figure is worse by this factor, which is above 1 or infinite.
     Slower(f64),
 }
 
-/// How `new` differs from `old`.
+/// Returns the change from `old` to `new`.
 pub fn change(old: Summary, new: Summary, unit: &str) -> Change {
     let difference = new.median - old.median;
     if difference.abs() <= grain(unit) || difference.abs() <= LEAST * old.median.abs() {
@@ -57,7 +59,7 @@ pub fn change(old: Summary, new: Summary, unit: &str) -> Change {
     }
 }
 
-/// The comparison in words.
+/// Returns the comparison as text.
 pub fn report(name: &str, baseline: &Results, results: &Results) -> String {
     let (mut slower, mut faster, mut others, mut compared) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for series in &results.series {
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_names_ours_and_sums_up_the_others() {
+    fn the_report_lists_ours_and_sums_up_the_others() {
         let old = results("timer W1 P=1 50 ns/a\ntimer W2 P=1 90 ns/b\ntokio W1 P=1 100 ns/a");
         let new = results("timer W1 P=1 75 ns/a\ntimer W2 P=1 60 ns/b\ntokio W1 P=1 110 ns/a\ntimer W3 - 1 ms-late");
         let text = report("before", &old, &new);

@@ -1,4 +1,4 @@
-//! Where and with what was measured.
+//! The machine and the software of a run.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread::{self, available_parallelism};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The crates whose versions matter to a reader of the tables.
+/// The crates whose versions matter to readers of the tables.
 const CRATES: &[&str] = &[
     "async-io",
     "futures-timer",
@@ -20,33 +20,33 @@ const CRATES: &[&str] = &[
     "tokio-util",
 ];
 
-/// The machine, its software, and when.
+/// The machine, its software and the date.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name for itself.
+    /// The name of the processor.
     pub cpu: String,
-    /// How many threads it runs at once.
+    /// The number of hardware threads.
     pub cores: usize,
-    /// Memory, in GiB.
+    /// The memory in GiB.
     pub memory_gib: u64,
-    /// The system and its version.
+    /// The name and version of the system.
     pub kernel: String,
-    /// The compiler.
+    /// The version of the compiler.
     pub rustc: String,
-    /// The commit of this workspace, if there is git.
+    /// The commit of this workspace, if it is a git repository.
     pub commit: String,
-    /// Of the crates that were measured.
+    /// The versions of the measured crates.
     pub versions: BTreeMap<String, String>,
-    /// When the run began: `2025-01-31 12:00 UTC`.
+    /// The beginning of the run, such as `2025-01-31 12:00 UTC`.
     pub date: String,
-    /// How many CPUs were busy in the second before: not those of the minute before, in which this was compiled. Above 0.3 the tables
-    /// say that figures are not to be trusted.
+    /// The number of busy CPUs in the second before the run. The load average of a minute would
+    /// include the compilation. Above 0.3 the tables warn that the figures cannot be trusted.
     #[serde(default)]
     pub busy: f64,
 }
 
 impl Machine {
-    /// This one, now. What cannot be found out is empty.
+    /// Describes this machine. Facts that cannot be determined are empty.
     pub fn of_this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let memory =
@@ -72,9 +72,11 @@ impl Machine {
     }
 }
 
-/// Which share of all CPUs was busy between two readings of `/proc/stat`, or taken away by other machines.
+/// Returns the share of all CPU time that was busy between two readings of `/proc/stat`, including
+/// the time taken by other machines.
 fn busy_between(before: &str, after: &str) -> Option<f64> {
-    // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, stolen. What guests took is in the first.
+    // The columns are user, nice, system, idle, iowait, irq, softirq and steal. The first includes
+    // the time of guests.
     let times = |text: &str| -> Option<Vec<u64>> {
         let cpu = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         cpu.split_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect()
@@ -85,7 +87,7 @@ fn busy_between(before: &str, after: &str) -> Option<f64> {
     (all > 0).then(|| (all - idle) as f64 / all as f64)
 }
 
-/// What stands after `name :` in one of the lines.
+/// Returns the text after `name :` in one of the lines.
 fn field(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines
@@ -94,7 +96,7 @@ fn field(text: &str, name: &str) -> Option<String> {
         .map(|found| found.1.into())
 }
 
-/// Name and version of each package in a lock file.
+/// Returns the name and version of each package in a lock file.
 fn versions(lock: &str) -> impl Iterator<Item = (String, String)> {
     lock.split("[[package]]").skip(1).filter_map(|package| {
         let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));
@@ -103,17 +105,17 @@ fn versions(lock: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The first line that a program prints, or nothing.
+/// Returns the first line of a program's output, or an empty text.
 fn said(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Day and minute of so many seconds after the start of 1970, by Hinnant's days_from_civil turned round.
+/// Formats seconds since 1970 as date and minute, by the inverse of Hinnant's `days_from_civil`.
 fn date(seconds: u64) -> String {
     let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    // Days since 1 March 0000; an era is 400 years.
+    // Days since 1 March 0000. An era has 400 years.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_idle_nor_waits_is_busy() {
+    fn time_neither_idle_nor_waiting_is_busy() {
         let before = "cpu  10 0 10 100 50 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         let after = "cpu  40 10 20 160 80 5 5 10 30 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(busy_between(before, after), Some(0.4375));

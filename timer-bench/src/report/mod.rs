@@ -1,8 +1,9 @@
-//! The program `bench-report`: runs the workloads in processes of their own, alternating over the peers, and makes tables,
-//! files and plots of what they print.
+//! The program `bench-report`. It runs the workloads in separate processes, alternating over the
+//! peers, and turns their output into tables, files and plots.
 //!
-//! The way of the data: [`options`] says what is wanted, [`plan`] which processes that takes, [`run`] starts them and
-//! collects rows into [`results`], [`table`] and [`svg`] show those, [`compare`] compares them with an earlier run.
+//! The data flow as follows: [`options`] has the request, [`plan`] the processes that it takes,
+//! [`run`] starts them and collects rows into [`results`], [`table`] and [`svg`] show the results,
+//! and [`compare`] compares them with an earlier run.
 
 pub mod compare;
 pub mod machine;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let options = match Options::parse(words.iter().map(String::as_str)) {
@@ -51,7 +52,7 @@ fn report(options: &Options) -> Result<(), String> {
         let redrawn = Results::load(&folder).and_then(|results| plots(&results, &folder));
         return redrawn.map_err(|error| format!("cannot redraw `{name}`: {error}"));
     }
-    // Before the long run, not after it.
+    // The baseline is loaded first, so that an error does not follow a long run.
     let baseline = options.baseline.as_deref().map(|name| (name, Results::load(&folder(name))));
     let baseline = match baseline {
         Some((name, Ok(baseline))) => {
@@ -73,12 +74,12 @@ fn report(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs everything; each workload's table is printed as soon as it is complete.
+/// Runs all steps. Prints the table of each workload as soon as it is complete.
 fn measure(options: &Options, programs: &Programs) -> Results {
     let steps = plan::steps(options);
     let processes: usize =
         steps.iter().map(|step| step.peers(&options.peers).map(|peer| step.rounds(peer)).sum::<usize>()).sum();
-    // Draws nothing where standard error is no terminal.
+    // The bar draws nothing if standard error is not a terminal.
     let bar = ProgressBar::new(processes as u64);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed} ({eta} left)") {
         bar.set_style(style);
@@ -122,7 +123,7 @@ fn save(results: &Results, folder: &PathBuf) -> io::Result<()> {
     fs::write(folder.join("tables.txt"), tables)
 }
 
-/// A plot of each workload that was run.
+/// Writes a plot of each workload that was run.
 fn plots(results: &Results, folder: &Path) -> io::Result<()> {
     for (name, what) in workloads::ALL.iter().filter(|(name, _)| results.of(name).next().is_some()) {
         let plot = svg::workload(results, name, what).map_err(io::Error::other)?;
@@ -131,7 +132,7 @@ fn plots(results: &Results, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Every peer that was built in.
+/// Returns the names of all built-in peers.
 fn all_peers() -> Vec<String> {
     peers::ALL.iter().map(|peer| peer.name.to_owned()).collect()
 }

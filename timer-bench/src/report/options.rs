@@ -1,24 +1,24 @@
-//! What is wanted: which workloads, which peers, how long, under which name.
+//! The command line of the report, with the choice of workloads, peers, sizes and names.
 
 use super::all_peers;
 use crate::peers::{FLOOR, OURS};
 use crate::settings::Size;
 use crate::workloads;
 
-/// The command line, checked.
+/// The checked command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Names out of [`workloads::ALL`].
+    /// Names from [`workloads::ALL`].
     pub workloads: Vec<String>,
-    /// Names of peers that were built in, ours first.
+    /// Names of built-in peers, ours first.
     pub peers: Vec<String>,
-    /// With [`Size::Quick`] also few rounds: about 4 minutes.
+    /// The sizes. [`Size::Quick`] also has few rounds and takes about 4 minutes.
     pub size: Size,
-    /// The name to keep the results under; `latest` if there is none.
+    /// The name under which the results are kept, by default `latest`.
     pub save: Option<String>,
     /// The name of earlier results to compare with.
     pub baseline: Option<String>,
-    /// The name of earlier results to draw anew, and nothing else.
+    /// The name of earlier results whose plots are drawn again. Nothing is run.
     pub redraw: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// What is wrong with which word.
+    /// Fails with the wrong word and the reason.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let known: Vec<String> = workloads::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
         let (peers, mut workloads) = (all_peers(), Vec::new());
@@ -50,18 +50,18 @@ impl Options {
             options.workloads = known.into_iter().filter(|name| workloads.contains(name)).collect();
         }
         if !options.peers.iter().any(|peer| peer == OURS) {
-            // All ratios are to ours.
+            // All ratios are relative to ours.
             options.peers.insert(0, OURS.to_owned());
         }
         if !options.peers.iter().any(|peer| peer == FLOOR) {
-            // A storm says little without the same one that has no timer.
+            // A storm needs the one without a timer for comparison.
             options.peers.push(FLOOR.to_owned());
         }
         Ok(options)
     }
 }
 
-/// The words of `list`, which must all be known.
+/// Returns the words of `list`, all of which must be known.
 fn chosen(list: &str, known: &[String], what: &str) -> Result<Vec<String>, String> {
     for word in list.split(',') {
         if !known.iter().any(|known| known.eq_ignore_ascii_case(word)) {
@@ -72,16 +72,16 @@ fn chosen(list: &str, known: &[String], what: &str) -> Result<Vec<String>, Strin
     Ok(known.iter().filter(wanted).cloned().collect())
 }
 
-/// `name`, if it can be the name of a folder.
+/// Returns `name` if it can be the name of a folder.
 fn file_name(name: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
-        return Err(format!("`{name}` is no plain name: letters, digits, `-`, `_` and `.`"));
+        return Err(format!("`{name}` is not a plain name of letters, digits, `-`, `_` and `.`"));
     }
     Ok(name.to_owned())
 }
 
-/// How to call it, and what there is.
+/// Returns the usage with all names.
 pub fn usage() -> String {
     let mut text = String::from(
         "bench-report [W1,W2..] [--peers a,b] [--quick] [--save NAME] [--baseline NAME]\n\
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_means_everything() {
+    fn no_arguments_select_everything() {
         let options = parse("").unwrap();
         assert_eq!((options.workloads.len(), options.size), (18, Size::Full));
         assert_eq!(options.peers, super::all_peers());
     }
 
     #[test]
-    fn the_order_is_the_usual_and_ours_always_there() {
+    fn the_usual_order_is_kept_and_ours_is_included() {
         let options = parse("W12,w2 --peers heap,btree --quick --save a --baseline b").unwrap();
         assert_eq!(options.workloads, ["W2", "W12"]);
         assert_eq!(options.peers, ["timer", "btree", "heap", "floor"]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_word() {
         for (line, named) in [
             ("W99", "`W99`"),
             ("--peers btrie", "`btrie`"),

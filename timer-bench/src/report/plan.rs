@@ -1,45 +1,46 @@
-//! Which processes a run takes. Each does one case of one workload, so that none finds the memory or the threads of another.
+//! The processes of a run. Each does one case of one workload, so that no case finds the memory or
+//! the threads of another.
 
 use super::options::Options;
 use crate::peers::{self, FLOOR, OURS};
 use crate::settings::Size;
 use std::time::Duration;
 
-/// One case of a workload, to be run so many times for each peer that takes part in it.
+/// One case of a workload, which runs the given number of times for each of its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
+    /// A name from [`workloads::ALL`](crate::workloads::ALL).
     pub workload: &'static str,
-    /// What [`Settings`](crate::settings::Settings) are given, split at blanks.
+    /// The words for [`Settings`](crate::settings::Settings), separated by blanks.
     pub settings: &'static str,
-    /// How often, for ours with its defaults and for what is measured without a timer.
+    /// The number of rounds of ours with its defaults, and of the floor.
     pub rounds: usize,
-    /// How often for the others; 0 if it is for ours alone.
+    /// The number of rounds of the other peers, or 0 if the case is for ours alone.
     pub rounds_of_others: usize,
-    /// By which program.
+    /// The program that runs the case.
     pub program: Which,
-    /// The longest that one process may take, before it is ended and its figures are not available.
+    /// The longest time of one process. After that it is ended, and its figures are not available.
     pub limit: Duration,
 }
 
-/// One of the programs that do the work, by its allocator.
+/// The programs that run workloads, by their allocators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// With the system's allocator.
+    /// The system's allocator.
     Timing,
-    /// With mimalloc.
+    /// mimalloc.
     Mimalloc,
-    /// With one that counts.
+    /// An allocator that counts.
     Counting,
 }
 
 impl Step {
-    /// How often it is run for `peer`.
+    /// Returns the number of rounds for `peer`.
     pub fn rounds(&self, peer: &str) -> usize {
         if [OURS, FLOOR].contains(&peer) { self.rounds } else { self.rounds_of_others }
     }
 
-    /// The peers among these that take part.
+    /// Returns those of the peers that take part.
     pub fn peers<'a>(&self, peers: &'a [String]) -> impl Iterator<Item = &'a str> {
         peers.iter().map(String::as_str).filter(|peer| peers::does(peer, self.workload))
     }
@@ -49,7 +50,7 @@ impl Step {
         self
     }
 
-    /// A storm that does not end must not hold up the rest.
+    /// Limits the time, because a storm that does not end must not hold up the rest.
     const fn storm(mut self) -> Self {
         self.limit = Duration::from_secs(60);
         self.others(1)
@@ -70,7 +71,7 @@ const fn counting(workload: &'static str, rounds: usize) -> Step {
     step(workload, rounds, "").by(Which::Counting)
 }
 
-/// At most 35 minutes with all peers.
+/// The steps of a full run, which take at most 35 minutes with all peers.
 const FULL: &[Step] = &[
     step("W1", 3, "threads=1"),
     step("W1", 3, "threads=2"),
@@ -121,7 +122,7 @@ const FULL: &[Step] = &[
     step("instructions", 1, ""),
 ];
 
-/// About four minutes with all peers.
+/// The steps of a quick run, which take about four minutes with all peers.
 const QUICK: &[Step] = &[
     step("W1", 3, "threads=1"),
     step("W1", 3, "threads=2"),
@@ -163,7 +164,7 @@ const QUICK: &[Step] = &[
     counting("W17", 1),
 ];
 
-/// What the options ask for, in order.
+/// Returns the steps that the options select, in order.
 pub fn steps(options: &Options) -> Vec<Step> {
     let all = match options.size {
         Size::Full => FULL,
@@ -182,9 +183,9 @@ mod tests {
     use crate::workloads;
 
     #[test]
-    fn every_workload_is_planned_with_settings_that_exist() {
+    fn each_workload_is_planned_with_known_settings() {
         for plan in [FULL, QUICK] {
-            // Instructions take the long run.
+            // Only the full run counts instructions.
             let planned = |name: &str| plan.iter().any(|step| step.workload == name) || name == "instructions";
             assert!(workloads::ALL.iter().all(|(name, _)| planned(name)));
             for step in plan {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_run() {
+    fn only_selected_workloads_are_run() {
         let options = Options::parse(["W7,W8", "--quick"]).unwrap();
         assert_eq!(steps(&Options::parse(["W14"]).unwrap()).len(), if cfg!(feature = "peers") { 2 } else { 1 });
         let steps: Vec<_> = steps(&options).iter().map(|step| (step.workload, step.program)).collect();

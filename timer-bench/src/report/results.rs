@@ -1,4 +1,4 @@
-//! All figures of a run, round by round, and how they are kept: JSON to be read again, CSV for others.
+//! All figures of a run, round by round, kept as JSON for this program and as CSV for others.
 
 use super::machine::Machine;
 use super::statistics::Summary;
@@ -11,37 +11,37 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// One run.
+/// The results of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// Where and when.
+    /// The machine and the date.
     pub machine: Machine,
-    /// With small sizes.
+    /// Set for small sizes.
     pub quick: bool,
-    /// Every figure, in the order in which it first came.
+    /// All figures in the order of their first occurrence.
     pub series: Vec<Series>,
 }
 
-/// One figure, over all rounds.
+/// One figure over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Which timer.
+    /// The name of the timer.
     pub peer: String,
-    /// A name out of [`workloads::ALL`](crate::workloads::ALL).
+    /// A name from [`workloads::ALL`](crate::workloads::ALL).
     pub workload: String,
-    /// As in [`Row`].
+    /// The parameters, as in [`Row`].
     pub params: String,
-    /// As in [`Row`].
+    /// The unit, as in [`Row`].
     pub unit: String,
-    /// One for each round.
+    /// One sample for each round.
     pub samples: Vec<f64>,
-    /// Why there are none, or fewer.
+    /// The reason why samples are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
 impl Series {
-    /// Median and spread, if there is a figure at all.
+    /// Returns the median and the spread, or `None` without samples.
     pub fn summary(&self) -> Option<Summary> {
         Summary::of(&self.samples)
     }
@@ -52,17 +52,17 @@ impl Series {
 }
 
 impl Results {
-    /// None yet.
+    /// Creates results without figures.
     pub fn new(machine: Machine, size: Size) -> Self {
         Self { machine, quick: size == Size::Quick, series: Vec::new() }
     }
 
-    /// Which sizes it had.
+    /// Returns the sizes of the run.
     pub fn size(&self) -> Size {
         if self.quick { Size::Quick } else { Size::Full }
     }
 
-    /// Adds what one process printed.
+    /// Adds the rows of one process.
     pub fn add(&mut self, rows: Vec<Row>) {
         for row in rows {
             let known = self.series.iter().position(|old| old.is(&row.peer, &row.workload, &row.params, &row.unit));
@@ -78,42 +78,42 @@ impl Results {
         }
     }
 
-    /// The series of one figure.
+    /// Returns the series of one figure.
     pub fn find(&self, peer: &str, workload: &str, params: &str, unit: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.is(peer, workload, params, unit))
     }
 
-    /// The series of one workload.
+    /// Returns the series of one workload.
     pub fn of<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Series> + Clone {
         self.series.iter().filter(move |series| series.workload == workload)
     }
 
-    /// How many times ours a figure is.
+    /// Returns the ratio of a figure to ours.
     pub fn ratio(&self, series: &Series) -> Option<f64> {
         let ours = self.find(OURS, &series.workload, &series.params, &series.unit)?;
         ratio(series.summary()?.median, ours.summary()?.median, &series.unit)
     }
 
-    /// Everything.
+    /// Returns all results as JSON.
     ///
     /// # Errors
     ///
-    /// None that can be foreseen.
+    /// No case is known in which this fails.
     pub fn to_json(&self) -> io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// What was saved in `folder`.
+    /// Loads the results saved in `folder`.
     ///
     /// # Errors
     ///
-    /// If there is nothing, or something else.
+    /// Fails if there is no such file or if its content is invalid.
     pub fn load(folder: &Path) -> io::Result<Self> {
         let text = fs::read_to_string(folder.join("results.json"))?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// One line for each figure.
+    /// Returns the results as CSV with one line for each figure.
     pub fn to_csv(&self) -> String {
         let mut text = String::from("workload,params,unit,peer,median,min,max,rounds,ratio,unavailable\n");
         for series in &self.series {
@@ -134,7 +134,7 @@ impl Results {
     }
 }
 
-/// A cell as CSV wants it.
+/// Quotes a cell for CSV if necessary.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
@@ -145,7 +145,7 @@ pub(super) mod tests {
     use crate::row::Row;
     use crate::settings::Size;
 
-    /// Results of the lines that processes would print.
+    /// Parses the lines that processes would print.
     pub(in crate::report) fn results(lines: &str) -> Results {
         let mut results = Results::new(Machine::default(), Size::Full);
         results.add(lines.lines().filter_map(Row::parse).collect());
@@ -163,7 +163,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_results_are_loaded_unchanged() {
         let results = results("timer W1 P=1 50.25 ns/a\ntokio W1 - n/a - cannot do it");
         let json = results.to_json().unwrap();
         assert_eq!(serde_json::from_str::<Results>(&json).unwrap(), results);

@@ -1,4 +1,4 @@
-//! Starts the processes, one at a time, and reads the rows that they print.
+//! Starts the processes one at a time and reads the rows that they print.
 
 use super::plan::{Step, Which};
 use crate::row::Row;
@@ -9,22 +9,22 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The programs that do the work.
+/// The programs that run workloads.
 pub struct Programs {
     folder: PathBuf,
 }
 
 impl Programs {
-    /// Those that were built with this one.
+    /// Returns the programs that were built together with this one.
     ///
     /// # Errors
     ///
-    /// If there are none.
+    /// Fails if one is missing.
     pub fn beside_this_one() -> Result<Self, String> {
         let this = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
         let folder = this.parent().unwrap_or(Path::new(".")).to_owned();
         let programs = Self { folder };
-        // The one with mimalloc comes with the crates of the peers.
+        // The program with mimalloc needs the feature of the peers.
         let mimalloc = cfg!(feature = "peers").then_some(Which::Mimalloc);
         for which in [Which::Timing, Which::Counting].into_iter().chain(mimalloc) {
             let program = programs.path(which);
@@ -44,7 +44,8 @@ impl Programs {
         self.folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }
 
-    /// Does one step once. A process that fails gives what it printed before, and a row that says how it failed.
+    /// Runs one step once. A process that fails contributes the rows printed before, and a row with
+    /// the reason.
     pub fn run(&self, step: &Step, peer: &str, size: Size) -> Vec<Row> {
         let mut command = Command::new(self.path(step.program));
         command.args([peer, step.workload]).args(step.settings.split_whitespace());
@@ -65,12 +66,12 @@ impl Programs {
     }
 }
 
-/// What the child printed, and how it failed if it did.
+/// Returns the output of the child and the reason if it failed.
 fn output(mut child: Child, limit: Duration) -> (String, Option<String>) {
     let pipe = child.stdout.take();
     let reader = thread::spawn(move || {
         let mut text = String::new();
-        // What cannot be read is missing in the rows, and the exit code says the rest.
+        // Output that cannot be read is missing from the rows, and the exit code gives the reason.
         let _: Option<std::io::Result<usize>> = pipe.map(|mut pipe| pipe.read_to_string(&mut text));
         text
     });
@@ -95,20 +96,20 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
-    #[allow(clippy::unwrap_used, reason = "a test ends where something is wrong")]
+    #[allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
     fn shell(line: &str, limit: Duration) -> (String, Option<String>) {
         output(Command::new("sh").args(["-c", line]).stdout(Stdio::piped()).spawn().unwrap(), limit)
     }
 
     #[test]
-    fn an_ended_process_keeps_what_it_printed() {
+    fn a_process_that_is_ended_keeps_its_output() {
         let (printed, failure) = shell("echo before; exec sleep 600", Duration::from_millis(300));
         assert_eq!(printed, "before\n");
         assert!(failure.is_some_and(|failure| failure.contains("did not stop within 300ms")));
     }
 
     #[test]
-    fn a_process_that_fails_says_how() {
+    fn a_failed_process_gives_a_reason() {
         let limit = Duration::from_secs(60);
         assert_eq!(shell("echo all", limit), ("all\n".to_owned(), None));
         assert!(shell("exit 3", limit).1.is_some_and(|failure| failure.contains("3")));

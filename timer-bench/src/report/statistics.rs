@@ -1,18 +1,18 @@
-//! The few numbers that stand for the samples of all rounds.
+//! Summaries of the samples of all rounds.
 
-/// Median and extremes.
+/// The median and the extremes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// Half of the samples are not above it.
+    /// The median.
     pub median: f64,
-    /// The least.
+    /// The least sample.
     pub min: f64,
-    /// The greatest.
+    /// The greatest sample.
     pub max: f64,
 }
 
 impl Summary {
-    /// Of `samples`; `None` if there is none.
+    /// Returns the summary of `samples`, or `None` if there are none.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -28,7 +28,7 @@ mod tests {
     use super::Summary;
 
     #[test]
-    fn the_median_is_the_middle_or_between_the_two() {
+    fn the_median_is_the_middle_or_between_two() {
         let summary = Summary::of(&[9.0, 1.0, 2.0]).unwrap();
         assert_eq!(summary, Summary { median: 2.0, min: 1.0, max: 9.0 });
         assert_eq!(Summary::of(&[4.0, 1.0, 2.0, 9.0]).unwrap().median, 3.0);
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_median() {
+    fn no_samples_have_no_median() {
         assert_eq!(Summary::of(&[]), None);
     }
 }

@@ -1,7 +1,9 @@
-//! Plots as SVG: for each workload a sheet of panels, a panel per case and unit, a bar per peer. Drawn by `plotters`.
+//! Plots as SVG, drawn by `plotters`. Each workload has a sheet of panels, with a panel per case
+//! and unit and a bar per peer.
 //!
-//! Promises: the axis is logarithmic where the longest bar is more than 20 times the shortest; colours are those of
-//! `PALETTE` only, and all of them have another one for a dark page; a legend says what is what.
+//! An axis begins at zero or, if the longest bar is more than 20 times the shortest, at a power of
+//! ten on a logarithmic scale. It ends at a round number and has the unit below. All colors come
+//! from `PALETTE` and have a counterpart for dark mode. The legend is above the panels.
 
 use super::results::{Results, Series};
 use super::statistics::Summary;
@@ -22,7 +24,8 @@ const FIGURES: i32 = 70;
 const BARS: i32 = PANEL_WIDTH - LABELS - FIGURES;
 const BAR: i32 = 16;
 const TITLE: i32 = 26;
-const AXIS: i32 = 26;
+const TICKS: i32 = 26;
+const AXIS: i32 = 46;
 const HEAD: i32 = 60;
 const COLUMNS: usize = 2;
 
@@ -33,7 +36,7 @@ const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 const OUR: RGBColor = RGBColor(0xd9, 0x54, 0x1e);
 const OTHER: RGBColor = RGBColor(0x7a, 0x93, 0xac);
 
-/// Every colour, and what it becomes on a dark page.
+/// Each color with its counterpart in dark mode.
 const PALETTE: [(RGBColor, RGBColor); 6] = [
     (INK, RGBColor(0xe6, 0xe6, 0xe2)),
     (SOFT, RGBColor(0x9a, 0x9f, 0xa6)),
@@ -43,19 +46,19 @@ const PALETTE: [(RGBColor, RGBColor); 6] = [
     (OTHER, RGBColor(0x6f, 0x8c, 0xaa)),
 ];
 
-/// Beyond this ratio of longest to shortest the axis is logarithmic.
+/// The ratio of the longest bar to the shortest above which the axis is logarithmic.
 const LOGARITHMIC: f64 = 20.0;
 
-/// A sheet cannot be drawn; none is known that cannot.
+/// The error for a sheet that cannot be drawn. No such case is known.
 pub type Fault = DrawingAreaErrorKind<io::Error>;
 
 type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The sheet of one workload. Cases in which no peer has more than nothing are left out.
+/// Draws the sheet of one workload. Cases in which all figures are negligible are left out.
 ///
 /// # Errors
 ///
-/// A sheet that cannot be drawn.
+/// Fails if the sheet cannot be drawn.
 pub fn workload(results: &Results, name: &str, what: &str) -> Result<String, Fault> {
     let peers = distinct(results.of(name).map(|series| series.peer.as_str()));
     let mut panels = Vec::new();
@@ -64,22 +67,27 @@ pub fn workload(results: &Results, name: &str, what: &str) -> Result<String, Fau
         for params in distinct(of_unit.map(|series| series.params.as_str())) {
             let bar = |peer: &&str| {
                 let series = results.find(peer, name, params, unit);
-                // A peer that has this figure in other cases only was not asked for it in this one.
+                // A peer that has this figure only in other cases was not measured in this one.
                 let asked = series.is_some() || !results.of(name).any(|one| one.peer == *peer && one.unit == unit);
                 asked.then(|| ((*peer).to_owned(), series.and_then(Series::summary)))
             };
             let bars: Vec<_> = peers.iter().filter_map(bar).collect();
             if bars.iter().filter_map(|bar| bar.1).any(|summary| summary.median.abs() > grain(unit)) {
-                panels.push((format!("{unit}  {params}"), bars));
+                panels.push(Panel { params, unit, bars });
             }
         }
     }
     sheet(&format!("{name} {what}"), &panels, peers.len())
 }
 
-type Bar = (String, Option<Summary>);
+/// The bars of one case and unit.
+struct Panel<'a> {
+    params: &'a str,
+    unit: &'a str,
+    bars: Vec<(String, Option<Summary>)>,
+}
 
-fn sheet(title: &str, panels: &[(String, Vec<Bar>)], peers: usize) -> Result<String, Fault> {
+fn sheet(title: &str, panels: &[Panel<'_>], peers: usize) -> Result<String, Fault> {
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let panel_height = TITLE + BAR * count(peers) + AXIS;
     let width = PANEL_WIDTH * count(COLUMNS.min(panels.len().max(1)));
@@ -91,27 +99,27 @@ fn sheet(title: &str, panels: &[(String, Vec<Bar>)], peers: usize) -> Result<Str
         sheet.fill(&PAPER)?;
         sheet.draw_text(title, &bold(15.0), (12, 15))?;
         legend(&sheet)?;
-        for (at, (title, bars)) in panels.iter().enumerate() {
+        for (at, panel) in panels.iter().enumerate() {
             let corner = (PANEL_WIDTH * count(at % COLUMNS), HEAD + panel_height * count(at / COLUMNS));
             let part = sheet.clone().shrink(corner, (PANEL_WIDTH, panel_height));
-            panel(&part, title, bars)?;
+            draw(&part, panel)?;
         }
         sheet.present()?;
     }
-    // What is so anyway. (Quotes in a text are escaped, so nothing else is met.)
+    // This is the default. (Quotes in a text are escaped, so the replacement affects only
+    // attributes.)
     let mut svg = svg.replace(" opacity=\"1\"", "");
-    // A picture cannot ask its page; it can ask what the reader prefers.
+    // A picture cannot read the colors of its page, but it can read the preference of the reader.
     let head = svg.find('>').map_or(0, |at| at + 1);
     svg.insert_str(head, &dark());
     Ok(svg)
 }
 
-/// What the colours and the thin line stand for.
+/// Draws the legend of the colors and of the thin line.
 fn legend(sheet: &Sheet<'_>) -> Result<(), Fault> {
     sheet.draw_text("lower is better; a bar is the median over the rounds", &text(&SOFT, HPos::Left), (12, 32))?;
     let y = 48;
-    let swatch =
-        |x: i32, colour: &RGBColor| sheet.draw(&Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
+    let swatch = |x: i32, color: &RGBColor| sheet.draw(&Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled()));
     swatch(12, &OUR)?;
     sheet.draw_text("this crate", &text(&SOFT, HPos::Left), (30, y))?;
     swatch(104, &OTHER)?;
@@ -120,17 +128,20 @@ fn legend(sheet: &Sheet<'_>) -> Result<(), Fault> {
     sheet.draw_text("from the least round to the greatest", &text(&SOFT, HPos::Left), (246, y))
 }
 
-fn panel(part: &Sheet<'_>, title: &str, bars: &[Bar]) -> Result<(), Fault> {
+fn draw(part: &Sheet<'_>, panel: &Panel<'_>) -> Result<(), Fault> {
+    let Panel { params, unit, bars } = panel;
     let axis = Axis::of(bars.iter().filter_map(|bar| bar.1));
     let bottom = TITLE + BAR * i32::try_from(bars.len()).unwrap_or(i32::MAX);
-    let scale = if axis.least.is_some() { " (logarithmic)" } else { "" };
-    part.draw_text(&format!("{title}{scale}"), &bold(11.0), (12, 14))?;
+    part.draw_text(&format!("{unit}  {params}"), &bold(11.0), (12, 14))?;
+    let scale = if axis.least.is_some() { ", logarithmic" } else { "" };
+    let caption = format!("{}{scale}", in_words(unit));
+    part.draw_text(&caption, &text(&SOFT, HPos::Center), (LABELS + BARS / 2, bottom + AXIS - 10))?;
     ChartBuilder::on(part)
         .margin_top(TITLE)
         .margin_left(LABELS)
         .margin_right(FIGURES)
-        .margin_bottom(part.dim_in_pixel().1.cast_signed() - bottom - AXIS)
-        .x_label_area_size(AXIS)
+        .margin_bottom(part.dim_in_pixel().1.cast_signed() - bottom - TICKS)
+        .x_label_area_size(TICKS)
         .build_cartesian_2d(axis.clone(), 0.0..1.0)?
         .configure_mesh()
         .disable_y_mesh()
@@ -148,8 +159,8 @@ fn panel(part: &Sheet<'_>, title: &str, bars: &[Bar]) -> Result<(), Fault> {
             part.draw_text("n/a", &text(&SOFT, HPos::Left), (LABELS + 4, middle))?;
             continue;
         };
-        let colour = if peer.starts_with(OURS) { OUR } else { OTHER };
-        part.draw(&Rectangle::new([(LABELS, top), (place(median), top + BAR - 4)], colour.filled()))?;
+        let color = if peer.starts_with(OURS) { OUR } else { OTHER };
+        part.draw(&Rectangle::new([(LABELS, top), (place(median), top + BAR - 4)], color.filled()))?;
         part.draw(&PathElement::new(vec![(place(min), middle), (place(max), middle)], INK))?;
         let end = place(max).max(place(median)) + 4;
         part.draw_text(&figure(median), &text(&INK, HPos::Left), (end, middle))?;
@@ -157,9 +168,24 @@ fn panel(part: &Sheet<'_>, title: &str, bars: &[Bar]) -> Result<(), Fault> {
     Ok(())
 }
 
-// `plotters` divides the size of a text by 1.24.
-fn text(colour: &RGBColor, side: HPos) -> TextStyle<'_> {
-    TextStyle::from(("sans-serif", 11.0 * 1.24).into_font()).color(colour).pos(Pos::new(side, VPos::Center))
+/// Returns a unit in words, such as "CPU ns per pair" for `cpu-ns/pair`.
+fn in_words(unit: &str) -> String {
+    if unit == "of-the-floor" {
+        return "times the floor".to_owned();
+    }
+    let (prefix, rest) = unit.strip_prefix("cpu-").map_or(("", unit), |rest| ("CPU ", rest));
+    let rest = rest.replace('/', " per ");
+    match rest.split_once('-') {
+        Some((size, what)) if ["ns", "us", "ms", "s", "B", "MiB"].contains(&size) => {
+            format!("{prefix}{size}, {}", what.replace('-', " "))
+        }
+        _ => format!("{prefix}{}", rest.replace('-', " ")),
+    }
+}
+
+/// Returns the style of normal text. `plotters` divides the size of a text by 1.24.
+fn text(color: &RGBColor, side: HPos) -> TextStyle<'_> {
+    TextStyle::from(("sans-serif", 11.0 * 1.24).into_font()).color(color).pos(Pos::new(side, VPos::Center))
 }
 
 fn bold(size: f64) -> TextStyle<'static> {
@@ -167,7 +193,7 @@ fn bold(size: f64) -> TextStyle<'static> {
     TextStyle::from(font).color(&INK).pos(Pos::new(HPos::Left, VPos::Center))
 }
 
-/// The rules that exchange the colours where the reader prefers a dark page.
+/// Returns the rules that replace the colors in dark mode.
 fn dark() -> String {
     let hex = |RGBColor(red, green, blue): RGBColor| format!("#{red:02X}{green:02X}{blue:02X}");
     let rules = PALETTE.map(|(light, dark)| {
@@ -177,11 +203,12 @@ fn dark() -> String {
     format!("\n<style>@media (prefers-color-scheme: dark) {{\n{}}}</style>", rules.concat())
 }
 
-/// From a figure to the length of its bar.
+/// The scale of a panel, from a figure to the length of its bar.
 #[derive(Clone)]
 struct Axis {
-    /// Where a logarithmic axis begins; a linear one has none and begins at 0.
+    /// The beginning of a logarithmic axis. A linear axis has none and begins at 0.
     least: Option<f64>,
+    /// The end of the axis, a round number.
     most: f64,
 }
 
@@ -189,14 +216,19 @@ impl Axis {
     fn of(summaries: impl Iterator<Item = Summary> + Clone) -> Self {
         let most = summaries.clone().map(|summary| summary.max).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { 1.0 };
-        // Nothing at all and what is early have no place on a logarithmic axis: their bars have no length.
+        // Zero and negative figures have no place on a logarithmic axis, so their bars have no
+        // length.
         let positive = summaries.map(|summary| summary.min).filter(|min| *min > 0.0);
         let least = positive.fold(most, f64::min);
         let decade = 10_f64.powf((least / 1.5).log10().floor());
-        Self { least: (most / least > LOGARITHMIC).then_some(decade), most }
+        if most / least > LOGARITHMIC {
+            return Self { least: Some(decade), most: round_up(most) };
+        }
+        let step = step(most);
+        Self { least: None, most: (most / step).ceil() * step }
     }
 
-    /// Of the longest bar.
+    /// Returns the position of a figure as a share of the axis.
     fn share(&self, value: f64) -> f64 {
         let share = match self.least {
             None => value / self.most,
@@ -206,20 +238,19 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Round figures: decades, or about four steps of 1, 2 or 5.
+    /// Returns the ticks, which are powers of ten, or about four steps of 1, 2 or 5.
     fn ticks(&self) -> Vec<f64> {
         match self.least {
             Some(least) => {
                 let decades = (self.most / least).log10();
                 let step = (decades / 5.0).ceil().max(1.0) as i32;
-                (0..=decades as i32).step_by(step as usize).map(|power| least * 10_f64.powi(power)).collect()
+                // A little more, because of rounding.
+                let powers = 0..=(decades + 1e-9) as i32;
+                powers.step_by(step as usize).map(|power| least * 10_f64.powi(power)).collect()
             }
             None => {
-                let rough = self.most / 4.0;
-                let power = 10_f64.powf(rough.log10().floor());
-                let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= rough);
-                let step = step.unwrap_or(rough);
-                (0..=(self.most / step) as i32).map(|count| f64::from(count) * step).collect()
+                let step = step(self.most);
+                (0..=(self.most / step).round() as i32).map(|count| f64::from(count) * step).collect()
             }
         }
     }
@@ -248,14 +279,28 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// The figure at a tick: `20k`, `0.5`.
+/// Returns the least number of 1, 2 or 5 times a power of ten that is not below `value`.
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    // A little less, because a power of ten may come out slightly below itself.
+    let round =
+        [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|round| *round >= value * (1.0 - 1e-9));
+    round.unwrap_or(value)
+}
+
+/// Returns the step of a linear axis that ends at `most` or a little more.
+fn step(most: f64) -> f64 {
+    round_up(most / 4.0)
+}
+
+/// Formats the figure at a tick, such as `20k` or `0.5`.
 fn short(tick: f64) -> String {
     let (value, suffix) = match tick {
         tick if tick >= 1e6 => (tick / 1e6, "M"),
         tick if tick >= 1e3 => (tick / 1e3, "k"),
         tick => (tick, ""),
     };
-    // Not the tail of what a sum of tenths comes to.
+    // A sum of tenths is not exact, so the digits are limited.
     let text = format!("{value:.6}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{suffix}")

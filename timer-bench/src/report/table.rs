@@ -1,4 +1,5 @@
-//! Tables for the terminal: for each workload, one block of lines per unit; a line per peer, a group of columns per case.
+//! Tables for the terminal. Each workload has a block of lines per unit, with a line per peer and a
+//! group of columns per case.
 
 use super::machine::Machine;
 use super::results::{Results, Series};
@@ -6,22 +7,22 @@ use super::statistics::Summary;
 use super::unit::grain;
 use crate::row::figure;
 
-/// So many cases side by side, at most.
+/// The greatest number of cases side by side.
 const CASES: usize = 3;
 
-/// Where and with what.
+/// Returns the description of the machine.
 pub fn header(machine: &Machine) -> String {
     let Machine { cpu, cores, memory_gib, kernel, rustc, commit, versions, date, busy } = machine;
     let versions: Vec<String> = versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let mut text = format!("{date}, {cpu}, {cores} cores, {memory_gib} GiB, {kernel}, {rustc}\n");
     text += &format!("{}; commit {commit}\n", versions.join(", "));
     if *busy > 0.3 {
-        text += &format!("{busy} CPUs were busy just before. Do not trust the figures.\n");
+        text += &format!("{busy} CPUs were busy just before the run. Do not trust the figures.\n");
     }
     text
 }
 
-/// All tables of one workload; nothing if it was not run.
+/// Returns all tables of one workload, or an empty text if it was not run.
 pub fn workload(results: &Results, name: &str, what: &str) -> String {
     let mut text = String::new();
     if results.of(name).next().is_none() {
@@ -47,8 +48,8 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
     text
 }
 
-/// The lines of one unit: a heading, then the peers that have a figure in one of the cases. One line is enough where
-/// no peer has more than next to nothing.
+/// Returns the lines of one unit, which are a heading and a line for each peer with a figure in one
+/// of the cases. If no peer has more than the grain of the unit, there is one line in all.
 fn block(results: &Results, name: &str, unit: &str, cases: &[&str], peers: &[&str]) -> Vec<Vec<String>> {
     let (common, own) = common(cases);
     let title = format!("{unit} {common}").trim_end().to_owned();
@@ -74,7 +75,7 @@ fn block(results: &Results, name: &str, unit: &str, cases: &[&str], peers: &[&st
     lines
 }
 
-/// The parameters that all cases share, and what is left for each.
+/// Returns the parameters that all cases share, and the remaining ones of each case.
 fn common(cases: &[&str]) -> (String, Vec<String>) {
     let shared = |param: &&str| cases.iter().all(|case| case.split(',').any(|other| other == *param));
     let [first, _, ..] = cases else {
@@ -84,7 +85,7 @@ fn common(cases: &[&str]) -> (String, Vec<String>) {
     (first.split(',').filter(shared).collect::<Vec<_>>().join(","), cases.iter().map(rest).collect())
 }
 
-/// Median, spread and ratio.
+/// Returns median, spread and ratio.
 fn cells(results: &Results, series: Option<&Series>) -> [String; 3] {
     let Some((series, Summary { median, min, max })) = series.and_then(|series| Some((series, series.summary()?)))
     else {
@@ -95,7 +96,8 @@ fn cells(results: &Results, series: Option<&Series>) -> [String; 3] {
     [figure(median), spread, ratio]
 }
 
-/// Columns as wide as their widest cell; the first to the left, the others to the right.
+/// Pads columns to their widest cell. The first column is left-aligned, the others are
+/// right-aligned.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| lines.iter().filter_map(|line: &Vec<String>| line.get(column)).map(String::len).max();
@@ -112,7 +114,7 @@ fn aligned(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// Each once, in the order in which it first comes.
+/// Returns each item once, in the order of the first occurrence.
 pub(super) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut distinct = Vec::new();
     for one in all {
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cases_are_split_evenly() {
+    fn many_cases_are_split_into_equal_blocks() {
         let lines: Vec<String> = (0..4).map(|case| format!("timer W2 P={case} 1 ns/a")).collect();
         let table = workload(&results(&lines.join("\n")), "W2", "");
         let headings: Vec<_> = table.lines().filter(|line| line.contains("min..max")).collect();
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_cases_share_stands_once() {
+    fn shared_parameters_occur_once() {
         let table = workload(&results("timer W2 n=3,P=1 10 ns/a\ntimer W2 n=3,P=2 10 ns/a"), "W2", "");
         let words: Vec<_> =
             table.lines().find(|line| line.contains("ns/a")).into_iter().flat_map(str::split_whitespace).collect();
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn next_to_nothing_is_one_line() {
+    fn negligible_figures_are_one_line() {
         let table = workload(&results("timer W2 n=3 0 ms-drain\ntokio W2 n=3 1.5 ms-drain"), "W2", "");
         assert_eq!(table.lines().count(), 3);
         assert!(table.contains("next to nothing for all, at most 1.50"));

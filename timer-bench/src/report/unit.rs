@@ -1,6 +1,7 @@
-//! What is known of a unit: differences below its grain mean nothing.
+//! The grain of each unit, below which differences mean nothing.
 
-/// Below this, two figures of `unit` are the same, and one of them counts as nothing.
+/// Returns the grain of `unit`. Two figures that differ by less are equal, and a figure below it is
+/// negligible.
 pub fn grain(unit: &str) -> f64 {
     const GRAINS: &[(&str, f64)] = &[
         ("B-", 1.0),
@@ -27,7 +28,7 @@ pub fn grain(unit: &str) -> f64 {
     GRAINS.iter().find(|(start, _)| unit.starts_with(start)).map_or(0.0, |(_, grain)| *grain)
 }
 
-/// How many times `ours` the figure `theirs` is; `None` if one of them is next to nothing or less.
+/// Returns the ratio of `theirs` to `ours`, or `None` if one of them is negligible.
 pub fn ratio(theirs: f64, ours: f64, unit: &str) -> Option<f64> {
     let grain = grain(unit);
     (theirs >= grain && ours >= grain && ours > 0.0).then(|| theirs / ours)
@@ -38,7 +39,7 @@ mod tests {
     use super::{grain, ratio};
 
     #[test]
-    fn next_to_nothing_has_no_ratio() {
+    fn negligible_figures_have_no_ratio() {
         assert_eq!(ratio(150.0, 50.0, "ns/schedule"), Some(3.0));
         assert_eq!(ratio(35.0, 0.001, "ms-drain"), None);
         assert_eq!(ratio(0.0, 50.0, "ns/schedule"), None);
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_start_wins() {
+    fn the_longer_prefix_wins() {
         assert!(grain("ms-drain") > grain("ms-late"));
         assert!(grain("cpu-ms/s") > grain("cpu-s"));
         assert!(grain("cpu-ns-p50") > grain("cpu-ns/pair"));

@@ -1,7 +1,8 @@
-//! W14: a million pending timers of 10 s to an hour, all cancelled from one thread in random order, a thousand with each
-//! call. A peer without such a call gets them one by one. Also with mimalloc as the allocator.
+//! W14: batches. A million pending timers of 10 s to an hour are cancelled from one thread in
+//! random order, a thousand with each call. A peer without such a call cancels them one by one. The
+//! workload also runs with mimalloc.
 //!
-//! `ns/cancel` is wall time / N, `cpu-ns/cancel` the CPU time of the process.
+//! `ns/cancel` is wall time / N, and `cpu-ns/cancel` is the CPU time of the process.
 
 use super::Stop;
 use super::caller::{Counter, here};
@@ -37,7 +38,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, allocator: &str, out: &Out) -> R
     Ok(())
 }
 
-/// Each group has its own memory, so that it can be given away.
+/// Splits `all` into groups with separate memory, so that each can be moved.
 fn in_groups<T>(all: Vec<T>) -> Vec<Vec<T>> {
     let mut groups = Vec::with_capacity(all.len().div_ceil(GROUP));
     let mut all = all.into_iter();
@@ -55,7 +56,7 @@ mod tests {
     use super::in_groups;
 
     #[test]
-    fn groups_hold_everything_in_order() {
+    fn groups_hold_all_items_in_order() {
         for count in [0, 1, 999, 1_000, 1_001, 2_000] {
             let all: Vec<usize> = (0..count).collect();
             let groups = in_groups(all.clone());

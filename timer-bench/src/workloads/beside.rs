@@ -1,27 +1,28 @@
-//! A figure beside that of the floor: both are measured by turns, in one process, so that what the machine does meanwhile
-//! happens to both.
+//! Comparison with the floor. Both are measured in one process in alternating turns, so that
+//! disturbances of the machine affect both.
 
 use super::out::Out;
 use crate::report::statistics::Summary;
 use std::time::Duration;
 
-/// How many turns each of the two has.
+/// The number of turns of each.
 pub(super) const TURNS: usize = 5;
 
-/// What both cost, turn by turn, in nanoseconds for each operation.
+/// The costs of both in each turn, in nanoseconds per operation.
 #[derive(Default)]
 pub(super) struct Beside {
     turns: Vec<(f64, f64)>,
 }
 
 impl Beside {
-    /// One turn of each: so many operations took so much.
+    /// Adds one turn of each, with the time for `count` operations.
     pub(super) fn add(&mut self, timer: Duration, floor: Duration, count: usize) {
         let each = |time: Duration| time.as_nanos() as f64 / count.max(1) as f64;
         self.turns.push((each(timer), each(floor)));
     }
 
-    /// `UNIT-floor`, what the floor costs, and `of-the-floor`, how many times that the timer costs: medians over the turns.
+    /// Reports `UNIT-floor`, the cost of the floor, and `of-the-floor`, the ratio of the timer to
+    /// the floor. Both are medians over the turns.
     pub(super) fn report(&self, params: &str, unit: &str, out: &Out) {
         let floors: Vec<f64> = self.turns.iter().map(|(_, floor)| *floor).collect();
         let ratios = self.turns.iter().filter(|(_, floor)| *floor > 0.0).map(|(timer, floor)| timer / floor);

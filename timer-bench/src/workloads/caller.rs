@@ -1,4 +1,4 @@
-//! How callers are run and timed, and the job that most timers get.
+//! Running and timing of callers, and the job of most timers.
 
 use crate::peers::{Job, Peer};
 use crate::process;
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A job that counts. It is never freed, so that a plain pointer to it is enough.
+/// A job that counts its runs. It is never freed, so a plain reference to it suffices.
 #[derive(Default)]
 pub(super) struct Counter(AtomicU64);
 
 impl Counter {
-    /// A new one, for as long as the process lives.
+    /// Creates a counter that lives as long as the process.
     pub(super) fn leak() -> &'static Self {
         Box::leak(Box::default())
     }
 
-    /// How often the job ran.
+    /// Returns the number of runs.
     pub(super) fn count(&self) -> u64 {
-        // ORDERING: Relaxed, a count and nothing that hangs on it.
+        // ORDERING: Relaxed, because this is only a count.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -28,27 +28,28 @@ impl Counter {
 impl Job for &'static Counter {
     #[inline]
     fn run(self) {
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, because this is only a count.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Runs `body` on this thread, in the context that the peer's callers need.
+/// Runs `body` on this thread in the context that the peer's callers need.
 pub(super) fn here<P: Peer, R>(peer: &P, body: impl FnOnce(&mut P) -> R) -> R {
     let mut caller = peer.clone();
     peer.on_thread(|| body(&mut caller))
 }
 
-/// What came of several callers at once.
+/// The results of several callers that ran at once.
 pub(super) struct Run<R> {
     pub(super) results: Vec<R>,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     pub(super) wall: Duration,
-    /// CPU time of the whole process meanwhile.
+    /// The CPU time of the whole process meanwhile.
     pub(super) cpu: Duration,
 }
 
-/// Runs `timed` on so many threads at once, each with what `prepare` made there for it.
+/// Runs `timed` on `threads` threads at once, each with the value that `prepare` made on that
+/// thread.
 pub(super) fn in_parallel<P: Peer, S, R: Send>(
     peer: &P,
     threads: usize,
@@ -76,7 +77,8 @@ pub(super) fn in_parallel<P: Peer, S, R: Send>(
             scope.spawn(caller)
         };
         let callers: Vec<_> = (0..threads).map(start).collect();
-        // All are ready; then all start; then all are done, and none has begun to tidy up.
+        // The three waits mark that all threads are ready, that all start, and that all are done
+        // before any cleans up.
         gate.wait();
         let before = process::cpu();
         gate.wait();
@@ -91,13 +93,14 @@ pub(super) fn in_parallel<P: Peer, S, R: Send>(
     })
 }
 
-/// How many of `all` the thread `index` of `threads` does, and how many those before it.
+/// Returns the number of items of `all` for the thread `index` of `threads`, and the number before
+/// them.
 pub(super) fn share(all: usize, index: usize, threads: usize) -> (usize, usize) {
     let before = all * index / threads;
     (all * (index + 1) / threads - before, before)
 }
 
-/// Room for `n` values, its memory touched, so that filling it costs no page faults.
+/// Returns room for `n` values and touches its memory, so that filling it causes no page faults.
 pub(super) fn room<T>(n: usize) -> Vec<Option<T>> {
     let mut room: Vec<Option<T>> = Vec::with_capacity(n);
     room.resize_with(n, || None);
@@ -109,7 +112,7 @@ mod tests {
     use super::share;
 
     #[test]
-    fn shares_are_complete_and_follow_each_other() {
+    fn shares_are_complete_and_consecutive() {
         for threads in 1..6 {
             let shares: Vec<_> = (0..threads).map(|index| share(1_000, index, threads)).collect();
             assert_eq!(shares.iter().map(|(count, _)| count).sum::<usize>(), 1_000);

@@ -1,7 +1,9 @@
-//! W8: a million pending timers of 10 s to an hour, all cancelled from one thread in random order.
+//! W8: cancelling. A million pending timers of 10 s to an hour are cancelled from one thread in
+//! random order.
 //!
-//! `ns/cancel` is wall time / N, `cpu-ns/cancel` the CPU time of the process; `ms-pending` is how long it takes after that
-//! until the timer holds none. Also with mimalloc as the allocator. How much memory is left is measured by itself, in a process that counts it.
+//! `ns/cancel` is wall time / N, and `cpu-ns/cancel` is the CPU time of the process. `ms-pending`
+//! is the time after that until the timer holds none. The workload also runs with mimalloc. A
+//! separate process measures the memory that is left.
 
 use super::Stop;
 use super::caller::{Counter, here, room};
@@ -44,7 +46,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, more: &str, out: &Out) -> Result
     Ok(())
 }
 
-/// The time from now until the timer holds none; waits no longer than `limit`.
+/// Returns the time from now until the timer holds none. Waits for at most `limit`.
 fn until_empty<P: Peer>(peer: &P, limit: Duration) -> Result<Duration, String> {
     let begin = Instant::now();
     loop {

@@ -1,12 +1,14 @@
-//! W2: what request timeouts do. Each thread keeps a window of 1,000 timers of 30 s, first in, first out: it schedules one
-//! and cancels the oldest, over and over; 5 M such pairs in all. Once with nothing else pending, once with a million other
-//! timers of 600 to 3600 s.
+//! W2: churn, the pattern of request timeouts. Each thread keeps a window of 1,000 timers of 30 s,
+//! first in, first out. It repeatedly schedules one and cancels the oldest, 5 M pairs in all. The
+//! workload runs with nothing else pending, and with a million other timers of 600 to 3600 s.
 //!
-//! The pairs are made in five turns, and after each of them the floor makes as many: its figure is `cpu-ns/pair-floor`, and
-//! `of-the-floor` is how many times that the timer takes.
+//! The pairs are made in five turns, and after each turn the floor makes as many.
+//! `cpu-ns/pair-floor` is the figure of the floor, and `of-the-floor` is the ratio of the timer to
+//! it.
 //!
-//! `ns/pair` is wall time / pairs; `cpu-ns/pair` is the CPU time of the process; `ms-drain` is how long it goes on working
-//! after the turns; `MiB-peak` is by how much resident memory grew at most, from before the churn.
+//! `ns/pair` is wall time / pairs, and `cpu-ns/pair` is the CPU time of the process. `ms-drain` is
+//! the time for which the timer works after the turns. `MiB-peak` is the greatest growth of
+//! resident memory since before the churn.
 
 use super::Stop;
 use super::beside::{Beside, TURNS};
@@ -70,7 +72,7 @@ fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
     peer.stop();
 }
 
-/// So many pairs; what is left are the windows.
+/// Makes `pairs` pairs and returns the remaining windows.
 fn churned<P: Peer>(peer: &P, pairs: usize, threads: usize) -> Run<Vec<Option<P::Handle>>> {
     let prepare = |caller: &mut P, index| {
         let work = P::work(Counter::leak());

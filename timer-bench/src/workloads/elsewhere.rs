@@ -1,8 +1,10 @@
-//! W13: one thread schedules timeouts of 30 s and hands each to another thread, which cancels them; 5 M in all. They go
-//! through a bounded ring, in groups of 64, so that the ring costs little; about a thousand are pending. Once with both
-//! threads on one CPU, once with each on its own.
+//! W13: cancelling on another thread. One thread schedules timeouts of 30 s and hands each to
+//! another thread, which cancels it, 5 M in all. The timeouts go through a bounded ring in groups
+//! of 64, so that the ring costs little, and about a thousand are pending. The threads run on one
+//! CPU, and then each on its own CPU.
 //!
-//! `ns/pair` is wall time / pairs; `cpu-ns/pair` is the CPU time of the two threads, `cpu-ns/pair-all` that of the process.
+//! `ns/pair` is wall time / pairs, `cpu-ns/pair` is the CPU time of the two threads, and
+//! `cpu-ns/pair-all` is that of the process.
 
 use super::Stop;
 use super::caller::Counter;
@@ -38,10 +40,11 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
 fn once<P: Peer>(pairs: usize, [first, second]: [usize; 2], params: &str, out: &Out) {
     let peer = P::build(TICK);
     let (give, taken) = sync_channel::<Vec<P::Handle>>(RING);
-    // The memory of a group goes back, or the allocator would be measured too.
+    // The memory of a group is returned and reused. Otherwise the allocator would be measured as
+    // well.
     let (give_back, empty) = sync_channel::<Vec<P::Handle>>(RING);
     for _ in 0..RING {
-        // There is room for all of them, and the other end is here.
+        // There is room for all of them, and the receiver is alive.
         let _sent = give_back.send(Vec::with_capacity(GROUP));
     }
     let gate = Barrier::new(2);
@@ -63,16 +66,16 @@ fn once<P: Peer>(pairs: usize, [first, second]: [usize; 2], params: &str, out: &
     peer.stop();
 }
 
-/// What one of the two threads took.
+/// The times of one of the two threads.
 struct Measured {
     begin: Instant,
     end: Instant,
     cpu: Duration,
 }
 
-/// Runs `body` on this thread, on one CPU, when the other is ready too.
+/// Runs `body` on this thread, confined to one CPU, when the other thread is ready as well.
 fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -> Measured {
-    // Where that is refused the threads run where they like, as they do in most programs.
+    // If the system refuses, the threads run on any CPU, as in most programs.
     pin(&[cpu]);
     let context = peer.clone();
     let mut caller = peer;
@@ -103,7 +106,7 @@ fn schedule_all<P: Peer>(
 fn cancel_all<P: Peer>(caller: &mut P, taken: &Receiver<Vec<P::Handle>>, give_back: &SyncSender<Vec<P::Handle>>) {
     for mut group in taken {
         group.drain(..).for_each(|handle| caller.cancel(handle));
-        // At the end it is not needed any more.
+        // At the end the receiver is gone.
         let _sent = give_back.send(group);
     }
 }

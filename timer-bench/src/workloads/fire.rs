@@ -1,8 +1,8 @@
-//! W3: a million timers, all due within one span of 200 ms that starts 3 s after scheduling began. The task is one relaxed
-//! atomic increment.
+//! W3: firing. A million timers are due within a span of 200 ms that starts 3 s after scheduling
+//! began. The task is one relaxed atomic increment.
 //!
-//! `ms-late` is the time from the first due instant to the last task run, less the span; `cpu-s` is the CPU time of the
-//! process from the first due instant to the last task.
+//! `ms-late` is the time from the first due instant to the last task, minus the span. `cpu-s` is
+//! the CPU time of the process from the first due instant to the last task.
 
 use super::Stop;
 use super::caller::here;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const SPAN: Duration = Duration::from_millis(200);
 
-/// Counts the tasks; the last one records when it ran.
+/// A count of the tasks. The last task records its time.
 struct Count {
     ran: AtomicU64,
     of: u64,
@@ -30,7 +30,8 @@ struct Count {
 impl Job for &'static Count {
     #[inline]
     fn run(self) {
-        // ORDERING: Relaxed, a count; what the last one writes goes by the lock of its cell.
+        // ORDERING: Relaxed, because this is a count. The lock of the cell publishes the time of
+        // the last task.
         if self.ran.fetch_add(1, Ordering::Relaxed) + 1 == self.of {
             self.last.get_or_init(|| (Instant::now(), process::cpu()));
             self.waiting.unpark();
@@ -74,7 +75,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
             out.figure(&params, cpu.saturating_sub(before).as_secs_f64(), "cpu-s");
         }
         None => {
-            // ORDERING: Relaxed, a count.
+            // ORDERING: Relaxed, because this is only a count.
             let ran = count.ran.load(Ordering::Relaxed);
             out.unavailable(&params, "ms-late", &format!("only {ran} of {n} ran within a minute"));
         }

@@ -1,11 +1,11 @@
-//! A histogram of nanoseconds that can be read while it is written: 32 steps for each doubling, so that a quantile is right
-//! to three percent. Its memory does not grow.
+//! A histogram of nanoseconds that can be read while it is written. It has 32 steps for each
+//! doubling, so a quantile is exact to three percent. Its memory does not grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BITS: u32 = 5;
 const STEPS: usize = 1 << BITS;
-/// Up to 2^40 ns, a quarter of an hour; what is longer counts as that.
+/// The number of doublings, up to 2^40 ns or a quarter of an hour. Longer times count as that.
 const DOUBLINGS: usize = 36;
 
 pub(super) struct Histogram {
@@ -14,7 +14,7 @@ pub(super) struct Histogram {
 }
 
 impl Default for Histogram {
-    /// Empty; its memory is touched.
+    /// Creates an empty histogram and touches its memory.
     fn default() -> Self {
         let buckets = std::iter::repeat_with(AtomicU64::default).take(DOUBLINGS * STEPS).collect();
         Self { buckets, max: AtomicU64::new(0) }
@@ -22,30 +22,30 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds a value, from whatever thread.
+    /// Adds a value from any thread.
     pub(super) fn add(&self, value: u64) {
-        // ORDERING: Relaxed, counts that nothing hangs on.
+        // ORDERING: Relaxed, because these are only counts.
         self.buckets[bucket(value)].fetch_add(1, Ordering::Relaxed);
         self.max.fetch_max(value, Ordering::Relaxed);
     }
 
-    /// Adds a value from the only thread that ever does: cheaper.
+    /// Adds a value from the only thread that ever does so, which is cheaper.
     #[inline]
     pub(super) fn add_alone(&self, value: u64) {
         let bucket = &self.buckets[bucket(value)];
-        // ORDERING: Relaxed, a count with one writer, as is the maximum.
+        // ORDERING: Relaxed, because this thread is the only writer of the count and the maximum.
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         if value > self.max.load(Ordering::Relaxed) {
             self.max.store(value, Ordering::Relaxed);
         }
     }
 
-    /// What it holds now, together with what the others hold.
+    /// Returns the sum of several histograms at this moment.
     pub(super) fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Counts {
         let mut sum = Counts { buckets: vec![0; DOUBLINGS * STEPS], max: 0 };
         for one in all {
             for (sum, bucket) in sum.buckets.iter_mut().zip(&one.buckets) {
-                // ORDERING: Relaxed, as above.
+                // ORDERING: Relaxed, because these are only counts.
                 *sum += bucket.load(Ordering::Relaxed);
             }
             sum.max = sum.max.max(one.max.load(Ordering::Relaxed));
@@ -54,14 +54,15 @@ impl Histogram {
     }
 }
 
-/// What histograms held at one moment.
+/// The counts of histograms at one moment.
 pub(super) struct Counts {
     buckets: Vec<u64>,
     max: u64,
 }
 
 impl Counts {
-    /// The least value that at least the share `q` of all does not exceed, or up to three percent more; 0 if there is none.
+    /// Returns the least value that at least the share `q` of all values does not exceed, or up to
+    /// three percent more. Returns 0 without values.
     pub(super) fn quantile(&self, q: f64) -> u64 {
         let all = self.count();
         let rank = ((q * all as f64).ceil() as u64).clamp(1, all.max(1));
@@ -75,24 +76,24 @@ impl Counts {
         self.max
     }
 
-    /// The greatest value.
+    /// Returns the greatest value.
     pub(super) fn max(&self) -> u64 {
         self.max
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(super) fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Counts a value that is still growing.
+    /// Adds a value that is still growing.
     pub(super) fn add(&mut self, value: u64) {
         self.buckets[bucket(value)] += 1;
         self.max = self.max.max(value);
     }
 }
 
-/// The bucket of a value. The first two doublings of steps hold one value each.
+/// Returns the bucket of a value. In the first two doublings each step holds one value.
 #[inline]
 fn bucket(value: u64) -> usize {
     let doubling = (value | STEPS as u64).ilog2() - BITS;
@@ -100,7 +101,7 @@ fn bucket(value: u64) -> usize {
     at.min(DOUBLINGS * STEPS - 1)
 }
 
-/// The greatest value of a bucket.
+/// Returns the greatest value of a bucket.
 fn highest(bucket: usize) -> u64 {
     let doubling = (bucket / STEPS).saturating_sub(1);
     let lowest = (bucket - doubling * STEPS) as u64;
@@ -114,7 +115,7 @@ mod tests {
     use crate::workloads::quantiles::quantile;
 
     #[test]
-    fn a_bucket_holds_what_its_bounds_say() {
+    fn a_bucket_holds_the_values_within_its_bounds() {
         for value in (0..5_000).chain((10..39).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1])) {
             let at = bucket(value);
             assert!(highest(at) >= value && (at == 0 || highest(at - 1) < value), "{value}");
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_right_to_three_percent() {
+    fn quantiles_are_exact_to_three_percent() {
         let (histogram, other) = (Histogram::default(), Histogram::default());
         let mut random = SplitMix64::new(SEED);
         let mut values: Vec<u64> = (0..20_000).map(|_| random.next_u64() >> (30 + random.below(30))).collect();
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_has_no_quantile_but_zero() {
+    fn all_quantiles_of_an_empty_histogram_are_zero() {
         assert_eq!(Histogram::sum([&Histogram::default()]).quantile(0.99), 0);
         assert_eq!(Histogram::sum([]).max(), 0);
     }

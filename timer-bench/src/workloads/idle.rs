@@ -1,6 +1,8 @@
-//! What a timer costs that has nothing to do, for 10 s. W5: one timer, an hour off. W6: a million of 600 to 3600 s.
+//! W5 and W6: the cost of an idle timer over 10 s. W5 has one timer of an hour, and W6 has a
+//! million of 600 to 3600 s.
 //!
-//! `switches/s` is how often its threads went to sleep, that is, had been awake; `cpu-ms/s` is the CPU time of the process.
+//! `switches/s` is the number of times that the threads went to sleep, and so had been awake.
+//! `cpu-ms/s` is the CPU time of the process.
 
 use super::Stop;
 use super::caller::{Counter, here};
@@ -13,7 +15,7 @@ use crate::settings::Settings;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// W5.
+/// Runs W5.
 pub(super) fn one<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let hour = Duration::from_secs(3600);
@@ -24,7 +26,7 @@ pub(super) fn one<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Ok(())
 }
 
-/// W6.
+/// Runs W6.
 pub(super) fn standing<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
     let peer = P::build(TICK);
@@ -39,7 +41,7 @@ pub(super) fn standing<P: Peer>(settings: &Settings, out: &Out) -> Result<(), St
     Ok(())
 }
 
-/// Does nothing, and looks at what the process does meanwhile.
+/// Sleeps, and reports the resources that the process used meanwhile.
 fn rest(settings: &Settings, params: &str, out: &Out) {
     let time = Duration::from_millis(settings.number("ms", 10_000, 1_000) as u64);
     process::until_quiet(Duration::from_secs(3));

@@ -1,9 +1,11 @@
-//! W4: how late tasks run. 10,000 timers a second for 5 s, ten at a time from one thread, each batch at a random phase of
-//! its millisecond; delays of 1 to 100 ms to the nanosecond. Due is the instant read just before the call, plus the delay.
+//! W4: lag. One thread schedules 10,000 timers a second for 5 s, ten at a time. Each batch is at a
+//! random phase of its millisecond, and the delays are 1 to 100 ms to the nanosecond. The due
+//! instant is the reading just before the call plus the delay.
 //!
-//! `us-p50` and so on are quantiles of (run instant - due instant), in microseconds; `early` is how many ran before they
-//! were due. Ours runs at the tick of the others, and at the one that suits this best; one that has no tick to be chosen
-//! is measured once, and its figures stand beside both.
+//! `us-p50` and so on are quantiles of the time from the due instant to the run in microseconds.
+//! `early` is the number of timers that ran before they were due. Ours runs at the tick of the
+//! others and at its best tick. A peer without a choice of ticks is measured once, and its figures
+//! stand beside both.
 
 use super::Stop;
 use super::caller::here;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The ticks that ours is measured at, in microseconds: that of the others, and its best.
+/// The ticks of ours in microseconds, that of the others and its best.
 const TICKS: &[usize] = &[1_000, 10];
 
 const BATCH: usize = 10;
@@ -24,7 +26,7 @@ const PERIOD: Duration = Duration::from_millis(1);
 const MIN_DELAY: Duration = Duration::from_millis(1);
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
-/// How late each task ran.
+/// The lateness of each task.
 struct Record {
     lags: Vec<AtomicI64>,
     ran: AtomicUsize,
@@ -42,9 +44,9 @@ impl Job for Late {
         let now = Instant::now();
         let late = now.saturating_duration_since(self.due).as_nanos() as i64;
         let early = self.due.saturating_duration_since(now).as_nanos() as i64;
-        // ORDERING: Relaxed, published by the count below.
+        // ORDERING: Relaxed, because the count below publishes it.
         self.record.lags[self.index].store(late - early, Ordering::Relaxed);
-        // ORDERING: Release, pairs with the Acquire of the reader, so that it sees all lags.
+        // ORDERING: Release, pairs with the Acquire of the reader, which then sees all lags.
         self.record.ran.fetch_add(1, Ordering::Release);
     }
 }
@@ -78,7 +80,7 @@ fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], out: &Out) {
     while record.ran.load(Ordering::Acquire) < all && Instant::now() < limit {
         thread::sleep(PERIOD);
     }
-    // ORDERING: Acquire, as above.
+    // ORDERING: Acquire, pairs with the Release of each task.
     let ran = record.ran.load(Ordering::Acquire);
     for params in params {
         if ran == all {
@@ -91,7 +93,7 @@ fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], out: &Out) {
     peer.stop();
 }
 
-/// Schedules batch after batch.
+/// Schedules all batches.
 fn feed<P: Peer>(caller: &mut P, record: &'static Record, batches: usize) -> Vec<P::Handle> {
     let mut handles = Vec::with_capacity(batches * BATCH);
     let (mut random, delays) = (SplitMix64::delays(0), MIN_DELAY..MAX_DELAY);
@@ -111,7 +113,7 @@ fn feed<P: Peer>(caller: &mut P, record: &'static Record, batches: usize) -> Vec
 }
 
 fn report(record: &Record, params: &str, out: &Out) {
-    // ORDERING: Relaxed, all were published by the count.
+    // ORDERING: Relaxed, because the count has published all lags.
     let lags = record.lags.iter().map(|lag| lag.load(Ordering::Relaxed));
     let mut lags: Vec<i64> = lags.collect();
     lags.sort_unstable();

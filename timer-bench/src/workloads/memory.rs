@@ -1,9 +1,10 @@
-//! Memory, in a process that counts its allocations. W7: the bytes of a pending timer with a task that captures one
-//! pointer, for a million of them, 600 to 3600 s off. W8: what is left of a million after all were cancelled.
+//! W7 and W8: memory, in a process that counts its allocations. W7 measures the bytes of a pending
+//! timer with a task that captures one pointer, for a million timers of 600 to 3600 s. W8 measures
+//! the rest of a million timers after all were cancelled.
 //!
-//! `B-heap` is what was asked of the allocator, `B-rss` the growth of resident memory, both without the handle's own place
-//! in its owner, which is `B-handle`. `B-left` is what is still on the heap per timer right after the last cancel, and
-//! `ms-back` how long it takes until a twentieth or less is left.
+//! `B-heap` is the memory requested from the allocator, and `B-rss` is the growth of resident
+//! memory. Neither includes the handle itself, which is `B-handle`. `B-left` is the heap memory per
+//! timer right after the last cancel, and `ms-back` is the time until at most a twentieth is left.
 
 use super::caller::{Counter, here, room};
 use super::out::{Out, millis};
@@ -17,10 +18,10 @@ use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that the timer may be at work with what was only queued.
+/// The longest time for which the timer may work on queued requests.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// W7.
+/// Runs W7.
 pub(super) fn pending<P: Peer>(settings: &Settings, heap: HeapSize, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
     let params = format!("n={}", short(n));
@@ -41,7 +42,7 @@ pub(super) fn pending<P: Peer>(settings: &Settings, heap: HeapSize, out: &Out) -
     Ok(())
 }
 
-/// W8.
+/// Runs W8.
 pub(super) fn cancelled<P: Peer>(settings: &Settings, heap: HeapSize, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
     let params = format!("n={}", short(n));

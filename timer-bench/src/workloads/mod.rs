@@ -1,8 +1,8 @@
-//! The work that is the same for every timer, `W1` to `W17`, and the count of instructions. Each is one file that says what
-//! it does and what it counts.
+//! The workloads `W1` to `W17`, which are the same for every timer, and the count of instructions.
+//! Each is a file that describes the work and its figures.
 //!
-//! A workload runs all its cases in one process, a new timer for each, and prints one line for each figure. Lower is better
-//! for every one of them.
+//! A workload runs all its cases in one process with a new timer for each, and prints a line for
+//! each figure. Lower is better for all figures.
 
 mod batch;
 mod beside;
@@ -33,32 +33,34 @@ use crate::settings::{self, Settings};
 use out::Out;
 use std::process::ExitCode;
 
-/// Why a workload did not come to its end.
+/// The reason why a workload did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The peer cannot do it, and why.
+    /// The peer cannot do it, for this reason.
     Unavailable(String),
-    /// The timer is still at work, and will be: what there is was printed, and the process has to end with it.
+    /// The timer does not come to rest. The figures so far are printed, and the process has to be
+    /// ended.
     Endless,
     /// There is no such workload.
     Unknown,
 }
 
-/// Tells the bytes on the heap.
+/// Returns the number of bytes on the heap.
 pub type HeapSize = fn() -> usize;
 
-/// Which program this is: each has its allocator.
+/// The running program, which determines the allocator.
 #[derive(Debug, Clone, Copy)]
 pub enum Program {
     /// The system's allocator.
     Timing,
-    /// mimalloc, for the workloads in which that makes a difference.
+    /// mimalloc, for the workloads in which the allocator matters.
     Mimalloc,
-    /// One that counts, which takes time: for the workloads that measure memory, and only for those.
+    /// An allocator that counts. Counting takes time, so it serves only the workloads that measure
+    /// memory.
     Counting(HeapSize),
 }
 
-/// Which peers a workload is for, by what they must have.
+/// The peers that a workload is for, by the trait that they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     Plain,
@@ -67,7 +69,7 @@ pub(crate) enum Family {
     Counts,
 }
 
-/// Every workload: name, and what it is.
+/// All workloads with their descriptions.
 pub const ALL: &[(&str, &str)] = &[
     ("W1", "schedule: far timers from several threads"),
     ("W2", "churn: schedule one, cancel the oldest, as request timeouts do"),
@@ -89,7 +91,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("instructions", "instructions of an operation, and those of them that lock the memory bus, under callgrind"),
 ];
 
-/// The family of a workload; `None` if there is no such workload.
+/// Returns the family of a workload, or `None` if there is no such workload.
 pub(crate) fn family(workload: &str) -> Option<Family> {
     let name = workload.split(':').next()?;
     ALL.iter().any(|(known, _)| *known == name).then_some(match name {
@@ -144,7 +146,7 @@ pub(crate) fn counts<P: Expiring>(workload: &str, settings: &Settings, program: 
     }
 }
 
-/// Runs tasks with the peer `P`.
+/// Runs the workloads of tasks on the peer `P`.
 #[cfg(feature = "peers")]
 pub(crate) fn tasks<P: peers::tasks::Tasks>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
     let out = Out::new(P::NAME, workload);
@@ -156,7 +158,7 @@ pub(crate) fn tasks<P: peers::tasks::Tasks>(workload: &str, settings: &Settings,
     }
 }
 
-/// The programs `workload`, `workload-mimalloc` and `workload-mem`.
+/// Runs the programs `workload`, `workload-mimalloc` and `workload-mem`.
 pub fn main(program: Program) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match start(&words, program) {
@@ -202,7 +204,7 @@ mod tests {
     use super::{ALL, Program, start, usage};
 
     #[test]
-    fn what_is_wrong_on_the_command_line_is_said() {
+    fn errors_on_the_command_line_are_reported() {
         let error = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             start(&words, Program::Timing).unwrap_err()

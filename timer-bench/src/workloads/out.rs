@@ -1,10 +1,10 @@
-//! Where figures go: standard output, line by line, so that what was measured before a crash is not lost.
+//! Printing of figures to standard output line by line, so that a crash loses no earlier figure.
 
 use crate::row::Row;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-/// Prints the rows of one peer and workload.
+/// The printer of the rows of one peer and workload.
 pub(super) struct Out {
     peer: &'static str,
     workload: String,
@@ -15,22 +15,22 @@ impl Out {
         Self { peer, workload: workload.to_owned() }
     }
 
-    /// One figure.
+    /// Prints a figure.
     pub(super) fn figure(&self, params: &str, value: f64, unit: &str) {
         self.print(params, Ok(value), unit);
     }
 
-    /// One figure that could not be had, and why.
+    /// Prints the reason why a figure is not available.
     pub(super) fn unavailable(&self, params: &str, unit: &str, why: &str) {
         self.print(params, Err(why.to_owned()), unit);
     }
 
-    /// Nanoseconds of `time` for each of `count`.
+    /// Prints `time` divided by `count` in nanoseconds.
     pub(super) fn each(&self, params: &str, time: Duration, count: usize, unit: &str) {
         self.figure(params, time.as_nanos() as f64 / count.max(1) as f64, unit);
     }
 
-    /// How long a timer was at work with what was only queued.
+    /// Prints how long a timer worked on queued requests.
     pub(super) fn drain(&self, params: &str, time: Option<Duration>) {
         match time {
             Some(time) => self.figure(params, millis(time), "ms-drain"),
@@ -47,12 +47,12 @@ impl Out {
             unit: unit.to_owned(),
         };
         let mut out = stdout().lock();
-        // An error says that the reader is gone: nothing is left to do but to come to the end.
+        // An error means that the reader is gone, so the output is lost.
         let _: std::io::Result<()> = writeln!(out, "{row}").and_then(|()| out.flush());
     }
 }
 
-/// In milliseconds.
+/// Returns a time in milliseconds.
 pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

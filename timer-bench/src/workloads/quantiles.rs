@@ -1,6 +1,7 @@
-//! Quantiles of many samples, by sorting them.
+//! Quantiles of many samples by sorting.
 
-/// The smallest sample that at least the share `q` of all does not exceed; 0 if there is none. `sorted` ascends.
+/// Returns the smallest sample that at least the share `q` of all samples does not exceed, or 0
+/// without samples. `sorted` is in ascending order.
 pub(super) fn quantile<T: Copy + Default>(sorted: &[T], q: f64) -> T {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or_default()

@@ -1,8 +1,10 @@
-//! W9: each thread has 1,000 connections, and each packet pushes its connection's timeout back to 30 s; 5 M packets in all.
-//! Also with a million connections, one packet of each after the other.
+//! W9: resets. Each thread has 1,000 connections, and each packet moves its connection's timeout to
+//! 30 s from now, 5 M packets in all. The workload also runs with a million connections, whose
+//! packets come in turn.
 //!
-//! `ns/reset` is wall time / packets; `cpu-ns/reset` is the CPU time of the process. The packets come in five turns, and
-//! after each of them the floor (one clock reading, one atomic addition) has as many: `cpu-ns/reset-floor`, `of-the-floor`.
+//! `ns/reset` is wall time / packets, and `cpu-ns/reset` is the CPU time of the process. The
+//! packets come in five turns. After each turn the floor, with one clock reading and one atomic
+//! addition, handles as many, which gives `cpu-ns/reset-floor` and `of-the-floor`.
 
 use super::Stop;
 use super::beside::{Beside, TURNS};
@@ -15,7 +17,7 @@ use crate::settings::Settings;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many connections a thread has, unless something else is asked for.
+/// The default number of connections per thread.
 const CONNECTIONS: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -53,7 +55,7 @@ fn once<P: Peer>(packets: usize, threads: usize, connections: usize, params: &st
     peer.stop();
 }
 
-/// The connections of each thread, and which of them has the next packet.
+/// The connections of each thread, and the index of the one with the next packet.
 type Live<P> = Vec<(Vec<<P as Peer>::Handle>, usize)>;
 
 fn connected<P: Peer>(peer: &P, connections: usize, threads: usize) -> Live<P> {

@@ -1,9 +1,10 @@
-//! W11: the cost of each operation with 1k to 100M timers pending: scheduling as in W1, cancelling as in W8, both by one
-//! thread, and firing 100k more within 100 ms while they are pending.
+//! W11: scale. The cost of each operation with 1k to 100M pending timers. One thread schedules as
+//! in W1 and cancels as in W8, and 100k further timers fire within 100 ms while the others are
+//! pending.
 //!
-//! `ns/schedule` and `ns/cancel` are wall time; small sizes are filled and emptied again and again. `cpu-ns/expiry` is the
-//! CPU time of the process while those 100k fire, for each. Peers go as far as 1M, the hashed wheel as far as 10M, the
-//! hierarchical one as far as memory does.
+//! `ns/schedule` and `ns/cancel` are wall time. Small sizes are filled and emptied repeatedly.
+//! `cpu-ns/expiry` is the CPU time of the process per timer while the 100k fire. Peers go up to 1M,
+//! the hashed wheel up to 10M, and the hierarchical wheel up to the limit of memory.
 
 use super::Stop;
 use super::caller::{Counter, here, room};
@@ -20,20 +21,21 @@ const UNITS: &[&str] = &["ns/schedule", "ns/cancel", "cpu-ns/expiry"];
 
 const FULL: &[usize] = &[1_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 const QUICK: &[usize] = &[1_000, 100_000];
-/// The largest sizes for those whom more takes minutes.
+/// The largest size of peers that would take minutes for more.
 const PEERS_UP_TO: usize = 1_000_000;
 const HASHED_UP_TO: usize = 10_000_000;
 
-/// At least so many operations are timed.
+/// The least number of operations that are timed.
 const ENOUGH: usize = 200_000;
 
 const FIRING: usize = 100_000;
 const SPAN: Duration = Duration::from_millis(100);
 
-/// What a pending timer needs at most, to know beforehand what does not fit. Ours and its handle need less than the others.
+/// The greatest memory of a pending timer, to predict which sizes fit. Ours needs less than the
+/// others.
 const BYTES: u64 = 200;
 const OUR_BYTES: u64 = 150;
-/// Never more than so much memory, whatever the machine has.
+/// The limit of memory on any machine.
 const MOST: u64 = 20 << 30;
 
 pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
@@ -91,7 +93,7 @@ fn empty<P: Peer>(caller: &mut P, handles: &mut [Option<P::Handle>]) -> Duration
     begin.elapsed()
 }
 
-/// The CPU time that it takes to fire some more timers, or why it is not known.
+/// Returns the CPU time for firing the further timers, or the reason why it is unknown.
 fn fire<P: Peer>(caller: &mut P, lead: Duration) -> Result<Duration, &'static str> {
     let counter = Counter::leak();
     let (work, mut random, spans) = (P::work(counter), SplitMix64::delays(0), Duration::ZERO..SPAN);
@@ -117,7 +119,7 @@ fn fire<P: Peer>(caller: &mut P, lead: Duration) -> Result<Duration, &'static st
     if all { Ok(cpu) } else { Err("not all fired within 10 s") }
 }
 
-/// Why so many are not tried.
+/// Returns the reason why a size is not tried, if there is one.
 fn reason_against<P: Peer>(n: usize) -> Option<String> {
     let ours = P::NAME.starts_with(OURS);
     let most = match P::NAME {

@@ -1,8 +1,8 @@
-//! W1: N timers of 10 s to an hour, scheduled from P threads; none comes due meanwhile.
+//! W1: scheduling. P threads schedule N timers of 10 s to an hour, none of which expires meanwhile.
 //!
-//! `ns/schedule` is wall time / N, `cpu-ns/schedule` the CPU time of the process, and `ms-drain` how long it goes on working
-//! afterwards. `ns/schedule-again` is the same once more after all were cancelled: the first time includes the page faults
-//! of memory that is new to the process.
+//! `ns/schedule` is wall time / N, `cpu-ns/schedule` is the CPU time of the process, and `ms-drain`
+//! is the time for which it works afterwards. `ns/schedule-again` repeats the work after all timers
+//! were cancelled. The first time includes the page faults of memory that is new to the process.
 
 use super::Stop;
 use super::caller::{Counter, here, in_parallel, room, share};
@@ -38,7 +38,7 @@ struct Measured {
     drain: Option<Duration>,
 }
 
-/// Schedules them, then cancels them.
+/// Schedules all timers, then cancels them.
 fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Measured {
     let delays = seconds(10, 3600);
     let prepare = |_: &mut P, index| {
@@ -62,7 +62,7 @@ fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Mea
     Measured { wall: run.wall, cpu: run.cpu, drain }
 }
 
-/// Some memory above that of the timers, which keeps the allocator from giving theirs back to the system.
+/// Memory above that of the timers, which keeps the allocator from returning theirs to the system.
 struct Pin(#[expect(dead_code, reason = "it only has to be there")] Box<[u8; 64]>);
 
 impl Default for Pin {

@@ -1,9 +1,10 @@
-//! W10: single calls that schedule, while the timer fires 100,000 a second. Those are scheduled before, over 2 s; then one
-//! call every 10 us is timed, of a timer that is an hour off.
+//! W10: the tail of single calls while the timer fires 100,000 timers a second. Those are scheduled
+//! before, over 2 s. Then one call every 10 us, with a delay of an hour, is timed.
 //!
-//! `ns-p50` and so on are quantiles of the time of one call, reading the clock once included (20 to 40 ns). All handles are kept, so
-//! the calls take fresh memory, and one in a hundred meets a page that the kernel has yet to give: `ns-p99-floor` and
-//! `ns-p99.9-floor` are those of the floor, to which the same happens, and beside which nothing fires.
+//! `ns-p50` and so on are quantiles of the time of one call, including one reading of the clock (20
+//! to 40 ns). All handles are kept, so the calls take fresh memory, and one in a hundred meets a
+//! page that the kernel has yet to provide. `ns-p99-floor` and `ns-p99.9-floor` are the quantiles
+//! of the floor, which meets the same pages while nothing fires.
 
 use super::Stop;
 use super::caller::{Counter, here, room};
@@ -42,7 +43,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
         drop((background, handles));
         (fired, nanos, floor)
     });
-    // Figures of a timer that is far behind would look good, as its tasks come when all was measured.
+    // A timer that is far behind would look good, because its tasks run after the measurement.
     if (fired as usize) < firing / 2 {
         return Err(Stop::Unavailable(format!("only {fired} of {firing} fired meanwhile")));
     }
@@ -59,7 +60,8 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Calls from `begin` on for so long: what they return, how long each took, and how many others fired meanwhile.
+/// Makes timed calls from `begin` on. Returns their handles, their times, and the number of timers
+/// that fired meanwhile.
 fn timed<P: Peer>(
     caller: &mut P,
     begin: Instant,

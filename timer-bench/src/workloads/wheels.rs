@@ -1,8 +1,10 @@
-//! W12: the data structures alone, one thread, no clock: N entries due at ticks of 1 ms, 10 s to an hour ahead.
+//! W12: the data structures alone, on one thread and without a clock. N entries are due at ticks of
+//! 1 ms, 10 s to an hour ahead.
 //!
-//! `ns/insert`; `ns/next_expiry`, asked N times when all are in; `ns/remove`, in random order until it is empty;
-//! `ns/expire`, hopping from one next expiry to the next until it is empty. All in CPU time. Small sizes are repeated on the
-//! same, used structure.
+//! `ns/insert` is the cost of an insertion. `ns/next_expiry` is asked N times when all entries are
+//! in. `ns/remove` is in random order until the structure is empty. `ns/expire` hops from one next
+//! expiry to the next until it is empty. All are CPU time. Small sizes are repeated on the same,
+//! used structure.
 
 mod standard;
 #[cfg(feature = "peers")]
@@ -21,21 +23,21 @@ use timer_core::wheel::{HashedWheel, HierarchicalWheel, TimingWheel};
 const FULL: &[usize] = &[1_000, 100_000, 1_000_000, 10_000_000];
 const QUICK: &[usize] = &[1_000, 100_000];
 
-/// At least so many operations are timed.
+/// The least number of operations that are timed.
 const ENOUGH: usize = 300_000;
 
-/// The earliest and the latest tick, from now.
+/// The earliest and the latest tick from now.
 const FIRST: u64 = 10_000;
 const LAST: u64 = 3_600_000;
 
-/// The round of the hashed wheel: 30 s, rounded up.
+/// The round of the hashed wheel, 30 s rounded up to a power of two.
 const TICKS_PER_WHEEL: usize = 32_768;
 
-/// What holds values until their tick.
+/// A structure that holds values until their tick.
 trait Structure: Default {
-    /// Why there is no removal, if there is none.
+    /// The reason why there is no removal, if there is none.
     const NO_REMOVE: Option<&'static str> = None;
-    /// Finds one entry again.
+    /// The key that finds an entry again.
     type Key;
 
     fn now(&self) -> u64;
@@ -93,7 +95,7 @@ fn once<S: Structure>(n: usize, params: &str, out: &Out) {
                 structure.advance(next, |value| sum = sum.wrapping_add(value));
             }
         });
-        // All came out, each once.
+        // Each value came out exactly once.
         assert_eq!(sum, n as u64 * (n as u64).saturating_sub(1) / 2);
     }
     let operations = n * rounds;
@@ -116,14 +118,15 @@ fn fill<S: Structure>(structure: &mut S, n: usize, keys: &mut Vec<S::Key>) -> Du
     })
 }
 
-/// CPU time: one thread that waits for nothing is measured better so than by the clock on the wall.
+/// Returns the CPU time of `work`, which suits a single thread that never waits better than wall
+/// time.
 fn timed(work: impl FnOnce()) -> Duration {
     let before = cpu();
     work();
     cpu() - before
 }
 
-/// One of ours.
+/// A wheel of this workspace.
 struct Wheel<W>(W);
 
 type Levels = Wheel<HierarchicalWheel<u64>>;
@@ -172,7 +175,7 @@ where
 mod tests {
     use super::{Levels, Rounds, Structure, standard};
 
-    /// Inserts three, removes one if it can, and expires the rest.
+    /// Inserts three values, removes one if possible, and expires the rest.
     fn trace<S: Structure>() -> Vec<u64> {
         let mut structure = S::default();
         let keys = [30_000, 10_000, 20_000].map(|deadline| structure.insert(deadline, deadline));

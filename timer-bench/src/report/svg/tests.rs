@@ -1,4 +1,4 @@
-use super::{Axis, PALETTE, dark, short, workload};
+use super::{Axis, PALETTE, dark, in_words, short, workload};
 use crate::report::results::tests::results;
 use crate::report::statistics::Summary;
 
@@ -24,12 +24,12 @@ fn a_linear_axis_begins_at_zero() {
 fn a_logarithmic_axis_shows_short_bars_too() {
     let axis = axis(&[0.0, 3.0, 3_000.0]);
     assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0]);
-    assert_eq!((axis.share(0.0), axis.share(3_000.0)), (0.0, 1.0));
+    assert_eq!((axis.share(0.0), axis.share(5_000.0)), (0.0, 1.0));
     assert!(axis.share(3.0) > 0.1);
 }
 
 #[test]
-fn nothing_and_early_give_no_axis_that_breaks() {
+fn zero_and_negative_figures_give_a_finite_axis() {
     for values in [&[][..], &[0.0], &[-5.0, 0.0], &[1e-9, 1e9]] {
         let axis = axis(values);
         assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.share(*value))));
@@ -38,15 +38,41 @@ fn nothing_and_early_give_no_axis_that_breaks() {
 }
 
 #[test]
-fn ticks_are_written_short() {
+fn axes_end_at_round_numbers() {
+    for (most, end) in [(87.0, 100.0), (100.0, 100.0), (101.0, 150.0), (0.123, 0.15), (7.0, 8.0), (1_999.0, 2_000.0)] {
+        let axis = axis(&[most, most / 2.0]);
+        assert!((axis.most / end - 1.0).abs() < 1e-9, "{most} ends at {}", axis.most);
+        assert_eq!(axis.ticks().last().map(|tick| short(*tick)), Some(short(axis.most)));
+    }
+    assert_eq!((axis(&[3.0, 1_234.0]).most, axis(&[3.0, 1_000.0]).most), (2_000.0, 1_000.0));
+}
+
+#[test]
+fn axes_have_their_unit_in_words() {
+    for (unit, words) in [
+        ("ns/schedule", "ns per schedule"),
+        ("cpu-ns/pair-floor", "CPU ns per pair floor"),
+        ("us-p99.9", "us, p99.9"),
+        ("cpu-us-max", "CPU us, max"),
+        ("handed-back", "handed back"),
+        ("of-the-floor", "times the floor"),
+    ] {
+        assert_eq!(in_words(unit), words);
+    }
+    let svg = workload(&results("timer W1 P=1 5 ns/a\ntokio W1 P=1 500 ns/a"), "W1", "x").unwrap();
+    assert!(svg.contains("\nns per a, logarithmic\n"));
+}
+
+#[test]
+fn ticks_have_short_labels() {
     assert_eq!([0.0, 0.5, 20.0, 1_500.0, 2e6].map(short), ["0", "0.5", "20", "1.5k", "2M"]);
 }
 
 #[test]
-fn every_peer_has_its_bar_or_says_why_not() {
+fn every_peer_has_a_bar_or_says_not_available() {
     let results = results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot\ntimer W1 P=1 0 ms-drain");
     let svg = workload(&results, "W1", "x").unwrap();
-    // One of each is in the legend, one in the style.
+    // One of each color is in the legend, and one is in the style.
     assert_eq!(svg.matches("fill=\"#D9541E\"").count(), 3);
     assert_eq!(svg.matches("fill=\"#7A93AC\"").count(), 3);
     assert_eq!(svg.matches("\nn/a\n").count(), 1);
@@ -54,23 +80,23 @@ fn every_peer_has_its_bar_or_says_why_not() {
 }
 
 #[test]
-fn every_colour_has_another_one_on_a_dark_page() {
+fn every_color_has_a_counterpart_in_dark_mode() {
     let svg =
         workload(&results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot"), "W1", "x").unwrap();
     let rules = dark();
     assert!(svg.contains(&rules));
     let drawn = svg.split_once("</style>").unwrap().1;
     for attribute in ["fill=\"#", "stroke=\"#"] {
-        for colour in drawn.split(attribute).skip(1).map(|rest| &rest[..6]) {
-            assert!(rules.contains(&format!("[{attribute}{colour}\"]")), "{colour}");
+        for color in drawn.split(attribute).skip(1).map(|rest| &rest[..6]) {
+            assert!(rules.contains(&format!("[{attribute}{color}\"]")), "{color}");
         }
     }
     assert!(PALETTE.iter().all(|(light, dark)| light != dark));
 }
 
-/// `bench-report --redraw v0.2` brings them up to date.
+/// `bench-report --redraw v0.2` updates the plots.
 #[test]
-fn the_kept_plots_are_those_of_the_kept_figures() {
+fn the_kept_plots_show_the_kept_figures() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/v0.2");
     let results = crate::report::results::Results::load(&folder).unwrap();
     for (name, what) in crate::workloads::ALL.iter().filter(|(name, _)| results.of(name).next().is_some()) {

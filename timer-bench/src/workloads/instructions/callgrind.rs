@@ -1,23 +1,23 @@
-//! Runs this program under callgrind, and reads how often each instruction was executed.
+//! Runs this program under callgrind and reads the number of executions of each instruction.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs, process};
 
-/// How often each instruction was executed: by the file that holds it, and its address there.
+/// The executions of each instruction, by the file that holds it and its address there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) files: HashMap<String, HashMap<u64, u64>>,
 }
 
 impl Profile {
-    /// How many instructions were executed in all.
+    /// Returns the number of executed instructions.
     pub(super) fn all(&self) -> u64 {
         self.files.values().flat_map(HashMap::values).sum()
     }
 
-    /// Reads what callgrind writes with `--dump-instr=yes` and nothing compressed.
+    /// Parses the output of callgrind with `--dump-instr=yes` and without compression.
     pub(super) fn parse(text: &str) -> Self {
         let mut profile = Self::default();
         let mut file = String::new();
@@ -26,7 +26,8 @@ impl Profile {
             if let Some(name) = line.strip_prefix("ob=") {
                 file = name.to_owned();
             } else if line.starts_with("calls=") {
-                // The next line is what the callee took; that stands where the callee stands, too.
+                // The next line has the cost of the callee, which the callee's own lines have as
+                // well.
                 is_of_call = true;
             } else if let Some(rest) = line.strip_prefix("0x") {
                 let mut words = rest.split(' ');
@@ -42,7 +43,7 @@ impl Profile {
     }
 }
 
-/// Why nothing can be counted here, if so.
+/// Returns the reason why nothing can be counted here, if there is one.
 pub(super) fn missing() -> Option<String> {
     let runs = |program: &str| {
         let mut command = Command::new(program);
@@ -53,7 +54,8 @@ pub(super) fn missing() -> Option<String> {
     missing.map(|program| format!("there is no {program}"))
 }
 
-/// What this program executes when it does so many operations; `None` if the timer has no such operation.
+/// Returns the profile of this program for `n` operations, or `None` if the timer has no such
+/// operation.
 pub(super) fn executed(peer: &str, operation: &str, n: usize) -> Result<Option<Profile>, String> {
     let this = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
     let path: PathBuf = env::temp_dir().join(format!("timer-bench-{}-{operation}-{n}", process::id()));
@@ -63,7 +65,7 @@ pub(super) fn executed(peer: &str, operation: &str, n: usize) -> Result<Option<P
     command.args([peer, &format!("instructions:{operation}"), &format!("n={n}")]);
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("valgrind: {error}"))?;
     let text = fs::read_to_string(&path);
-    // It may not be there, and nothing more can be done then.
+    // The file may be missing, which needs no handling.
     let _removed: std::io::Result<()> = fs::remove_file(&path);
     if !output.status.success() {
         return Err(format!("valgrind failed ({})", output.status));
@@ -79,7 +81,7 @@ mod tests {
     use super::Profile;
 
     #[test]
-    fn an_instruction_counts_once_where_it_stands() {
+    fn an_instruction_counts_once_at_its_address() {
         let text = "events: Ir\nsummary: 60\n\nob=/a\nfl=x.rs\nfn=one\n0x10 3 5\n0x14 3 5\ncob=/b\ncfn=two\n\
                     calls=5 0x20\n0x14 3 50\n0x18 4 5\n\nob=/b\nfn=two\n0x20 1 25\n0x24 1 20\nfi=y.rs\n0x20 2 5\n";
         let profile = Profile::parse(text);

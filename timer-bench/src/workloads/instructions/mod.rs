@@ -1,11 +1,14 @@
-//! How many instructions an operation takes, and how many of those lock the memory bus (a `lock` prefix, or an exchange with
-//! memory, which locks by itself). valgrind's callgrind counts each instruction by its address, and objdump says what it is.
+//! The number of instructions of an operation, and of those that lock the memory bus (by a `lock`
+//! prefix or by an exchange with memory). valgrind's callgrind counts the executions by address,
+//! and objdump identifies the instructions.
 //!
-//! A program runs under callgrind twice, with so many operations and with five times as many: the difference is what the
-//! operations took, allocator and library calls included, start and end of the program not.
+//! A program runs under callgrind twice, with n operations and with five times as many. The
+//! difference is the cost of the operations, including the allocator and library calls, but not the
+//! start and the end of the program.
 //!
-//! `pair`: W2 on one thread. `schedule`: timeouts of 10 s to an hour, in memory that is new. `cancel`: those in random order.
-//! `reset`: W9 with 1,000 connections. `expiry`: 100 are due in each tick, run by the thread that drives a manual timer.
+//! `pair` is W2 on one thread. `schedule` has timeouts of 10 s to an hour in new memory, and
+//! `cancel` cancels those in random order. `reset` is W9 with 1,000 connections. In `expiry` 100
+//! timeouts are due in each tick, and the thread that drives a manual timer runs them.
 
 mod callgrind;
 mod objdump;
@@ -21,7 +24,7 @@ pub(super) use operations::operation;
 use operations::{OPERATIONS, Operation};
 use std::collections::HashMap;
 
-/// So many times more in the second run.
+/// The factor between the two runs.
 const MORE: usize = 5;
 
 pub(super) fn run<P: Expiring>(settings: &Settings, out: &Out) -> Result<(), Stop> {
@@ -45,10 +48,10 @@ pub(super) fn run<P: Expiring>(settings: &Settings, out: &Out) -> Result<(), Sto
     Ok(())
 }
 
-/// Of one operation: all instructions, and those that lock.
+/// The cost of one operation, as all instructions and those that lock.
 type Spent = Option<[f64; 2]>;
 
-/// What was counted of one peer.
+/// The counts of one peer.
 struct Counted {
     peer: &'static str,
     n: usize,
@@ -57,7 +60,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// What one operation takes without `less`.
+    /// Returns the cost of one operation without the cost of `less`.
     fn net(&mut self, name: &'static str, less: Option<&'static str>) -> Result<Spent, String> {
         let spent = self.gross(name)?;
         let Some(less) = less.filter(|_| spent.is_some()) else { return Ok(spent) };

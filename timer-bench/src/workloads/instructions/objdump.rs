@@ -1,4 +1,4 @@
-//! Which instructions of a program or library lock the memory bus, as objdump shows them.
+//! The instructions of a program or library that lock the memory bus, as objdump shows them.
 
 use super::callgrind::Profile;
 use std::collections::{HashMap, HashSet};
@@ -6,18 +6,18 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The addresses of such instructions, by the file; each file is read once.
+/// The addresses of such instructions by file. Each file is read once.
 #[derive(Default)]
 pub(super) struct Objdump {
     files: HashMap<String, HashSet<u64>>,
 }
 
 impl Objdump {
-    /// How many of them were executed.
+    /// Returns how many of them were executed.
     pub(super) fn locked(&mut self, profile: &Profile) -> io::Result<u64> {
         let mut locked = 0;
         for (file, counts) in &profile.files {
-            // What the system puts into every process is no file, and locks nothing.
+            // The part that the system maps into every process is not a file and locks nothing.
             if !Path::new(file).is_file() {
                 continue;
             }
@@ -37,7 +37,7 @@ impl Objdump {
     }
 }
 
-/// The addresses of the instructions that lock.
+/// Returns the addresses of the instructions that lock.
 fn addresses(text: &str) -> HashSet<u64> {
     text.lines()
         .filter_map(|line| {
@@ -47,12 +47,13 @@ fn addresses(text: &str) -> HashSet<u64> {
         .collect()
 }
 
-/// Whether it has the prefix, or exchanges with memory.
+/// Returns `true` if the instruction has the prefix or exchanges with memory.
 fn locks(instruction: &str) -> bool {
     let mut words = instruction.split_whitespace();
     match words.next() {
         Some("lock") => true,
-        // Also `xchgb` and so on; between registers, and to do nothing, it locks nothing.
+        // This includes `xchgb` and the like. An exchange between registers, which also serves as a
+        // no-op, does not lock.
         Some(name) if name.starts_with("xchg") => words.any(|word| word.contains('(')),
         _ => false,
     }

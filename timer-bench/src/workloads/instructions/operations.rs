@@ -1,4 +1,5 @@
-//! The operations, as the program does them that runs under callgrind: one thread, and nothing else but the timer.
+//! The operations that the program runs under callgrind, on one thread and without anything but the
+//! timer.
 
 use super::super::Stop;
 use super::super::caller::{Counter, here, room};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 pub(super) struct Operation {
     pub(super) name: &'static str,
-    /// What is done besides, and has to be taken off.
+    /// The additional work that has to be subtracted.
     pub(super) less: Option<&'static str>,
 }
 
@@ -26,7 +27,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
 const WINDOW: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Does one of them, `n` times.
+/// Runs an operation `n` times.
 pub(in super::super) fn operation<P: Expiring>(name: &str, settings: &Settings) -> Result<(), Stop> {
     let n = settings.number("n", 5_000, 2_000);
     let known = match name {
@@ -36,7 +37,7 @@ pub(in super::super) fn operation<P: Expiring>(name: &str, settings: &Settings) 
         _ => {
             let peer = P::build(TICK);
             let known = here(&peer, |caller| on_one_thread(name, n, caller));
-            // What ends with the process takes no instructions for each operation.
+            // The cost of dropping the peer does not belong to an operation.
             std::mem::forget(peer);
             known
         }

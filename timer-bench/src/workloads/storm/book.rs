@@ -26,7 +26,8 @@ pub(super) const RAN: u8 = 1;
 pub(super) const CANCELLED: u8 = 16;
 
 impl Book {
-    /// Creates a book that lives as long as the process, for deadlines within `span` and with the given number of places.
+    /// Creates a book that lives as long as the process, for deadlines within `span` and with the
+    /// given number of places.
     pub(super) fn leak(span: Duration, places: usize) -> &'static Self {
         Box::leak(Box::new(Self {
             begin: Instant::now(),
@@ -122,7 +123,8 @@ pub(super) fn millisecond(nanos: u64, counts: &[AtomicU32]) -> usize {
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     pub(super) book: &'static Book,
-    /// The deadline by the clock of the book, or 0 if it is unknown. Timeouts that are to be cancelled have no known deadline unless each end is checked.
+    /// The deadline by the clock of the book, or 0 if it is unknown. Timeouts that are to be
+    /// cancelled have no known deadline unless each end is checked.
     pub(super) due: u64,
     pub(super) place: u32,
     pub(super) is_kept: bool,

@@ -18,7 +18,8 @@ const DELAYS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::fr
 const KEPT: u64 = 10;
 /// A thread pauses after this many pairs, if the plan has a pause.
 const BURST: u64 = 100;
-/// One pair in this many has its CPU time measured, because a measurement takes longer than the pair.
+/// One pair in this many has its CPU time measured, because a measurement takes longer than the
+/// pair.
 const SAMPLED: u64 = 64;
 /// The CPU time of a call that took more than this many nanoseconds is also measured.
 const LONG: u64 = 50_000;
@@ -37,7 +38,8 @@ enum Cpu {
 pub(super) struct Plan {
     pub(super) threads: usize,
     pub(super) pause: Duration,
-    /// The number of timeouts whose end is checked one by one. The callers stop after that many. With 0 none is checked.
+    /// The number of timeouts whose end is checked one by one. The callers stop after that many.
+    /// With 0 none is checked.
     pub(super) each_has_a_place: usize,
 }
 
@@ -74,7 +76,8 @@ impl Callers {
                     gate.wait();
                     caller.storm(index);
                 });
-                // ORDERING: Release, pairs with the Acquire in `have_ended_within`, after which the tape is complete.
+                // ORDERING: Release, pairs with the Acquire in `have_ended_within`, after which the
+                // tape is complete.
                 shared.has_ended.store(true, Ordering::Release);
             });
             tape
@@ -147,7 +150,9 @@ impl Callers {
         kept.saturating_sub(self.common.book.ran_before(now))
     }
 
-    /// Returns the number of accepted timeouts that did not end in exactly one way, or `None` if the timer does not report whether a cancel succeeded. The threads and the timer must have stopped. Waits for at most `limit` for runs in progress.
+    /// Returns the number of accepted timeouts that did not end in exactly one way, or `None` if
+    /// the timer does not report whether a cancel succeeded. The threads and the timer must have
+    /// stopped. Waits for at most `limit` for runs in progress.
     pub(super) fn unaccounted(&self, limit: Duration) -> Option<u64> {
         let begin = Instant::now();
         if self.sum(|tape| &tape.untold) > 0 || self.sum(|tape| &tape.accepted) == 0 {

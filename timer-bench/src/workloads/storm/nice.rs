@@ -97,7 +97,8 @@ pub(super) fn run<P: Storming>(span: Duration, limit: Duration, out: &Out) -> Re
 }
 
 fn use_at_full_speed<P: Storming>(peer: P, book: &'static Book, common: &Common) {
-    // If the system refuses the lower priority, the figures are better than they should be, never worse.
+    // If the system refuses the lower priority, the figures are better than they should be, never
+    // worse.
     yield_to_all_others();
     let context = peer.clone();
     context.on_thread(|| {

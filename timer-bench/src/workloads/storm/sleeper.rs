@@ -34,7 +34,8 @@ impl Sleeper {
 
     /// Stops the thread and reports the quantiles of the excess.
     pub(super) fn report(self, params: &str, out: &Out) {
-        // ORDERING: Relaxed, because the flag guards no other data. The join publishes the histogram.
+        // ORDERING: Relaxed, because the flag guards no other data. The join publishes the
+        // histogram.
         self.over.store(true, Ordering::Relaxed);
         // The thread has no code that panics.
         let _joined: thread::Result<()> = self.thread.join();

@@ -1,8 +1,9 @@
-//! W16: 64 tasks, each in a loop: it waits for something that is ready at the second look, for 30 s at most. Either by the
-//! call that the timer has for that (`fresh`), or beside one sleep that is set anew each time (`reset`). For a second, with 1, 2
-//! and 4 workers.
+//! W16: limits. Each of 64 tasks repeatedly waits, for at most 30 s, for a future that is ready at
+//! the second poll. It uses the timer's own call (`fresh`), or one sleep beside the future that is
+//! reset each time (`reset`). The workload runs for a second with 1, 2 and 4 workers.
 //!
-//! `ns/operation` is wall time / rounds of all loops; `cpu-ns/operation` is the CPU time of the process.
+//! `ns/operation` is wall time / rounds of all loops, and `cpu-ns/operation` is the CPU time of the
+//! process.
 
 use super::super::Stop;
 use super::super::out::Out;
@@ -20,7 +21,7 @@ use tokio::task::{JoinHandle, yield_now};
 const TASKS: usize = 64;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How each round gets its limit.
+/// The source of the limit of each round.
 #[derive(Clone, Copy)]
 enum Limits {
     Fresh,
@@ -56,7 +57,7 @@ fn once<P: Tasks>(workers: usize, limits: Limits, span: Duration, out: &Out) -> 
     };
     let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
     thread::sleep(span);
-    // ORDERING: Relaxed, a flag and nothing that hangs on it.
+    // ORDERING: Relaxed, because the flag guards no other data.
     over.store(true, Ordering::Relaxed);
     let (wall, cpu) = (begin.elapsed(), process::cpu() - before);
     let counts = runtime.block_on(async {
@@ -72,7 +73,7 @@ fn once<P: Tasks>(workers: usize, limits: Limits, span: Duration, out: &Out) -> 
 }
 
 fn is_over(over: &AtomicBool) -> bool {
-    // ORDERING: Relaxed, as above.
+    // ORDERING: Relaxed, because the flag guards no other data.
     over.load(Ordering::Relaxed)
 }
 

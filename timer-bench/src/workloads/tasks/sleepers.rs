@@ -1,9 +1,10 @@
-//! W17: a million tasks asleep, all due within one span of 200 ms that begins 4 s after the first was spawned, on a runtime
-//! with two workers.
+//! W17: sleepers. A million sleeping tasks are due within a span of 200 ms that begins 4 s after
+//! the first was spawned, on a runtime with two workers.
 //!
-//! `ms-late` is the time from the first due instant to the last task that woke, less the span; `cpu-s` the CPU time of the
-//! process meanwhile. `B-heap` are the bytes that a task has on the heap because it sleeps: what a million tasks that sleep
-//! ask of the allocator, less what a million ask that wait for nothing, for each.
+//! `ms-late` is the time from the first due instant to the last wake-up of a task, minus the span.
+//! `cpu-s` is the CPU time of the process meanwhile. `B-heap` is the heap memory of a task for its
+//! sleep, that is, the difference between a million tasks that sleep and a million tasks that wait
+//! for nothing.
 
 use super::super::out::{Out, millis};
 use super::super::{HeapSize, Stop};
@@ -23,7 +24,7 @@ const SPAN: Duration = Duration::from_millis(200);
 const WORKERS: usize = 2;
 const FAR: Duration = Duration::from_secs(3600);
 
-/// How many tasks fell asleep, and how many woke; the last one that did writes it down.
+/// The numbers of tasks that fell asleep and woke. The last of each records the time.
 #[derive(Default)]
 struct Counts {
     asleep: AtomicU64,
@@ -42,7 +43,8 @@ pub(in super::super) fn run<P: Tasks>(settings: &Settings, out: &Out) -> Result<
         let (peer, counts, due) = (peer.clone(), counts.clone(), first_due + random.duration(&(Duration::ZERO..SPAN)));
         runtime.spawn(async move {
             let sleep = peer.sleep(due.saturating_duration_since(Instant::now()));
-            // ORDERING: Relaxed, counts; what the last one writes goes by the lock of its cell.
+            // ORDERING: Relaxed, because these are counts. The lock of the cell publishes the time
+            // of the last task.
             counts.asleep.fetch_add(1, Ordering::Relaxed);
             sleep.await;
             if counts.awake.fetch_add(1, Ordering::Relaxed) + 1 == n as u64 {
@@ -52,7 +54,7 @@ pub(in super::super) fn run<P: Tasks>(settings: &Settings, out: &Out) -> Result<
     }
     thread::sleep(first_due.saturating_duration_since(Instant::now()));
     let before = process::cpu();
-    // ORDERING: Relaxed, a count.
+    // ORDERING: Relaxed, because this is only a count.
     let asleep = counts.asleep.load(Ordering::Relaxed);
     if asleep < n as u64 {
         runtime.shutdown_background();
@@ -86,7 +88,7 @@ pub(in super::super) fn memory<P: Tasks>(settings: &Settings, heap: HeapSize, ou
     Ok(())
 }
 
-/// Bytes on the heap because of so many tasks that wait.
+/// Returns the bytes on the heap for `n` waiting tasks.
 fn held<F: Future<Output = ()> + Send + 'static>(
     n: usize,
     heap: HeapSize,
@@ -97,16 +99,16 @@ fn held<F: Future<Output = ()> + Send + 'static>(
     for _ in 0..n {
         let (counts, wait) = (counts.clone(), wait());
         runtime.spawn(async move {
-            // ORDERING: Relaxed, a count.
+            // ORDERING: Relaxed, because this is only a count.
             counts.asleep.fetch_add(1, Ordering::Relaxed);
             wait.await;
         });
     }
-    // ORDERING: Relaxed, a count.
+    // ORDERING: Relaxed, because this is only a count.
     while counts.asleep.load(Ordering::Relaxed) < n as u64 {
         thread::sleep(Duration::from_millis(1));
     }
-    // The last ones have counted themselves and are about to wait.
+    // The last tasks have counted themselves and are about to wait.
     process::until_quiet(Duration::from_secs(3));
     let held = heap().saturating_sub(before);
     drop(runtime);

@@ -1,4 +1,4 @@
-//! The ordered collections of the standard library, as such a structure.
+//! The ordered collections of the standard library as a [`Structure`].
 
 use super::Structure;
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ impl Structure for Tree {
     }
 }
 
-/// Values by deadline, the earliest on top.
+/// Values by deadline with the earliest on top.
 #[derive(Default)]
 pub(super) struct Heap {
     heap: BinaryHeap<Reverse<(u64, u64)>>,

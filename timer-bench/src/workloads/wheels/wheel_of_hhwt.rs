@@ -1,5 +1,5 @@
-//! The cancellable wheel of hierarchical_hash_wheel_timer, as such a structure. It knows delays and no deadlines, and wants
-//! an identifier in each entry.
+//! The cancellable wheel of hierarchical_hash_wheel_timer as a [`Structure`]. It takes delays
+//! instead of deadlines, and needs an identifier in each entry.
 
 use super::Structure;
 use hierarchical_hash_wheel_timer::wheels::Skip;
@@ -44,7 +44,7 @@ impl Structure for Wheel {
     }
 
     fn remove(&mut self, (id, value): Self::Key) -> Option<u64> {
-        // Cancelling gives nothing back.
+        // Cancelling does not return the value.
         self.wheel.cancel(&id).is_ok().then_some(value)
     }
 
