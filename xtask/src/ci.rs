@@ -53,10 +53,11 @@ const LONG: &[Step] = &[
 const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features --lib -- -D warnings";
 
 /// A line for each: together, what one asks for would be on in all.
-pub(crate) const WITHOUT_FEATURES: [&str; 3] = [
+pub(crate) const WITHOUT_FEATURES: [&str; 4] = [
     "test -p timer-executor --no-default-features --tests",
     "test -p timer-core --no-default-features --tests",
     "test -p timer-metrics --no-default-features --tests",
+    "test -p timer-durable --no-default-features --tests",
 ];
 
 /// Each adapter alone, because together one could use a dependency of another.

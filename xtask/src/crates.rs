@@ -6,7 +6,8 @@ use xshell::{Shell, cmd};
 use crate::run::Result;
 
 /// The crates that are published, in the order of their arrows.
-pub(crate) const LIBRARIES: [&str; 4] = ["timer-executor", "timer-core", "timer-metrics", "timer-adapters"];
+pub(crate) const LIBRARIES: [&str; 5] =
+    ["timer-executor", "timer-core", "timer-metrics", "timer-durable", "timer-adapters"];
 
 /// Each crate with those of ours that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
