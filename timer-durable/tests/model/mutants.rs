@@ -63,6 +63,8 @@ mutants! {
     CancelledBeforeCommit: "a cancel is answered before its commit" => CaughtIn("one node: calls");
     CancelRunning: "a cancel removes a row whose attempt runs" => CaughtIn("one node: calls");
     ResetRunning: "a reset changes a row whose attempt runs" => CaughtIn("one node: calls");
+    CallsIgnoreHandlers: "after a rejoin, calls change rows whose handlers run here"
+        => CaughtIn("one node: lost answer");
     ResetStays: "a reset leaves the row in the shard of another node, unflagged" => CaughtIn("two nodes: clients");
     ResetFlags: "a reset leaves the row in its shard, flagged as foreign"
         => Harmless("the owner sweeps the row; an earlier due time is noticed up to a sweep later");

@@ -196,6 +196,9 @@ impl Protocol {
             }
         }
         s.nodes[n].own = s.owned_by(instance);
+        if !before.up {
+            s.opened = s.shards[0].1;
+        }
     }
 
     /// Executes the transaction of a rejoin whose answer is lost. The node has made the instance's

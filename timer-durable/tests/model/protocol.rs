@@ -28,6 +28,7 @@ impl Model for Protocol {
             birth: [0; ROWS],
             maker: [OUTSIDE; ROWS],
             shards,
+            opened: 1,
             alive: if self.exclusive { 0b010 } else { 0b110 },
             lapsed: 0,
             next_instance: self.nodes() as u8 + 1,

@@ -145,6 +145,8 @@ pub(crate) struct State {
     pub(crate) maker: [u8; ROWS],
     /// The owner of each shard (zero if nobody owns it) and its epoch.
     pub(crate) shards: [(u8, u8); SHARDS],
+    /// The epoch of an exclusive store when its process has opened it.
+    pub(crate) opened: u8,
     /// The instances that are not fenced.
     pub(crate) alive: u8,
     /// The instances whose lease has lapsed by the store's clock.

@@ -39,7 +39,7 @@ impl Protocol {
             }
             Cancel { id } => {
                 let Some((id, row)) = self.target(s, id as usize) else { return Answer::Refused };
-                if row.epoch != 0 && !self.is(CancelRunning) {
+                if self.is_begun(s, row) && !self.is(CancelRunning) {
                     return Answer::Refused;
                 }
                 self.leave_running(s, id, row);
@@ -48,7 +48,7 @@ impl Protocol {
             }
             Reset { id, due, shard } => {
                 let Some((id, row)) = self.target(s, id as usize) else { return Answer::Refused };
-                if row.epoch != 0 && !self.is(ResetRunning) {
+                if self.is_begun(s, row) && !self.is(ResetRunning) {
                     return Answer::Refused;
                 }
                 self.leave_running(s, id, row);
@@ -178,24 +178,19 @@ impl Protocol {
         let Some((holder, held)) = holder.filter(|_| !self.is(KeyNotUnique)) else {
             return self.create(s, id, row);
         };
-        let due = match if_pending {
-            Keep | Refuse => return Answer::Kept(holder as u8),
-            // An attempt of the holder has begun, and only its handler can end it.
-            _ if held.epoch != 0 && !self.is(ReplaceRunning) => return Answer::Kept(holder as u8),
-            Replace => {
-                self.leave_running(s, holder, held);
-                self.end(s, instance, holder);
-                return self.create(s, id, row);
-            }
-            Earlier => held.due.min(row.due),
-            Later => held.due.max(row.due),
+        let replaces = match if_pending {
+            Keep | Refuse => false,
+            Replace => true,
+            Earlier => row.due < held.due,
+            Later => row.due > held.due,
         };
-        if due == held.due {
+        // Only its handler can end a holder whose attempt has begun.
+        if !replaces || (self.is_begun(s, held) && !self.is(ReplaceRunning)) {
             return Answer::Kept(holder as u8);
         }
-        let (shard, foreign) = if self.is(ResetStays) { (held.shard, held.foreign) } else { (row.shard, row.foreign) };
-        s.slots[holder] = Slot::Live(Row { due, shard, foreign, ..held });
-        Answer::Changed(holder as u8)
+        self.leave_running(s, holder, held);
+        self.end(s, instance, holder);
+        self.create(s, id, row)
     }
 
     fn create(&self, s: &mut State, id: usize, row: Row) -> Answer {
@@ -295,6 +290,13 @@ impl Protocol {
         };
         let buried = unsure && self.is_young(s, id) && !self.is(NoTombstone);
         s.slots[id] = if buried { Slot::Tombstone } else { Slot::Absent };
+    }
+
+    /// Returns `true` if a handler may work on the row. In an exclusive store, a handler of an
+    /// earlier process is dead.
+    fn is_begun(&self, s: &State, row: Row) -> bool {
+        let opened = if self.is(CallsIgnoreHandlers) { s.shards[row.shard as usize].1 } else { s.opened };
+        row.epoch != 0 && (row.epoch >= opened || !self.exclusive)
     }
 
     pub(crate) fn is_young(&self, s: &State, id: usize) -> bool {
