@@ -20,8 +20,9 @@ use timer_core::infallible::Sleep;
 
 /// A [`hyper::rt::Timer`] on a timer of this workspace.
 ///
-/// hyper moves the deadline of a connection with each request. Here, that costs one reading of the clock
-/// and one atomic operation, because the entry of the timer stays where it is.
+/// HTTP/2 keep-alive moves one sleep again and again. Here, a move to a later deadline costs one reading of
+/// the clock and one atomic operation, because the entry of the timer stays where it is. HTTP/1 makes a new
+/// sleep for the header of each request, and drops it when the header is complete.
 ///
 /// # Examples
 ///
