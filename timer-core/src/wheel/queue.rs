@@ -226,3 +226,31 @@ impl<T: Ranked> QueueWheel<T> {
 fn rank<T: Ranked>(slot: &Slot<Item<T>>) -> u64 {
     slot.1.as_ref().map_or(0, |item| item.value.rank())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Ranked for u64 {
+        fn rank(&self) -> u64 {
+            *self
+        }
+    }
+
+    #[test]
+    fn values_of_one_tick_come_in_the_order_of_ranks() {
+        let mut wheel = QueueWheel::new();
+        let ranks = [7, 3, 9, 1, 5, 8, 2];
+        let keys = ranks.map(|rank| wheel.insert(10 + rank / 5, rank, 0));
+        assert_eq!(wheel.peek(), Some(keys[3]));
+        assert!(!wheel.collect(9));
+        let mut popped = Vec::new();
+        while wheel.collect(11) {
+            while let Some((key, rank)) = wheel.pop() {
+                assert!(wheel.remove(key).is_none());
+                popped.push(rank);
+            }
+        }
+        assert_eq!(popped, [1, 2, 3, 5, 7, 8, 9]);
+    }
+}
