@@ -13,6 +13,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("tick-us", "the tick, in microseconds, a list (ours only)"),
     ("live", "W9: how many connections each thread has, a list"),
     ("cpus", "W13: on how many CPUs the two threads run, a list; W15: how many CPUs there are for all threads"),
+    ("cancel", "W15: percentage of the timeouts that are cancelled at once"),
+    ("stall-ms", "W15: time for which one task blocks the timer, in milliseconds"),
     ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
     ("nice", "W15: 1 for callers beside holders of nice 19"),
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),

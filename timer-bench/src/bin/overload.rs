@@ -2,7 +2,9 @@
 //!
 //! The program prints the worst lag, the pending timeouts and the resident memory of each quarter
 //! of a second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two
-//! seconds, and with `stop-ms=N` a second process stops this one for N ms by SIGSTOP.
+//! seconds, and with `stop-ms=N` a second process stops this one for N ms by SIGSTOP. `svg=FILE`
+//! plots lag and pending timeouts over time. The lag counts from the timeout's deadline, so it does
+//! not include the time for which a caller was preempted before the call read the clock.
 //!
 //!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
 #![forbid(unsafe_code)]
@@ -13,12 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use plotters::prelude::*;
 use timer_bench::process;
 use timer_core::Timer;
 use timer_executor::{RayonExecutor, ThreadPoolExecutor};
 
 const USAGE: &str = "usage: overload [threads=4] [cancel=0] [seconds=16] [stall-ms=0] [stop-ms=0] \
-                     [executor=immediate|rayon|threadpool] [sleep=1]";
+                     [executor=immediate|rayon|threadpool] [sleep=1] [svg=FILE]";
 
 /// The length of a row.
 const WINDOW: Duration = Duration::from_millis(250);
@@ -34,6 +37,8 @@ struct Options {
     stop: Duration,
     executor: String,
     sleep: bool,
+    /// The file for a plot of lag and pending timeouts over time.
+    svg: Option<String>,
 }
 
 impl Options {
@@ -46,6 +51,7 @@ impl Options {
             stop: Duration::ZERO,
             executor: "immediate".to_owned(),
             sleep: true,
+            svg: None,
         };
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not NAME=VALUE"))?;
@@ -60,6 +66,7 @@ impl Options {
                     options.executor = value.to_owned();
                 }
                 "sleep" => options.sleep = number()? != 0,
+                "svg" => options.svg = Some(value.to_owned()),
                 _ => return Err(format!("unknown option `{word}`")),
             }
         }
@@ -113,6 +120,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let mut stall = Some(options.stall).filter(|stall| !stall.is_zero());
     let mut stop = Some(options.stop).filter(|stop| !stop.is_zero());
     let (mut worst_lag, mut worst_pending, mut worst_memory) = (0.0_f64, 0, 0.0_f64);
+    let (mut lags, mut pendings) = (Vec::new(), Vec::new());
     while begin.elapsed() < Duration::from_secs(options.seconds) {
         if begin.elapsed() >= WARM_UP {
             if let Some(stall) = stall.take() {
@@ -132,6 +140,8 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         worst_lag = worst_lag.max(lag);
         worst_pending = worst_pending.max(pending);
         worst_memory = worst_memory.max(memory);
+        lags.push((begin.elapsed().as_secs_f64(), lag));
+        pendings.push((begin.elapsed().as_secs_f64(), pending as f64));
         println!(
             "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>14.1}",
             begin.elapsed().as_secs_f64()
@@ -147,7 +157,30 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         "worst lag {worst_lag:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; stop took {:.1} ms and returned {unprocessed}",
         stop_took.as_secs_f64() * 1e3
     );
+    if let Some(path) = &options.svg {
+        let title = format!("{} threads, {} % cancelled", options.threads, options.cancel);
+        plot(path, &title, [("worst lag, ms", &lags), ("pending", &pendings)])?;
+    }
     Ok(())
+}
+
+/// Draws lag and pending timeouts over time.
+fn plot(path: &str, title: &str, panels: [(&str, &[(f64, f64)]); 2]) -> Result<(), Box<dyn std::error::Error>> {
+    let root = SVGBackend::new(path, (800, 520)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let halves = root.titled(title, ("sans-serif", 16))?.split_evenly((2, 1));
+    for (half, (name, points)) in halves.iter().zip(panels) {
+        let last = points.last().map_or(1.0, |point| point.0);
+        let most = points.iter().map(|point| point.1).fold(1.0, f64::max);
+        let mut chart = ChartBuilder::on(half)
+            .margin(8)
+            .x_label_area_size(32)
+            .y_label_area_size(80)
+            .build_cartesian_2d(0.0..last, 0.0..most * 1.05)?;
+        chart.configure_mesh().x_desc("s").y_desc(name).draw()?;
+        chart.draw_series([PathElement::new(points.to_vec(), RGBColor(0xd9, 0x54, 0x1e).stroke_width(2))])?;
+    }
+    Ok(root.present()?)
 }
 
 /// Schedules at full speed until `ends` is set or the timer is stopped.
@@ -157,8 +190,8 @@ fn call(timer: &Timer, window: &Arc<Window>, ends: &AtomicBool, cancel: u64, see
     while !ends.load(Ordering::Relaxed) {
         let delay = Duration::from_nanos(1_000_000 + random.below(2_000_000));
         let (called, inner) = (Instant::now(), window.clone());
-        let task = move |_: &timer_core::Timeout| {
-            let lag = called.elapsed().saturating_sub(delay);
+        let task = move |timeout: &timer_core::Timeout| {
+            let lag = Instant::now().saturating_duration_since(timeout.deadline());
             inner.worst_lag.fetch_max(lag.as_nanos() as u64, Ordering::Relaxed);
             // ORDERING: Relaxed, only printed.
             inner.ran.fetch_add(1, Ordering::Relaxed);

@@ -14,8 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const DELAYS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::from_millis(3);
-/// One in this many timeouts is not cancelled.
-const KEPT: u64 = 10;
 /// A thread pauses after this many pairs, if the plan has a pause.
 const BURST: u64 = 100;
 /// One pair in this many has its CPU time measured, because a measurement takes longer than the
@@ -35,8 +33,11 @@ enum Cpu {
 }
 
 /// The shape of a storm.
+#[derive(Default)]
 pub(super) struct Plan {
     pub(super) threads: usize,
+    /// The percentage of the timeouts that are cancelled at once.
+    pub(super) cancelled: u64,
     pub(super) pause: Duration,
     /// The number of timeouts whose end is checked one by one. The callers stop after that many.
     /// With 0 none is checked.
@@ -49,6 +50,7 @@ struct Common {
     abort: AtomicBool,
     next_place: AtomicU32,
     pause: Duration,
+    cancelled: u64,
 }
 
 pub(super) struct Callers {
@@ -61,7 +63,7 @@ impl Callers {
     /// Starts the threads, which wait for [`Self::go`].
     pub(super) fn ready<P: Storming>(peer: &P, book: &'static Book, plan: &Plan) -> Self {
         let (abort, next_place) = (AtomicBool::new(false), AtomicU32::new(0));
-        let common = Arc::new(Common { book, abort, next_place, pause: plan.pause });
+        let common = Arc::new(Common { book, abort, next_place, pause: plan.pause, cancelled: plan.cancelled });
         let gate = Arc::new(Barrier::new(plan.threads + 1));
         let reading = time_of_reading();
         let start = |index: usize| {
@@ -169,6 +171,11 @@ impl Callers {
     }
 }
 
+/// Returns a number below 100 for a pair. Each number occurs once in 100 consecutive pairs.
+fn spread(pair: u64) -> u64 {
+    pair.wrapping_mul(37) % 100
+}
+
 /// One thread of the storm.
 struct Caller<'a, P: Storming> {
     peer: P,
@@ -191,7 +198,7 @@ impl<P: Storming> Caller<'_, P> {
             if pair % 8 == 0 && self.common.abort.load(Ordering::Relaxed) {
                 break;
             }
-            let (delay, is_kept) = (random.duration(&DELAYS), pair % KEPT == 0);
+            let (delay, is_kept) = (random.duration(&DELAYS), spread(pair) >= self.common.cancelled);
             let (place, mut due) = (self.place(), 0);
             let own = (is_kept || book.has_places()).then(|| {
                 due = book.now() + delay.as_nanos() as u64;

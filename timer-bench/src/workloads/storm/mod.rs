@@ -3,7 +3,8 @@
 //! There are three kinds of load:
 //!
 //! - Threads at full speed. Each thread schedules timeouts of 1 to 3 ms and cancels nine out of ten
-//!   at once. After 2 s the timer is stopped while the threads continue.
+//!   at once, or another percentage. After 2 s the timer is stopped while the threads continue. One
+//!   task may block the timer for a while, in the middle of that time.
 //! - Threads that pause. 64 threads sleep for a millisecond after every 100 pairs.
 //! - Threads of nice 19. Two of them use the timer at full speed. They share one CPU with a thread
 //!   that burns it and with a caller that makes one pair per millisecond.
@@ -26,8 +27,9 @@
 //! - `early`: number of timeouts that ran before their deadline.
 //! - `overdue`: number of timeouts that were not cancelled, were due at the end of the 2 s and had
 //!   not run.
-//! - `MiB-peak`: greatest growth of resident memory. The pending timeouts account for less than 1
-//!   MiB.
+//! - `MiB-peak`: greatest growth of resident memory. With nine out of ten timeouts cancelled, the
+//!   pending ones account for less than 1 MiB.
+//! - `pending-max`: greatest number of pending timeouts, read every 10 ms.
 //! - `ms-stop`: duration of the stop. `handed-back` is the number of timeouts that it returned.
 //! - `unaccounted`: number of accepted timeouts that did not end in exactly one way.
 //! - `us-sleeper-*`: the excess over a millisecond of each sleep of the sleeping thread.
@@ -44,8 +46,8 @@ mod tape;
 use super::Stop;
 use super::histogram::Counts;
 use super::out::{Out, millis};
-use crate::peers::TICK;
 use crate::peers::storming::Storming;
+use crate::peers::{Job, TICK};
 use crate::process;
 use crate::scheduling::confine;
 use crate::settings::Settings;
@@ -67,17 +69,33 @@ pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Sto
         return nice::run::<P>(span * 2, limit, out);
     }
     let pause = Duration::from_micros(settings.number("pause-us", 0, 0) as u64);
+    let stall = Duration::from_millis(settings.number("stall-ms", 0, 0) as u64);
+    let cancelled = settings.number("cancel", 90, 90).min(100) as u64;
     for threads in settings.list("threads", &[4, 8, 12, 24, 48], &[4, 12, 48]) {
         let mut params = format!("P={threads},cpus={cpus}");
         if !pause.is_zero() {
             params += &format!(",pause={}us", pause.as_micros());
         }
-        once::<P>(&Plan { threads, pause, each_has_a_place: 0 }, span, limit, &params, out)?;
+        if cancelled != 90 {
+            params += &format!(",cancel={cancelled}");
+        }
+        if !stall.is_zero() {
+            params += &format!(",stall={}ms", stall.as_millis());
+        }
+        let plan = Plan { threads, cancelled, pause, each_has_a_place: 0 };
+        once::<P>(&plan, span, stall, limit, &params, out)?;
     }
     Ok(())
 }
 
-fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str, out: &Out) -> Result<(), Stop> {
+fn once<P: Storming>(
+    plan: &Plan,
+    span: Duration,
+    stall: Duration,
+    limit: Duration,
+    params: &str,
+    out: &Out,
+) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let book = Book::leak(span + limit + Duration::from_secs(5), plan.each_has_a_place);
     let callers = Callers::ready(&peer, book, plan);
@@ -87,11 +105,18 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
     let before = process::cpu();
     let begin = Instant::now();
     callers.go();
-    thread::sleep(span);
+    let mut most = pending_max(&peer, span / 2);
+    if !stall.is_zero() {
+        let _task = peer.clone().schedule::<Stall>(Duration::ZERO, &P::work(Stall(stall)));
+    }
+    most = most.max(pending_max(&peer, span / 2));
     let (wall, cpu) = (begin.elapsed(), process::cpu() - before);
     let pairs = callers.pairs();
     out.each(params, wall, pairs as usize, "ns/pair");
     out.each(params, cpu, pairs as usize, "cpu-ns/pair");
+    if let Some(most) = most {
+        out.figure(params, most as f64, "pending-max");
+    }
     if P::FIRES {
         lags(&book.lags(), params, out);
         out.figure(params, book.early() as f64, "early");
@@ -121,6 +146,28 @@ fn once<P: Storming>(plan: &Plan, span: Duration, limit: Duration, params: &str,
         peer.stop();
     }
     Ok(())
+}
+
+/// A job that blocks the thread that runs it.
+#[derive(Clone, Copy)]
+struct Stall(Duration);
+
+impl Job for Stall {
+    fn run(self) {
+        thread::sleep(self.0);
+    }
+}
+
+/// Waits for `span` and returns the greatest number of pending timeouts, if the timer reports it.
+fn pending_max<P: Storming>(peer: &P, span: Duration) -> Option<usize> {
+    const STEP: Duration = Duration::from_millis(10);
+    let begin = Instant::now();
+    let mut most = peer.pending();
+    while let Some(left) = span.checked_sub(begin.elapsed()) {
+        thread::sleep(left.min(STEP));
+        most = most.max(peer.pending());
+    }
+    most
 }
 
 /// Stops the timer on a separate thread and waits for it for at most `limit`. Returns `true` if the

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 fn ends<P: Storming>() -> (Vec<u8>, Option<u64>) {
     let peer = P::build(TICK);
     let book = Book::leak(Duration::from_secs(60), TIMERS);
-    let plan = Plan { threads: 3, pause: Duration::from_millis(1), each_has_a_place: TIMERS };
+    let plan = Plan { threads: 3, cancelled: 90, pause: Duration::from_millis(1), each_has_a_place: TIMERS };
     let callers = Callers::ready(&peer, book, &plan);
     callers.go();
     assert!(callers.have_ended_within(LIMIT), "callers end when all places are taken");
@@ -102,7 +102,11 @@ impl Storming for Lossy {
 fn a_lossy_timer_has_unaccounted_timeouts() {
     let peer = Lossy::build(TICK);
     let book = Book::leak(Duration::from_secs(60), 2_000);
-    let callers = Callers::ready(&peer, book, &Plan { threads: 2, pause: Duration::ZERO, each_has_a_place: 2_000 });
+    let callers = Callers::ready(
+        &peer,
+        book,
+        &Plan { threads: 2, cancelled: 90, pause: Duration::ZERO, each_has_a_place: 2_000 },
+    );
     callers.go();
     assert!(callers.have_ended_within(LIMIT));
     Lossy::run_back(peer.stop_beside_callers());
