@@ -1,11 +1,11 @@
-//! A bucket of the hierarchical wheel: the values of one span of ticks, in the order of insertion.
+//! A bucket of the hierarchical wheel, which has the values of one span of ticks.
 //!
 //! A bucket is an array and not a linked list, because an expiry and a cascade read all of it in
 //! sequence. A removal leaves a vacant slot, and the next insertion fills it. So a removal moves no
 //! other value, and its slot is usually still in the cache when it is filled. The vacant slots form
 //! a doubly linked list, whose links take the place of the deadlines.
 //!
-//! A bucket that has become sparse is compacted: each removal takes a few slots off the end of the
+//! A bucket that has become sparse is compacted. Each removal takes a few slots off the end of the
 //! array and moves their values into vacant slots. The capacity stays within about four times the
 //! number of values.
 //!
@@ -43,11 +43,11 @@ const fn links(previous: u32, next: u32) -> u64 {
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
-/// One element of a bucket: a value and its deadline, or no value and a link whose meaning depends
-/// on the bucket's state.
+/// One element of a bucket, which is a value and its deadline, or no value and a link whose meaning
+/// depends on the bucket's state.
 pub(crate) type Slot<V> = (u64, Option<V>);
 
-/// The slots of a bucket, and what a step of a wheel takes out of it.
+/// The slots of a bucket, or the due values that a step of a wheel takes out.
 pub(crate) type Slots<V> = Chunks<Slot<V>>;
 
 /// The values of one span of ticks.

@@ -51,7 +51,7 @@ pub(crate) struct RawHashed<V, P> {
     mask: u32,
     lists: Lists<V>,
     bounds: Bounds,
-    /// One bit for each list: the bound may be too low.
+    /// Whether the bound of a list may be too low.
     stale: Chunks<bool>,
     visit: Option<Visit>,
     /// Values that were due when they were inserted.

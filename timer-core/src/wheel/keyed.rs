@@ -1,7 +1,9 @@
-//! The public wheels: a raw wheel, plus a table that finds a value's location by its key.
+//! The public wheels. Each is a raw wheel with a table that finds the location of a value by its
+//! key.
 //!
-//! Everything about time is the raw wheel's; everything about keys is the table's, which the raw wheel keeps informed
-//! of each move. This file joins the two, and keeps what is due safe from a receiver that panics.
+//! The raw wheel does everything about time, and the table everything about keys. The raw wheel
+//! reports each location to the table. This module joins the two and keeps the due values if the
+//! receiver panics.
 
 use super::TimingWheel;
 use super::bucket::Slots;
@@ -11,17 +13,19 @@ use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
 use std::fmt;
 
-/// One ring of slots; a deadline goes to the slot of its low bits, whatever its round.
+/// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
+/// whatever its round.
 ///
-/// The choice where the longest delay is about as long as the wheel, so that few rounds share a slot: then nothing is
-/// ever moved. With many rounds in a slot, each visit reads all of its values. For delays of all lengths take
+/// This wheel suits delays up to about one round, because then few rounds share a list. With many
+/// rounds in a list, each visit reads all of its values. For delays of all lengths take
 /// [`HierarchicalWheel`].
 ///
 /// # Cost
 ///
-/// `insert` and `remove` are O(1), the memory being allocated in amortised steps. `advance` costs O(1) for each value
-/// that is due, plus a look at every other value of the slots in which something is due; ticks cost nothing.
-/// Memory follows the values that are in the wheel, not the number of slots.
+/// `insert` and `remove` are O(1). `advance` costs O(1) for each value that is due, plus a look at
+/// every other value of the lists in which a value is due. Passing ticks cost nothing. The memory
+/// follows the number of values, not the number of ticks in a round, because the ring has only as
+/// many lists as there are values for them.
 ///
 /// ```
 /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -38,20 +42,20 @@ use std::fmt;
 #[doc(alias = "HashedWheelTimer")]
 pub struct HashedWheel<T> {
     raw: RawHashed<Item<T>, Slab>,
-    /// Empty but while something is handed out.
+    /// The values that are being handed out. It is empty between calls.
     due: Slots<Item<T>>,
 }
 
-/// Wheels of 64 slots, each turning 64 times as slowly as the one before it.
+/// A timing wheel of several levels, each of which turns 64 times as slowly as the one before it.
 ///
-/// The choice for delays of all lengths: all of `u64` is covered, and the cost does not depend on how far away a
-/// deadline is or how many wait.
+/// This wheel suits delays of all lengths. It covers all of `u64`, and its cost does not depend on
+/// the length of a delay or on the number of values.
 ///
 /// # Cost
 ///
-/// `insert` and `remove` are O(1), the memory being allocated in amortised steps. `advance` costs O(1) for each value
-/// that is due, plus the cascade: a value is carried to a finer wheel at most ten times in its life, and about three
-/// times if it is due within 2^24 ticks. Ticks cost nothing.
+/// `insert` and `remove` are O(1). `advance` costs O(1) for each value that is due, plus the
+/// cascade. A value cascades to a finer level at most ten times in its life, and about three times
+/// if it is due within 2^24 ticks. Passing ticks cost nothing.
 ///
 /// ```
 /// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -70,14 +74,16 @@ pub struct HashedWheel<T> {
 #[doc(alias = "DelayQueue")]
 pub struct HierarchicalWheel<T> {
     raw: RawHierarchical<Item<T>, Slab>,
-    /// Empty but while something is handed out.
+    /// The values that are being handed out. It is empty between calls.
     due: Slots<Item<T>>,
 }
 
 impl<T> HashedWheel<T> {
-    /// A wheel at tick 0 of `ticks_per_wheel` slots, brought into 1..=2^30 and rounded up to a power of two.
+    /// Creates a wheel at tick 0 with `ticks_per_wheel` ticks in a round, clamped to 1..=2^30 and
+    /// rounded up to a power of two.
     ///
-    /// Allocates nothing yet. A good number is that of the ticks in the longest usual delay; every value is accepted.
+    /// The wheel allocates nothing yet. A good number is that of the ticks in the longest usual
+    /// delay.
     ///
     /// ```
     /// use timer_core::wheel::HashedWheel;
@@ -90,7 +96,7 @@ impl<T> HashedWheel<T> {
         HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Slots::new() }
     }
 
-    /// How many slots the wheel has, which is the number of ticks in one round.
+    /// Returns the number of ticks in one round.
     ///
     /// ```
     /// use timer_core::wheel::HashedWheel;
@@ -103,7 +109,7 @@ impl<T> HashedWheel<T> {
 }
 
 impl<T> HierarchicalWheel<T> {
-    /// A wheel at tick 0. Allocates nothing yet.
+    /// Creates a wheel at tick 0, which allocates nothing yet.
     ///
     /// ```
     /// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -130,7 +136,7 @@ fn insert<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, v
 
 fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Option<T> {
     let location = raw.tracker().find(key)?;
-    // A key that is good knows where its value is.
+    // The table has the location of each value that is in the wheel.
     let item = raw.remove(location, |_| true)?;
     raw.tracker_mut().release(item.index());
     if raw.len() == 0 {
@@ -183,6 +189,8 @@ impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for Leaving<'_, T, R> {
 
 macro_rules! by_key {
     ($wheel:ident) => {
+        impl<T> super::sealed::Sealed for $wheel<T> {}
+
         impl<T> TimingWheel<T> for $wheel<T> {
             fn insert(&mut self, deadline: u64, value: T) -> Key {
                 insert(&mut self.raw, deadline, value)

@@ -1,25 +1,29 @@
-//! Timing wheels: single-threaded data structures that know ticks and values, and nothing else.
+//! Timing wheels: single-threaded data structures that know ticks and values.
 //!
-//! A tick is a plain `u64`; what it lasts, and who counts it, is the owner's affair. There are two wheels behind one
-//! trait, [`TimingWheel`]:
+//! A tick is a plain `u64`. The owner of a wheel decides how long a tick lasts and when the clock
+//! moves. There are two wheels behind one trait, [`TimingWheel`]:
 //!
 //! | | [`HierarchicalWheel`] | [`HashedWheel`] |
 //! |---|---|---|
 //! | scheme of Varghese & Lauck (1987) | 7 | 6 |
 //! | known from | Kafka | Netty |
 //! | best for | delays of all lengths | delays up to about one round |
-//! | a value is moved | at most 10 times | never |
-//! | an expiry also reads | nothing else | the slot's values of later rounds |
+//! | a value is moved to another list | at most 10 times | never by the clock |
+//! | an expiry also reads | nothing else | values of later rounds in the same list |
 //!
-//! Both keep these promises:
+//! Both wheels keep these promises:
 //!
-//! - never early and never forgotten: after `advance(now)`, what is due by `now` was handed out, and nothing else;
-//! - any deadline, any uptime, any jump: all of `u64` is legal everywhere, and passing ticks cost nothing;
-//! - `next_expiry` says when to call again, so that an owner may sleep through every empty tick;
-//! - a key whose value is gone finds nothing, for ever;
-//! - memory follows the values that are in the wheel, not those that once were.
+//! - A value is never early and never forgotten. After `advance(now)`, all values that are due by
+//!   `now` were handed out, and no others.
+//! - Every `u64` is legal as a deadline and as a time. The clock may jump by any distance, and
+//!   passing ticks cost nothing.
+//! - `next_expiry` says when to call `advance` again, so that the owner may sleep through every
+//!   empty tick.
+//! - A key whose value is gone never finds another value.
+//! - The memory follows the values that are in the wheel, not those that once were.
 //!
-//! Absent here: clocks, threads, locks, and calls to the outside other than the closure given to `advance`.
+//! The module knows no clocks, threads or locks. It calls no code of others but the closure given
+//! to `advance`.
 //!
 //! ```
 //! use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -53,13 +57,20 @@ pub(crate) use queue::{QueueWheel, Ranked};
 pub(crate) use raw::RawWheel;
 pub use slab::Key;
 
+/// Seals [`TimingWheel`].
+mod sealed {
+    pub trait Sealed {}
+}
+
 #[cfg(test)]
 mod tests;
 
-/// Values that come due at ticks: put in, taken out again by key, or handed out when their tick has come.
+/// A set of values with deadlines, from which values are removed by key or handed out when they are
+/// due.
 ///
-/// Written against this trait, code works with either wheel. All ticks are `u64`, without unit; nothing panics,
-/// whatever the arguments. (Only the 2^32-1st value at a time is refused by a panic, as a full `Vec` would.)
+/// Code that is written against this trait works with either wheel. The trait is sealed. All ticks
+/// are `u64`, without a unit, and no argument panics. Only the 2^32-1st value at a time is refused
+/// by a panic, as a full `Vec` would refuse it.
 ///
 /// ```
 /// use timer_core::wheel::{HashedWheel, HierarchicalWheel, TimingWheel};
@@ -76,11 +87,12 @@ mod tests;
 /// assert_eq!(due_by(HierarchicalWheel::new(), 2), "ab");
 /// assert_eq!(due_by(HashedWheel::new(8), 2), "ab");
 /// ```
-pub trait TimingWheel<T> {
-    /// Puts `value` in, to be handed out once the clock has reached `deadline`; O(1).
+pub trait TimingWheel<T>: sealed::Sealed {
+    /// Inserts `value`, to be handed out once the clock has reached `deadline`. O(1).
     ///
-    /// Every deadline is accepted. One that is not beyond [`now`](TimingWheel::now) is overdue: the next
-    /// [`advance`](TimingWheel::advance) hands it out, even one that does not move the clock.
+    /// Every deadline is accepted. A value whose deadline is not after [`now`](TimingWheel::now) is
+    /// overdue. The next [`advance`](TimingWheel::advance) hands it out, even if that call does not
+    /// move the clock.
     ///
     /// ```
     /// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -97,7 +109,8 @@ pub trait TimingWheel<T> {
     #[doc(alias = "schedule")]
     fn insert(&mut self, deadline: u64, value: T) -> Key;
 
-    /// Takes the value of `key` out again; O(1). `None` if it is gone, by expiry or by an earlier removal.
+    /// Removes the value of `key` and returns it. Returns `None` if it has expired or was removed.
+    /// O(1).
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -110,17 +123,19 @@ pub trait TimingWheel<T> {
     #[doc(alias = "cancel")]
     fn remove(&mut self, key: Key) -> Option<T>;
 
-    /// Moves the clock to `now` and hands every value with a deadline up to and including `now` to `expired`.
+    /// Moves the clock to `now` and hands every value with a deadline up to and including `now` to
+    /// `expired`.
     ///
-    /// A `now` behind the clock leaves the clock where it is; what is overdue is handed out all the same. The cost is
-    /// that of the values which are due, and of those the wheel must move on the way, however many ticks are passed.
+    /// If `now` is before the clock, the clock stays, and overdue values are handed out all the
+    /// same. The cost depends on the number of due values, and of values that the wheel has to move on
+    /// the way, however many ticks are passed.
     ///
-    /// Values of different ticks come in the order of their ticks as long as the clock is moved from one
-    /// [`next_expiry`](TimingWheel::next_expiry) to the next; a call that passes several may mix them. Among values of
-    /// one tick, the order is not promised.
+    /// Values of different ticks come in the order of their ticks if the clock is moved from one
+    /// [`next_expiry`](TimingWheel::next_expiry) to the next. A call that passes several of them
+    /// may mix their values. The order of the values of one tick is not specified.
     ///
-    /// If `expired` panics, the value it was given is gone; the others stay and the next call hands them out. The clock
-    /// may then be short of `now`.
+    /// If `expired` panics, the value that it was given is gone. The others stay, and the next call
+    /// hands them out. The clock may then be before `now`.
     ///
     /// ```
     /// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -139,12 +154,13 @@ pub trait TimingWheel<T> {
     #[doc(alias = "poll")]
     fn advance(&mut self, now: u64, expired: impl FnMut(T));
 
-    /// When to call [`advance`](TimingWheel::advance) next: a tick beyond [`now`](TimingWheel::now) and not beyond the
-    /// earliest deadline, or `None` if the wheel is empty; O(1).
+    /// Returns the tick at which to call [`advance`](TimingWheel::advance) next, or `None` if the
+    /// wheel is empty. O(1).
     ///
-    /// It is the earliest deadline itself, unless a removal has left the wheel with an older idea of it; advancing to
-    /// the tick that is named brings it up to date. If something is overdue it is the next tick. (At the end of time,
-    /// when `now` is `u64::MAX`, it is `u64::MAX`.)
+    /// The tick is after [`now`](TimingWheel::now) and not after the earliest deadline. It is the
+    /// earliest deadline itself, unless a removal has left the wheel with a lower bound. Advancing
+    /// to that tick brings the bound up to date. If a value is overdue, the tick is the next one.
+    /// If `now` is `u64::MAX`, the tick is `u64::MAX`.
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -156,7 +172,8 @@ pub trait TimingWheel<T> {
     /// ```
     fn next_expiry(&self) -> Option<u64>;
 
-    /// The tick that the clock has reached: the highest one ever given to [`advance`](TimingWheel::advance), or 0.
+    /// Returns the time of the clock, which is the highest tick ever given to
+    /// [`advance`](TimingWheel::advance), or 0.
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -168,7 +185,7 @@ pub trait TimingWheel<T> {
     /// ```
     fn now(&self) -> u64;
 
-    /// How many values are in the wheel, overdue ones included.
+    /// Returns the number of values in the wheel, including overdue ones.
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -179,7 +196,7 @@ pub trait TimingWheel<T> {
     /// ```
     fn len(&self) -> usize;
 
-    /// Whether no value is in the wheel.
+    /// Returns `true` if the wheel has no values.
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};

@@ -1,8 +1,8 @@
 //! A keyed wheel that hands out one value at a time, in the order of ranks that the values have.
 //!
-//! The public keyed wheels hand out all that is due in one call, and a key is spent as its value leaves the
-//! wheel. An owner that is polled takes one value per call instead. Values that are due then wait in a
-//! list, and their keys stay good until they are handed out.
+//! The public keyed wheels hand out all that is due in one call, and a key is spent as its value
+//! leaves the wheel. An owner that is polled takes one value per call instead. Values that are due
+//! then wait in a list, and their keys stay good until they are handed out.
 
 use super::bucket::{Entry, Slot, Slots};
 use super::hierarchical::RawHierarchical;
@@ -105,8 +105,8 @@ impl<T: Ranked> QueueWheel<T> {
         None
     }
 
-    /// Moves the clock towards `now` until something is due, which goes into the list. The list must be
-    /// empty. Returns `false` if nothing is due by `now`.
+    /// Moves the clock towards `now` until something is due, which goes into the list. The list
+    /// must be empty. Returns `false` if nothing is due by `now`.
     pub(crate) fn collect(&mut self, now: u64) -> bool {
         debug_assert!(self.waiting == 0);
         if self.due.capacity() > KEPT {
@@ -213,8 +213,8 @@ impl<T: Ranked> QueueWheel<T> {
         }
     }
 
-    /// Gives back the memory of an empty wheel that was large. A small one keeps its tables for the next
-    /// value.
+    /// Gives back the memory of an empty wheel that was large. A small one keeps its tables for the
+    /// next value.
     #[cold]
     fn forget(&mut self) {
         self.raw.drain(&mut Vec::new());

@@ -1,33 +1,35 @@
-//! The table behind the keys: where the value of each key is.
+//! The table behind the keys, which has the location of the value of each key.
 //!
-//! A key names a slot of the table and the slot's generation. The generation goes up by one each time a value leaves,
-//! so an old key meets another generation and finds nothing. A slot whose generations are used up is retired: none is
-//! ever used twice, which holds for as long as the table lives.
+//! A key names a slot of the table and the generation of the slot. The generation is incremented
+//! each time a value leaves, so an old key meets another generation and finds nothing. A slot whose
+//! generations are used up is retired, so no key is ever given out twice.
 //!
-//! The memory of a large table is given back when the last value leaves. What must outlive that is how far the
-//! generations have come: one number for [`CHUNK`] slots is kept, the highest of theirs.
+//! The memory of a large table is given back when the last value leaves. The table keeps one number
+//! for [`CHUNK`] slots then, the highest of their generations.
 
 use super::location::{Location, Tracker};
 use std::num::NonZeroU32;
 
-/// Slots that share one floor. A table of no more than these is kept when it becomes empty.
+/// The number of slots that share one floor. A table of at most this many slots is kept when it
+/// becomes empty.
 const CHUNK: usize = 256;
 
 /// The generation of a slot that is out of use for good. No key bears it.
 const RETIRED: u32 = u32::MAX;
 
-/// The bucket number in a vacant slot's location; its position is the next vacant slot. Same as [`Location::NONE`]'s.
+/// The bucket number in the location of a vacant slot, whose position is the next vacant slot.
+/// [`Location::NONE`] has it too.
 const VACANT: u32 = u32::MAX;
 
 /// The end of the chain of vacant slots.
 const END: u32 = u32::MAX;
 
-/// Names a value in a wheel: returned by [`insert`](super::TimingWheel::insert), spent by
-/// [`remove`](super::TimingWheel::remove).
+/// The name of a value in a wheel, returned by [`insert`](super::TimingWheel::insert) and used up
+/// by [`remove`](super::TimingWheel::remove).
 ///
-/// A key is good for the wheel that gave it. Once its value is gone, expired or removed, the key finds nothing, ever,
-/// however many values come and go; it may be copied, compared and kept for as long as one likes. To another wheel a
-/// key means nothing in particular: it may or may not name a value there.
+/// A key belongs to the wheel that returned it. Once its value has expired or was removed, the key
+/// never finds another value. It may be copied, compared and kept. In another wheel the key may or
+/// may not name a value.
 ///
 /// ```
 /// use timer_core::wheel::{HierarchicalWheel, TimingWheel};
@@ -49,16 +51,17 @@ pub struct Key {
 }
 
 impl Key {
-    /// What the wheel is to store for `value`.
+    /// Returns the item that the wheel stores for `value`.
     #[inline]
     pub(super) fn item<T>(self, value: T) -> Item<T> {
         Item { above: NonZeroU32::MIN.saturating_add(self.index), value }
     }
 }
 
-/// What a keyed wheel stores: the value, and the slot that tracks it.
+/// The item that a keyed wheel stores, which has a value and the slot that tracks it.
 pub(super) struct Item<T> {
-    /// The slot's index and one: never zero, so that a vacant place in a bucket needs no mark of its own.
+    /// The index of the slot plus one. It is never zero, so a vacant slot of a bucket needs no mark
+    /// of its own.
     above: NonZeroU32,
     pub(super) value: T,
 }
@@ -88,7 +91,7 @@ pub(super) struct Slab {
     slots: Vec<Slot>,
     /// The first vacant slot, or [`END`].
     vacant: u32,
-    /// Where the generations of each chunk of slots begin when the table is built anew.
+    /// The generations with which each chunk of slots begins when the table grows again.
     floors: Vec<u32>,
 }
 
@@ -97,7 +100,7 @@ impl Slab {
         Slab { slots: Vec::new(), vacant: END, floors: Vec::new() }
     }
 
-    /// A slot for a value that comes in. The wheel's report says where.
+    /// Reserves a slot for a new value. The wheel reports the location afterwards.
     #[inline]
     pub(super) fn reserve(&mut self) -> Key {
         let index = match self.vacant {
@@ -110,7 +113,7 @@ impl Slab {
         Key { index, generation: self.slots[index as usize].generation }
     }
 
-    /// The place of the value that `key` names.
+    /// Returns the location of the value that `key` names.
     #[inline]
     pub(super) fn find(&self, key: Key) -> Option<Location> {
         let slot = self.slots.get(key.index as usize)?;
@@ -165,7 +168,7 @@ impl Slab {
         }
     }
 
-    /// The value of this slot is gone: its keys find nothing from now on.
+    /// Releases a slot whose value has left. Its keys find nothing from now on.
     #[inline]
     pub(super) fn release(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -177,7 +180,7 @@ impl Slab {
         }
     }
 
-    /// No value is left: gives back the memory of a large table.
+    /// Gives back the memory of a large table that has no values.
     pub(super) fn reset(&mut self) {
         if !self.is_large() {
             return;

@@ -61,7 +61,7 @@ fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32
     }
 }
 
-/// Moves what was taken to the end of `due`.
+/// Moves the values of a step to the end of `due`.
 fn keep(taken: &mut Slots<u32>, due: &mut Vec<(u64, u32)>) {
     taken.drain(|chunk| due.extend(chunk.iter_mut().filter_map(|slot| Some((slot.0, slot.1.take()?)))));
 }
@@ -84,7 +84,7 @@ enum Op {
     Remove(usize),
     Advance(u64),
     AdvanceToNext,
-    /// Towards a tick, so many steps, and of what is due all but the first so many are put back.
+    /// Takes some steps towards a tick, and puts back all due values but the first few.
     AdvanceHalf(u64, usize, usize),
     Drain,
 }
@@ -195,10 +195,9 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
     }
 }
 
-/// Advances; what came out must have been due, what is left must not be.
+/// Advances the clock. Exactly the due values must come out.
 fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64) {
     let to = wheel.now().saturating_add(by);
-    // The first steps are those that leave something for the next.
     let steps = Cell::new(0);
     let check = |wheel: &W| {
         if steps.replace(steps.get() + 1) < 4 {
@@ -215,7 +214,7 @@ fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64
 proptest! {
     #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // B61: the marks of what is occupied, after every operation.
+    // B61: the marks of occupied buckets are right after every operation.
     #[test]
     fn the_levels_stay_in_order_whatever_is_done(
         uptime in delay(),

@@ -9,7 +9,7 @@ enum Either {
     Hierarchical(HierarchicalWheel<u64>),
 }
 
-impl TimingWheel<u64> for Either {
+impl Either {
     fn insert(&mut self, deadline: u64, value: u64) -> Key {
         match self {
             Either::Hashed(wheel) => wheel.insert(deadline, value),
@@ -50,6 +50,10 @@ impl TimingWheel<u64> for Either {
             Either::Hashed(wheel) => wheel.len(),
             Either::Hierarchical(wheel) => wheel.len(),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

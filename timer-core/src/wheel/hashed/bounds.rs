@@ -1,5 +1,4 @@
-//! A lower bound for each list of a ring, and the earliest of them all: a tournament tree in
-//! arrays.
+//! A tournament tree of lower bounds, one for each list of a ring.
 
 use crate::wheel::chunks::Chunks;
 

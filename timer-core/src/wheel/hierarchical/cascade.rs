@@ -38,13 +38,13 @@ pub(super) struct Cascade<V> {
 /// The cascades of all levels in brief.
 #[derive(Default)]
 pub(super) struct Cascades {
-    /// Bit n: the cascade of level n has slots.
+    /// The levels whose cascades have slots, one bit each.
     pub(super) open: u32,
-    /// Bit n: the cascade of level n has values and is being scanned.
+    /// The levels whose cascades have values and are being scanned.
     scanning: u32,
-    /// Bit n: the cascade of level n has values and has been scanned.
+    /// The levels whose cascades have values and have been scanned.
     resting: u32,
-    /// Bit n: the former cascade of level n has chunks to be freed.
+    /// The levels whose former cascades have chunks to be freed.
     pub(super) discarded: u32,
     /// The number of slots in all cascades.
     pub(super) slots: usize,

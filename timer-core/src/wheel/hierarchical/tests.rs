@@ -57,7 +57,7 @@ fn at(now: u64) -> RawHierarchical<u32, Tracked> {
     wheel
 }
 
-/// The first tick of a slot on each level, and what is next to it.
+/// Returns the first ticks of some spans on each level.
 fn boundaries() -> impl Iterator<Item = u64> {
     (0..u64::BITS).flat_map(|k| (1u64..4).map(move |n| n << k)).filter(|tick| *tick > 2)
 }
@@ -126,7 +126,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
     for deadline in [u64::MAX, (1 << 60) - 1, 0x0123_4567_89ab_cdef] {
         let mut wheel = at(0);
         wheel.insert(deadline, 7);
-        // Into the slot on each level, one level after the other: the longest way down.
+        // The clock enters the span on one level after the other, which is the longest way down.
         for level in (0..LEVELS as u32).rev() {
             let (_, slot) = (level, deadline >> (level * BITS) << (level * BITS));
             if slot < deadline {
@@ -159,7 +159,6 @@ fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
     (wheel, deadlines)
 }
 
-// What a step does is done under a lock; what a turn does, nothing else of that worker can do.
 #[test]
 fn a_step_is_short_and_most_of_a_crowd_rests() {
     let (mut wheel, deadlines) = crowd(5000);
