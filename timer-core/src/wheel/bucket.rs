@@ -160,8 +160,13 @@ impl<V> Bucket<V> {
             self.compact_slots(id, tracker);
         }
         if len == MAX_REREAD || (0 < len && len < MAX_REREAD && removed == self.earliest) {
-            let values = self.slots.iter().filter(|slot| slot.1.is_some());
-            self.earliest = values.fold(u64::MAX, |min, slot| min.min(slot.0));
+            let mut earliest = u64::MAX;
+            self.slots.for_each(|slot| {
+                if slot.1.is_some() {
+                    earliest = earliest.min(slot.0);
+                }
+            });
+            self.earliest = earliest;
         }
     }
 

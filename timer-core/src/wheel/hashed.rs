@@ -260,11 +260,9 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         }
         self.lists.remove(at);
         self.len -= 1;
-        let is_sparse = || self.len <= MAX_REREAD * self.lists.len();
-        if self.bounds.get(list as usize) == deadline
-            || self.lists.is_empty(list)
-            || (self.is_stale(list as usize) && is_sparse())
-        {
+        let is_sparse = self.len <= MAX_REREAD * self.lists.len();
+        let is_bound = self.bounds.get(list as usize) == deadline;
+        if self.lists.is_empty(list) || if self.is_stale(list as usize) { is_sparse } else { is_bound } {
             self.reread(list);
         }
         self.shrink(1);
