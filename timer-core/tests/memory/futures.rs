@@ -1,4 +1,4 @@
-//! What a future takes from the heap: one entry in its life, and nothing per reset or tick.
+//! The heap that a future takes: one entry while it waits, and nothing more per reset or tick.
 
 use crate::heap::{Mark, alone};
 use crate::support::wakers::poll;
