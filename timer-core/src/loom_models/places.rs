@@ -48,18 +48,21 @@ fn negative_the_lock_orders_nothing() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, two_in_a_bucket);
 }
 
-/// Two threads reset one timeout, one of them to 5 and the other to 45. When `reset` has returned, the wheel or the
-/// inbox must know the timeout under 45 or earlier, although the first thread may not have linked it yet.
+/// Two threads reset one timeout, one of them to 5 and the other to 45. When the second `reset` has returned, the wheel
+/// or the inbox must know the timeout under 45 or earlier, although the first thread may not have linked it yet. The
+/// thread that looks is one that the model starts, see the head of [`super`].
 fn two_resets(reset: fn(&Timeout, Deadline)) {
     let engine = engine();
     let (timeout, _) = new(&engine, 90);
-    let first = {
-        let timeout = timeout.clone();
-        thread::spawn(move || timeout.reset(Duration::from_nanos(5)))
+    let second = {
+        let (engine, timeout) = (engine.clone(), timeout.clone());
+        thread::spawn(move || {
+            reset(&timeout, Deadline::up(at(&engine.context, 45)));
+            engine.next()
+        })
     };
-    reset(&timeout, Deadline::up(at(&engine.context, 45)));
-    assert!(engine.next() <= 45, "the link waits for another thread");
-    assert!(first.join().unwrap());
+    assert!(timeout.reset(Duration::from_nanos(5)));
+    assert!(second.join().unwrap() <= 45, "the link waits for another thread");
     assert_eq!(timeout.state().reset(timeout.state().deadline(), false), Reset::Done, "it is linked");
 }
 
