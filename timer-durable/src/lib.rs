@@ -1,20 +1,79 @@
-//! Timeouts in a store, which survive a restart of the process and the loss of a machine.
+//! Timeouts that survive a restart.
 //!
-//! The [book] describes the promises and the protocol. `tests/model` checks the protocol. A [`Store`] keeps the timeouts;
-//! [`SqliteStore`] is the default, and [`MemoryStore`] serves tests with virtual time and injected faults.
+//! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`] are in a
+//! store when [`DurableTimer::new_timeout`] returns, and they begin within a millisecond or two of their due
+//! time. Order closing, delayed messages, leases, retries and reminders are its uses.
+//!
+//! ```
+//! use std::time::Duration;
+//! use timer_durable::{Due, DurableTimer, MemoryStore};
+//!
+//! let builder = DurableTimer::builder().topic("order.close", |due: &Due<String>| {
+//!     println!("closing order {}", due.payload());
+//!     Ok(())
+//! });
+//! // `builder.open(SqliteStore::open("timeouts.db")?)?` in a program, virtual time in a test.
+//! let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
+//! timer.new_timeout("order.close", Duration::from_secs(1800), &"17".to_owned())?;
+//! assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
+//! # Ok::<(), timer_durable::Error>(())
+//! ```
+//!
+//! The store is a list of timeouts sorted by due time, and memory holds the head of the list. One thread, the
+//! keeper, writes everything that arrives during a commit as the next transaction. Nothing polls.
+//!
+//! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades, clocks, backups
+//! and moving from other systems.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `sqlite` (default) | `SqliteStore`, a store in a file that one process owns |
+//! | `serde` | `Json`, a payload of any type that serde knows |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(not(feature = "sqlite"), allow(rustdoc::broken_intra_doc_links))]
+#![warn(missing_docs)]
 
+mod admin;
+mod answer;
 pub mod book;
+mod builder;
 pub mod conformance;
-mod row;
+mod due;
+mod engine;
+mod error;
+mod id;
+mod manual;
+mod memory_store;
+mod payload;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod stats;
 pub mod store;
+mod timer;
+mod timer_async;
+mod topic;
+pub mod transaction;
 
-pub use row::{Attempt, Content, DeadLetter, Id, Micros, Place, Row};
+pub use answer::{Cancelled, ResetAnswer};
+pub use builder::DurableTimerBuilder;
+pub use due::{CompleteError, Due, Retry};
+pub use error::Error;
+pub use id::{ParseIdError, TimeoutId};
+pub use manual::ManualDurableDriver;
+pub use memory_store::{Fault, MemoryStore};
+#[cfg(feature = "serde")]
+pub use payload::Json;
+pub use payload::{Payload, PayloadError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};
-pub use store::{IfPending, MemoryStore, Store, StoreError, Target};
+pub use stats::{BOUNDS, Histogram, Stats};
+pub use store::{Counts, DeadLetter, Store, StoreError};
+pub use timer::{DurableTimer, StopReport};
+pub use topic::Topic;
+pub use transaction::IfPending;
+
+/// Compiles and runs the examples in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -1,66 +1,98 @@
-//! A suite that tells whether a [`Store`] keeps the promises of the trait.
+//! Checks for implementations of [`Store`].
 //!
-//! [`run`] opens a new, empty store for each check and panics with the name of the check that a store fails. Run it from a
-//! test of your own. The suite waits for the store's clock only where a check needs a timeout to become due.
-//!
-//! # Examples
+//! Each check opens an empty store, executes batches, and compares the answers with the meaning that
+//! [`transaction`](crate::transaction) documents. A check that fails panics with its name.
 //!
 //! ```
-//! timer_durable::conformance::run(timer_durable::MemoryStore::new);
+//! use timer_durable::MemoryStore;
+//! use timer_durable::conformance;
+//!
+//! conformance::run(MemoryStore::new);
 //! ```
 
-mod checks;
+mod attempts;
+mod rows;
 
-use crate::row::{Content, Id, Micros};
-use crate::store::{Answers, Batch, IfPending, Insert, Store};
+use crate::TimeoutId;
+use crate::store::{Micros, Position, Store, StoreError};
+use crate::transaction::{Answers, Attempt, Batch, Begun, Insert, Inserted};
+use std::fmt::Debug;
 
-/// Runs all checks. `open` makes an empty store.
+/// A check of a store.
+type Check<S> = (&'static str, fn(&mut Bench<S>));
+
+/// Runs all checks, each on a store that `open` returns. The store has to be empty and to be used by nobody
+/// else.
 ///
 /// # Panics
 ///
-/// If the store fails a check.
+/// If a check fails.
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
-    for (name, check) in checks::ALL {
+    for (name, check) in rows::checks::<S>().into_iter().chain(attempts::checks()) {
         let mut store = open();
-        assert!(!store.write(&Batch::default()).is_err(), "{name}: an empty batch is refused");
-        check(&mut Bench { store: &mut store, name });
-        store.leave();
+        ok(store.rejoin(), name);
+        check(&mut Bench { store, name });
     }
 }
 
-/// A store under test, with the words of the checks.
-struct Bench<'a> {
-    store: &'a mut dyn Store,
+/// A store under a check.
+struct Bench<S> {
+    store: S,
     name: &'static str,
 }
 
-impl Bench<'_> {
-    fn write(&mut self, batch: Batch) -> Answers {
-        match self.store.write(&batch) {
-            Ok(answers) => answers,
-            Err(error) => panic!("{}: the store refuses a batch: {error}", self.name),
+impl<S: Store> Bench<S> {
+    /// Returns a time that is due.
+    fn past(&self) -> Micros {
+        self.store.now() - 1_000_000
+    }
+
+    /// Returns a time that is not due.
+    fn future(&self) -> Micros {
+        self.store.now() + 3_600_000_000
+    }
+
+    fn write(&mut self, fill: impl FnOnce(&mut Batch)) -> Answers {
+        let mut batch = Batch::default();
+        fill(&mut batch);
+        ok(self.store.write(&batch), self.name)
+    }
+
+    /// Inserts a timeout without key.
+    fn insert(&mut self, due: Micros) -> TimeoutId {
+        let insert = Insert { payload: b"payload".to_vec(), ..Insert::new(TimeoutId::new(), due, "topic") };
+        let id = insert.id;
+        assert_eq!(self.insert_as(insert), Inserted::Created { replaced: None }, "{}", self.name);
+        id
+    }
+
+    fn insert_as(&mut self, insert: Insert) -> Inserted {
+        self.write(|batch| batch.inserts.push(insert)).inserts[0]
+    }
+
+    fn begin(&mut self, id: TimeoutId) -> Begun {
+        self.write(|batch| batch.begins.push(id)).begins.remove(0)
+    }
+
+    /// Begins an attempt that has to begin.
+    fn attempt(&mut self, id: TimeoutId) -> Attempt {
+        match self.begin(id) {
+            Begun::Attempt(attempt) => *attempt,
+            other => panic!("{}: the timeout should have begun, but {other:?}", self.name),
         }
     }
 
-    /// Inserts a timeout that is due since a second.
-    fn insert(&mut self, key: Option<&str>) -> Id {
-        let due = self.store.now() - 1_000_000;
-        self.insert_at(key, due, IfPending::Refuse).0
-    }
-
-    fn insert_at(&mut self, key: Option<&str>, due: Micros, if_pending: IfPending) -> (Id, crate::store::Inserted) {
-        let insert = new_insert(key, due, if_pending);
-        let id = insert.id;
-        (id, self.write(Batch { inserts: vec![insert], ..Batch::default() }).inserts[0])
-    }
-
-    fn begin(&mut self, id: Id) -> crate::store::Begun {
-        self.write(Batch { begins: vec![id], ..Batch::default() }).begins.remove(0)
+    /// Loads everything that is pending.
+    fn pending(&mut self) -> Vec<Position> {
+        let mut page = Vec::new();
+        ok(self.store.load(Position::START, Position::END, 1_000, &mut page), self.name);
+        page
     }
 }
 
-fn new_insert(key: Option<&str>, due: Micros, if_pending: IfPending) -> Insert {
-    let content =
-        Content { topic: "topic".into(), key: key.map(str::to_owned), payload: vec![1, 2, 3], ..Content::default() };
-    Insert { id: Id::new("topic", key), due, content, if_pending }
+fn ok<T: Debug>(result: Result<T, StoreError>, name: &str) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{name}: {error}"),
+    }
 }

@@ -1,0 +1,72 @@
+//! The calls of a timer for operators: dead letters, counts, backups and figures.
+
+use crate::TimeoutId;
+use crate::engine::{Answer, Request};
+use crate::error::Error;
+use crate::stats::Stats;
+use crate::store::{Counts, DeadLetter};
+use crate::timer::DurableTimer;
+use std::path::{Path, PathBuf};
+
+impl DurableTimer {
+    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic, only those
+    /// of that topic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
+    #[doc(alias = "dead_set")]
+    pub fn dead_letters(
+        &self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        let topic = topic.map(str::to_owned);
+        self.visit(move |store| store.dead_letters(topic.as_deref(), after, max))
+    }
+
+    /// Makes a dead letter pending again, due now. Its attempts count anew, and their numbers go on. It loses its
+    /// key if another timeout has it by now. Returns `false` if there is no such dead letter.
+    ///
+    /// # Errors
+    ///
+    /// As for [`cancel`](Self::cancel).
+    pub fn requeue(&self, id: TimeoutId) -> Result<bool, Error> {
+        self.call(Request::Requeue(id)).map(|answer| answer == Answer::Changed)
+    }
+
+    /// Deletes a dead letter. Returns `false` if there is none with this id.
+    ///
+    /// # Errors
+    ///
+    /// As for [`cancel`](Self::cancel).
+    pub fn purge(&self, id: TimeoutId) -> Result<bool, Error> {
+        self.call(Request::Purge(id)).map(|answer| answer == Answer::Changed)
+    }
+
+    /// Counts the timeouts in the store. May take time proportional to their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
+    pub fn counts(&self) -> Result<Counts, Error> {
+        self.visit(|store| store.counts())
+    }
+
+    /// Writes a copy of the store to a file while the timer runs. Calls wait meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the copy cannot be written or the store supports none, and [`Error::Stopped`].
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path: PathBuf = path.as_ref().to_owned();
+        self.visit(move |store| store.backup(&path))
+    }
+
+    /// Returns figures about this timer. Does not touch the store.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.inner.parts.figures.read()
+    }
+}

@@ -1,0 +1,273 @@
+//! The builder of a timer.
+
+use crate::due::{Due, Retry};
+use crate::engine::{Keeper, Message, Settings};
+use crate::error::Error;
+use crate::manual::{ManualDurableDriver, ManualParts};
+use crate::memory_store::MemoryStore;
+use crate::payload::Payload;
+use crate::stats::Figures;
+use crate::store::Store;
+use crate::timer::DurableTimer;
+use crate::topic::{Handler, Spawn, Topic, blocking, spawning};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use timer_executor::{TaskExecutor, ThreadPoolExecutor};
+
+/// Builds a [`DurableTimer`].
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, SqliteStore};
+///
+/// let timer = DurableTimer::builder()
+///     .name("billing")
+///     .topic("order.close", |due: &Due<String>| {
+///         println!("closing {}", due.payload());
+///         Ok(())
+///     })
+///     .open(SqliteStore::open("timeouts.db")?)?;
+/// timer.new_timeout("order.close", Duration::from_secs(1800), &"order 17".to_owned())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a builder does nothing until it opens a store"]
+pub struct DurableTimerBuilder {
+    name: String,
+    topics: HashMap<Arc<str>, (Topic, Handler)>,
+    elsewhere: Vec<Arc<str>>,
+    executor: Option<Arc<dyn TaskExecutor>>,
+    spawn: Option<Spawn>,
+    capacity: usize,
+    max_running: usize,
+    max_batch: usize,
+    max_payload: usize,
+    overdue_rate: Option<u32>,
+}
+
+/// The number of positions that are read from the store at a time.
+const PAGE: usize = 2_000;
+
+/// The longest pause after a failure of the store.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// The threads of the executor that is used unless another one is given.
+const THREADS: usize = 4;
+
+impl DurableTimerBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            name: "timer".to_owned(),
+            topics: HashMap::new(),
+            elsewhere: Vec::new(),
+            executor: None,
+            spawn: None,
+            capacity: 100_000,
+            max_running: 512,
+            max_batch: 2_048,
+            max_payload: 1 << 20,
+            overdue_rate: None,
+        }
+    }
+
+    /// Sets the name of the timer in log events, metrics and as a thread. The default is `timer`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Adds a topic with a function that handles its timeouts. The function runs on the executor.
+    ///
+    /// Returning `Ok` ends the timeout. An error repeats the attempt or buries the timeout, see [`Retry`].
+    /// A panic is caught and counts as a failed attempt.
+    pub fn topic<P: Payload>(
+        mut self,
+        topic: impl Into<Topic>,
+        handler: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static,
+    ) -> Self {
+        let topic = topic.into();
+        self.topics.insert(topic.name.clone(), (topic, blocking(handler)));
+        self
+    }
+
+    /// Adds a topic with an asynchronous function that handles its timeouts. The futures run on the
+    /// runtime that was given to [`spawn`](Self::spawn) before.
+    ///
+    /// # Panics
+    ///
+    /// Never. Without a runtime, [`open`](Self::open) returns an error.
+    pub fn async_topic<P, F>(
+        mut self,
+        topic: impl Into<Topic>,
+        handler: impl Fn(Due<P>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: Payload,
+        F: Future<Output = Result<(), Retry>> + Send + 'static,
+    {
+        let topic = topic.into();
+        // A handler without a runtime is never called, because `open` refuses.
+        let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
+        if self.spawn.is_none() {
+            self.max_running = 0;
+        }
+        self.topics.insert(topic.name.clone(), (topic, spawning(spawn, handler)));
+        self
+    }
+
+    /// Sets the function that runs the futures of [`async_topic`](Self::async_topic) on a runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{Due, DurableTimer};
+    ///
+    /// let builder = DurableTimer::builder()
+    ///     .spawn(|future| {
+    ///         // Or `tokio::spawn(future);` inside a runtime.
+    ///         std::thread::spawn(|| futures::executor::block_on(future));
+    ///     })
+    ///     .async_topic("order.close", |due: Due<String>| async move {
+    ///         println!("closing {}", due.payload());
+    ///         Ok(())
+    ///     });
+    /// ```
+    pub fn spawn(mut self, spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static) -> Self {
+        self.spawn = Some(Arc::new(spawn));
+        self
+    }
+
+    /// Names a topic that this program schedules and another program handles. Timeouts that begin here all
+    /// the same are put back for a minute, and a log event names the topic.
+    pub fn topic_elsewhere(mut self, topic: impl Into<Arc<str>>) -> Self {
+        self.elsewhere.push(topic.into());
+        self
+    }
+
+    /// Sets the executor of the handlers. The default is a pool of 4 threads.
+    pub fn executor(mut self, executor: impl TaskExecutor) -> Self {
+        self.executor = Some(Arc::new(executor));
+        self
+    }
+
+    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000, which takes
+    /// about 13 MB. Later timeouts are read from the store when their time comes.
+    pub fn capacity(mut self, timeouts: usize) -> Self {
+        self.capacity = timeouts;
+        self
+    }
+
+    /// Sets the number of attempts that may have begun and not ended, at least 1. The default is 512. Attempts
+    /// that wait for a thread of the executor have begun, and can no longer be cancelled.
+    pub fn max_running(mut self, attempts: usize) -> Self {
+        self.max_running = attempts;
+        self
+    }
+
+    /// Sets the number of calls and ends in one transaction, at least 1. The default is 2,048.
+    pub fn max_batch(mut self, operations: usize) -> Self {
+        self.max_batch = operations;
+        self
+    }
+
+    /// Sets the longest payload in bytes. The default is 1 MiB.
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.max_payload = bytes;
+        self
+    }
+
+    /// Sets how many timeouts per second may begin that were overdue when the store was opened. They use at
+    /// most half of [`max_running`](Self::max_running) in any case. The default is no rate.
+    pub fn overdue_rate(mut self, per_second: u32) -> Self {
+        self.overdue_rate = Some(per_second);
+        self
+    }
+
+    /// Opens a store and starts the keeper's thread.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Setting`] if a setting is out of range.
+    /// - [`Error::Store`] if the store cannot be joined.
+    /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread.
+    pub fn open(self, store: impl Store) -> Result<DurableTimer, Error> {
+        let (parts, keeper) = self.assemble(store, None)?;
+        let name = parts.name.clone();
+        tracing::debug!(timer = %name, "the keeper starts");
+        let run = move || crate::engine::as_keeper(|| keeper.run());
+        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(Error::ThreadRefused)?;
+        Ok(DurableTimer::with_thread(parts, thread))
+    }
+
+    /// Opens a memory store on virtual time, for tests. The returned driver moves the time and runs the
+    /// handlers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] if a setting is out of range.
+    pub fn build_manual(self, store: MemoryStore) -> Result<(DurableTimer, ManualDurableDriver), Error> {
+        let manual = ManualParts::new(store.clone());
+        let (parts, keeper) = self.assemble(store, Some(&manual))?;
+        let timer = DurableTimer::with_driver(parts, manual.attach(keeper));
+        Ok((timer, manual.driver()))
+    }
+
+    fn assemble<S: Store>(self, store: S, manual: Option<&ManualParts>) -> Result<(Parts, Keeper<S>), Error> {
+        let least = |name, given: usize, least, allowed| {
+            if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
+        };
+        least("capacity", self.capacity, 4, "at least 4")?;
+        least("max_running", self.max_running, 1, "at least 1, and async topics need `spawn` before them")?;
+        least("max_batch", self.max_batch, 1, "at least 1")?;
+        let executor = match manual {
+            Some(manual) => manual.executor(),
+            None => self.executor.unwrap_or_else(|| Arc::new(ThreadPoolExecutor::new(THREADS))),
+        };
+        let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
+        let parts = Parts {
+            name: self.name.clone(),
+            keeper: channel.0.clone(),
+            figures: figures.clone(),
+            topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
+            max_payload: self.max_payload,
+        };
+        let settings = Settings {
+            name: self.name,
+            capacity: self.capacity,
+            page: PAGE,
+            max_batch: self.max_batch,
+            max_running: self.max_running,
+            overdue_rate: self.overdue_rate,
+            max_pause: if manual.is_some() { Duration::ZERO } else { MAX_PAUSE },
+            topics: self.topics,
+            executor,
+        };
+        let keeper = Keeper::new(store, settings, channel, figures).map_err(Error::Store)?;
+        Ok((parts, keeper))
+    }
+}
+
+/// The parts of a timer that callers use.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) keeper: crossbeam_channel::Sender<Message>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) topics: Vec<Arc<str>>,
+    pub(crate) max_payload: usize,
+}
+
+impl fmt::Debug for DurableTimerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableTimerBuilder")
+            .field("name", &self.name)
+            .field("topics", &self.topics.keys())
+            .field("capacity", &self.capacity)
+            .field("max_running", &self.max_running)
+            .finish_non_exhaustive()
+    }
+}

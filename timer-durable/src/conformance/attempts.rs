@@ -1,0 +1,115 @@
+//! Checks of attempts: begins, ends, new instances and transactions of the user.
+
+use super::{Bench, Check, ok};
+use crate::TimeoutId;
+use crate::store::{Position, Store, StoreError};
+use crate::transaction::{Begun, Changed, Done, Reset, Retry, Target};
+
+pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
+    vec![
+        ("a timeout begins when it is due, and once", begins),
+        ("only the last attempt can end", ends),
+        ("a retry is pending again", retries),
+        ("a periodic timeout goes on", periods),
+        ("a result that is sent twice does not undo a reset", late_results),
+        ("a new instance begins what the old one had begun", instances),
+        ("work of the user is committed with the end, or undone", completes),
+    ]
+}
+
+fn done<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, next: Option<i64>) -> bool {
+    bench.write(|batch| batch.dones.push(Done { id, attempt, next })).dones[0]
+}
+
+fn retry<S: Store>(bench: &mut Bench<S>, retry: Retry) -> bool {
+    bench.write(|batch| batch.retries.push(retry)).retries[0]
+}
+
+fn begins<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let (early, due) = (bench.insert(future), bench.insert(past));
+    assert_eq!(bench.begin(early), Begun::NotYet(future));
+    assert_eq!(bench.attempt(due).attempt, 1);
+    assert_eq!(bench.begin(due), Begun::Gone, "it runs");
+    assert_eq!(bench.pending(), [Position { due: future, id: early }], "a running timeout is not pending");
+    assert_eq!(bench.begin(TimeoutId::new()), Begun::Gone);
+}
+
+fn ends<S: Store>(bench: &mut Bench<S>) {
+    let past = bench.past();
+    let id = bench.insert(past);
+    assert!(!done(bench, id, 1, None) && !done(bench, id, 0, None), "no attempt runs");
+    bench.attempt(id);
+    assert!(!done(bench, id, 2, None));
+    assert!(done(bench, id, 1, None));
+    assert!(!done(bench, id, 1, None), "it has ended");
+    assert_eq!(bench.pending(), []);
+}
+
+fn retries<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let id = bench.insert(past);
+    bench.attempt(id);
+    assert!(!retry(bench, Retry { id, attempt: 2, due: past, forgive: false }));
+    assert!(retry(bench, Retry { id, attempt: 1, due: past + 1, forgive: false }));
+    let second = bench.attempt(id);
+    assert_eq!((second.attempt, second.forgiven, second.due), (2, 0, past + 1));
+    assert!(retry(bench, Retry { id, attempt: 2, due: past, forgive: true }));
+    let third = bench.attempt(id);
+    assert_eq!((third.attempt, third.forgiven), (3, 2));
+    assert!(retry(bench, Retry { id, attempt: 3, due: future, forgive: false }));
+    assert_eq!(bench.begin(id), Begun::NotYet(future));
+}
+
+fn periods<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let id = bench.insert(past);
+    bench.attempt(id);
+    assert!(done(bench, id, 1, Some(past + 5)));
+    let second = bench.attempt(id);
+    assert_eq!((second.attempt, second.forgiven, second.due), (2, 1, past + 5), "each run counts its attempts anew");
+    assert!(done(bench, id, 2, Some(future)));
+    assert_eq!(bench.pending(), [Position { due: future, id }]);
+}
+
+fn late_results<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let id = bench.insert(past);
+    bench.attempt(id);
+    let again = Retry { id, attempt: 1, due: past, forgive: false };
+    assert!(retry(bench, again));
+    let reset = Reset { target: Target::Id(id), due: future };
+    assert_eq!(bench.write(|batch| batch.resets.push(reset)).resets, [Changed::Changed(id)]);
+    assert!(!retry(bench, again), "its answer was lost, and it is sent again");
+    assert_eq!(bench.pending(), [Position { due: future, id }]);
+}
+
+fn instances<S: Store>(bench: &mut Bench<S>) {
+    let past = bench.past();
+    let (ended, lost) = (bench.insert(past), bench.insert(past));
+    bench.attempt(ended);
+    bench.attempt(lost);
+    let before = bench.store.instance();
+    ok(bench.store.rejoin(), bench.name);
+    assert_ne!(bench.store.instance(), before);
+    assert_eq!(bench.pending().len(), 2, "both are pending again");
+    assert!(done(bench, ended, 1, None), "the handler has ended, and no other attempt has begun");
+    assert_eq!(bench.attempt(lost).attempt, 2);
+    assert!(!done(bench, lost, 1, None), "a later attempt runs");
+    assert!(done(bench, lost, 2, None));
+}
+
+fn completes<S: Store>(bench: &mut Bench<S>) {
+    let past = bench.past();
+    let id = bench.insert(past);
+    bench.attempt(id);
+    let end = |attempt| Done { id, attempt, next: None };
+    match bench.store.complete_in(end(2), Box::new(|_| Ok(()))) {
+        Err(StoreError::Unsupported(_)) => return,
+        result => assert!(!ok(result, bench.name), "not the last attempt"),
+    }
+    let failed = bench.store.complete_in(end(1), Box::new(|_| Err("the work fails".into())));
+    assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
+    assert!(ok(bench.store.complete_in(end(1), Box::new(|_| Ok(()))), bench.name), "the failed work has undone all");
+    assert!(!done(bench, id, 1, None), "it has ended");
+}

@@ -1,0 +1,256 @@
+//! The head of the list of timeouts, in memory.
+//!
+//! A head covers a range of due times. It keeps one invariant:
+//!
+//! > **Every pending timeout of the range whose position is before the bound is in memory.**
+//!
+//! The bound advances when a page is loaded, which happens while the head is less than half full. A page
+//! that is shorter than asked for moves the bound to the end of the range. If the head grows beyond its
+//! capacity, the latest entries are dropped and the bound retreats to the first of them.
+//!
+//! An entry is an id and a due time. Nothing else is kept in memory until the timeout begins. Absent:
+//! the store, threads, clocks.
+
+use crate::TimeoutId;
+use crate::store::{Micros, Position};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
+
+/// Hashes an id, whose bits are well mixed already except for the time.
+#[derive(Default)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(5) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, id: u128) {
+        let mixed = (id >> 64) as u64 ^ (id as u64).rotate_left(29);
+        self.0 = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// A map by id.
+pub(super) type IdMap<V> = HashMap<TimeoutId, V, BuildHasherDefault<IdHasher>>;
+
+struct Entry {
+    due: Micros,
+    /// The place in the wheel, or `None` once the entry has become due.
+    key: Option<Key>,
+}
+
+/// The head of a range of the list.
+pub(super) struct Head {
+    range: Range<Position>,
+    bound: Position,
+    capacity: usize,
+    wheel: HierarchicalWheel<TimeoutId>,
+    entries: IdMap<Entry>,
+    /// Due entries, the earliest first. Entries that were removed or moved since are skipped.
+    ready: VecDeque<TimeoutId>,
+}
+
+impl Head {
+    pub(super) fn new(range: Range<Position>, capacity: usize) -> Self {
+        Self {
+            bound: range.start,
+            range,
+            capacity: capacity.max(2),
+            wheel: HierarchicalWheel::new(),
+            entries: IdMap::default(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn covers(&self, position: Position) -> bool {
+        self.range.contains(&position)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds or moves a timeout if it lies before the bound. Removes it otherwise, because its old
+    /// entry would be wrong.
+    pub(super) fn put(&mut self, position: Position, now: Micros) {
+        let Position { due, id } = position;
+        if self.entries.get(&id).is_some_and(|entry| entry.due == due) {
+            return;
+        }
+        self.remove(id);
+        if !self.covers(position) || position >= self.bound {
+            return;
+        }
+        if due <= now {
+            self.ready.push_back(id);
+            self.entries.insert(id, Entry { due, key: None });
+            return;
+        }
+        if self.wheel.is_empty() {
+            // Times are far from zero, so an empty wheel begins at the present.
+            self.wheel.advance(tick(now), |_| ());
+        }
+        let key = self.wheel.insert(tick(due), id);
+        self.entries.insert(id, Entry { due, key: Some(key) });
+    }
+
+    pub(super) fn remove(&mut self, id: TimeoutId) {
+        if let Some(Entry { key: Some(key), .. }) = self.entries.remove(&id) {
+            self.wheel.remove(key);
+        }
+    }
+
+    /// Moves the entries that are due at `now` to the ready list.
+    pub(super) fn expire(&mut self, now: Micros) {
+        let before = self.ready.len();
+        let (entries, ready) = (&mut self.entries, &mut self.ready);
+        self.wheel.advance(tick(now), |id| {
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.key = None;
+                ready.push_back(id);
+            }
+        });
+        if ready.len() - before > 1 {
+            // A wheel that passes several ticks at once gives them in no particular order.
+            let position = |id: &TimeoutId| (entries.get(id).map(|entry| entry.due), *id);
+            ready.make_contiguous()[before..].sort_unstable_by_key(position);
+        }
+    }
+
+    /// Removes the next ready entry from the ready list. The entry itself stays until the timeout has
+    /// begun, so that a failed commit loses nothing.
+    pub(super) fn pop_ready(&mut self) -> Option<TimeoutId> {
+        while let Some(id) = self.ready.pop_front() {
+            if self.entries.get(&id).is_some_and(|entry| entry.key.is_none()) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Puts an entry back that could not begin.
+    pub(super) fn push_ready(&mut self, id: TimeoutId) {
+        if self.entries.get(&id).is_some_and(|entry| entry.key.is_none()) {
+            self.ready.push_back(id);
+        }
+    }
+
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(super) fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Returns a time not later than the first due time that is not ready yet.
+    pub(super) fn next_due(&self) -> Option<Micros> {
+        self.wheel.next_expiry().map(|tick| Micros::try_from(tick).unwrap_or(Micros::MAX))
+    }
+
+    /// Returns the range to load next and the number of positions to ask for, or `None` if the head is at
+    /// least half full or has everything.
+    pub(super) fn wants(&self, page: usize) -> Option<(Range<Position>, usize)> {
+        let wants = self.bound < self.range.end && self.len() < self.capacity / 2;
+        wants.then(|| (self.bound..self.range.end, page.min(self.capacity - self.len())))
+    }
+
+    /// Adds a page that was loaded for [`wants`](Self::wants), and moves the bound.
+    pub(super) fn add_page(&mut self, page: &[Position], asked: usize, now: Micros) {
+        // The bound first, because only positions before it are put into memory.
+        self.bound = match page.last() {
+            Some(last) if page.len() >= asked => last.next(),
+            _ => self.range.end,
+        };
+        for position in page {
+            self.put(*position, now);
+        }
+    }
+
+    /// Drops the latest entries if there are more than the capacity. Returns how many.
+    pub(super) fn retreat(&mut self) -> usize {
+        if self.len() <= self.capacity {
+            return 0;
+        }
+        let keep = self.capacity * 3 / 4;
+        let positions = self.entries.iter().map(|(id, entry)| Position { due: entry.due, id: *id });
+        let mut positions: Vec<Position> = positions.collect();
+        let (_, first, _) = positions.select_nth_unstable(keep);
+        self.bound = self.bound.min(*first);
+        let dropped = positions.split_off(keep);
+        for position in &dropped {
+            self.remove(position.id);
+        }
+        dropped.len()
+    }
+}
+
+fn tick(due: Micros) -> u64 {
+    u64::try_from(due).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(due: Micros, id: u128) -> Position {
+        Position { due, id: TimeoutId::from_u128(id) }
+    }
+
+    fn ready(head: &mut Head, now: Micros) -> Vec<u128> {
+        head.expire(now);
+        std::iter::from_fn(|| head.pop_ready()).map(TimeoutId::as_u128).collect()
+    }
+
+    #[test]
+    fn only_positions_before_the_bound_are_kept() {
+        let mut head = Head::new(Position::START..Position::END, 100);
+        assert_eq!(head.wants(2), Some((Position::START..Position::END, 2)));
+        head.put(at(1, 1), 0);
+        assert_eq!(head.len(), 0, "nothing was loaded yet");
+        head.add_page(&[at(1, 1), at(5, 2)], 2, 0);
+        head.put(at(4, 3), 0);
+        head.put(at(6, 4), 0);
+        assert_eq!((head.len(), head.next_due()), (3, Some(1)));
+        assert_eq!(head.wants(2).unwrap().0.start, at(5, 3));
+        head.add_page(&[at(6, 4)], 2, 0);
+        assert_eq!(head.wants(2), None, "a short page is the last one");
+        assert_eq!(ready(&mut head, 5), [1, 3, 2]);
+    }
+
+    #[test]
+    fn a_full_head_drops_the_latest_entries() {
+        let mut head = Head::new(Position::START..Position::END, 8);
+        head.add_page(&[], 1, 0);
+        (0..12).for_each(|n| head.put(at(100 - n, n as u128), 0));
+        assert_eq!((head.retreat(), head.len()), (6, 6));
+        let from = head.wants(10).map(|(range, _)| range.start);
+        assert_eq!(from, None, "it is more than half full");
+        assert_eq!(ready(&mut head, 94), [11, 10, 9, 8, 7, 6]);
+        head.put(at(95, 5), 94);
+        assert!(!head.entries.contains_key(&TimeoutId::from_u128(5)), "it lies behind the bound");
+    }
+
+    #[test]
+    fn a_moved_entry_is_ready_at_its_new_time_only() {
+        let mut head = Head::new(Position::START..Position::END, 8);
+        head.add_page(&[], 1, 0);
+        head.put(at(5, 1), 0);
+        head.expire(5);
+        head.put(at(9, 1), 5);
+        assert_eq!(ready(&mut head, 8), []);
+        assert_eq!(ready(&mut head, 9), [1]);
+        head.push_ready(TimeoutId::from_u128(1));
+        head.remove(TimeoutId::from_u128(1));
+        assert_eq!(ready(&mut head, 9), [], "it has ended");
+    }
+}

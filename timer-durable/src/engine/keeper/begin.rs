@@ -1,0 +1,148 @@
+//! Beginning attempts of due timeouts, and handing them to the executor.
+
+use super::super::collect::Collection;
+use super::super::head::Head;
+use super::super::{Ended, Link, Outcome, Report, micros};
+use super::{Keeper, Running};
+use crate::TimeoutId;
+use crate::due::{Retry, Started};
+use crate::store::{Micros, Position, Store};
+use crate::transaction::Attempt;
+use std::time::{Duration, Instant};
+use timer_executor::{Rejected, Task};
+
+impl<S: Store> Keeper<S> {
+    pub(super) fn may_begin(&self) -> bool {
+        let free = self.running.len() < self.settings.max_running && self.rejected.is_empty();
+        free && self.stopping.is_none() && self.store.may_begin()
+    }
+
+    /// Returns the time at which the next timeout can begin.
+    pub(super) fn next_begin(&self, now: Instant) -> Option<Instant> {
+        let store_now = self.store.now();
+        let at = |head: &Head| match head.next_due() {
+            _ if head.has_ready() => Some(now),
+            Some(due) => {
+                let wait = Duration::from_micros(u64::try_from(due.saturating_sub(store_now)).unwrap_or(0));
+                now.checked_add(wait)
+            }
+            None => None,
+        };
+        let overdue = at(&self.overdue).filter(|_| self.has_room_for_overdue());
+        let overdue = overdue.map(|at| self.pace.next().map_or(at, |next| at.max(next)));
+        [overdue, at(&self.current)].into_iter().flatten().min()
+    }
+
+    /// Overdue timeouts may use half of the places, so that new ones do not wait for them.
+    fn has_room_for_overdue(&self) -> bool {
+        self.overdue_running < (self.settings.max_running / 2).max(1)
+    }
+
+    /// Adds the timeouts that are due, as many as may run.
+    pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
+        let present = Instant::now();
+        self.overdue.expire(now);
+        self.current.expire(now);
+        let mut free = self.settings.max_running - self.running.len();
+        let mut overdue_free = (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running);
+        let mut skipped = Vec::new();
+        while free > 0 {
+            let Some(id) = self.current.pop_ready() else { break };
+            if self.running.contains_key(&id) {
+                // Its handler runs here. `forget_running` looks at the entry again.
+                continue;
+            }
+            if !collection.reserve(id) {
+                // The batch changes it, so the next turn looks at it again.
+                skipped.push(id);
+                continue;
+            }
+            collection.batch.begins.push(id);
+            free -= 1;
+        }
+        skipped.drain(..).for_each(|id| self.current.push_ready(id));
+        while free > 0 && overdue_free > 0 && self.overdue.has_ready() && self.pace.allows(present) {
+            let Some(id) = self.overdue.pop_ready() else { break };
+            if self.running.contains_key(&id) {
+                continue;
+            }
+            if !collection.reserve(id) {
+                skipped.push(id);
+                continue;
+            }
+            collection.batch.begins.push(id);
+            free -= 1;
+            overdue_free -= 1;
+        }
+        skipped.drain(..).for_each(|id| self.overdue.push_ready(id));
+    }
+
+    /// Hands an attempt to the executor.
+    pub(super) fn start(&mut self, id: TimeoutId, attempt: &Attempt, now: Micros) {
+        let is_overdue = self.overdue.covers(Position { due: attempt.due, id });
+        self.remove(id);
+        let running = Running {
+            attempt: attempt.attempt,
+            forgiven: attempt.forgiven,
+            due: attempt.due,
+            topic: attempt.topic.clone(),
+            period: attempt.period,
+            is_overdue,
+        };
+        self.overdue_running += usize::from(is_overdue);
+        self.running.insert(id, running);
+        self.figures.begun.add(1);
+        let lag = Duration::from_micros(u64::try_from(now - attempt.due).unwrap_or(0));
+        self.figures.lag.record(lag);
+        let end = |outcome| Ended { id, attempt: attempt.attempt, outcome };
+        let Some((topic, handler)) = self.settings.topics.get(attempt.topic.as_str()) else {
+            self.figures.without_handler.add(1);
+            tracing::warn!(timer = %self.settings.name, topic = %attempt.topic, %id, "the topic has no handler here");
+            self.unwritten.push(end(Outcome::NoHandler));
+            return;
+        };
+        let limit = attempt.max_lateness.or_else(|| topic.max_lateness.map(micros));
+        if limit.is_some_and(|limit| now - attempt.due > limit) {
+            self.figures.expired.add(1);
+            self.unwritten.push(end(Outcome::Expired));
+            return;
+        }
+        if attempt.attempt - attempt.forgiven > topic.attempts {
+            // The process died in each attempt, so no handler could report a failure.
+            let reason = format!("no end after {} attempts", topic.attempts);
+            self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
+            return;
+        }
+        let link = Link::new(self.sender.clone());
+        let report = Report::new(&link, id, attempt.attempt);
+        let started = Started {
+            id,
+            topic: attempt.topic.clone(),
+            key: attempt.key.clone(),
+            attempt: attempt.attempt,
+            due: attempt.due,
+            begun: now,
+            link,
+        };
+        let (handler, payload, format) = (handler.clone(), attempt.payload.clone(), attempt.format);
+        let task = Task::new(move || handler(started, payload, format, report));
+        if let Err(Rejected(task)) = self.settings.executor.execute(task) {
+            self.rejected.push_back(task);
+        }
+    }
+
+    /// Offers rejected tasks to the executor again. The end of a handler is the occasion.
+    pub(super) fn start_rejected(&mut self) {
+        while let Some(task) = self.rejected.pop_front() {
+            if let Err(Rejected(task)) = self.settings.executor.execute(task) {
+                if self.rejected.len() + 1 >= self.running.len() {
+                    // The executor has no task of this timer, so no end would give the next occasion.
+                    std::thread::spawn(move || task.run());
+                    continue;
+                }
+                self.rejected.push_front(task);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the answers.
+
+use super::super::Message;
+use super::super::collect::Collection;
+use super::Keeper;
+use super::MIN_PAUSE;
+use crate::error::Error;
+use crate::store::{Position, Store, StoreError};
+use crate::transaction::{Answers, Batch, Begun, Changed, Inserted};
+use std::time::Instant;
+
+impl<S: Store> Keeper<S> {
+    /// Collects messages and due timeouts into a batch.
+    pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
+        let mut collection = Collection::default();
+        let now = self.store.now();
+        for ended in std::mem::take(&mut self.unwritten) {
+            self.add_end(&mut collection, ended, now);
+        }
+        let mut waiting = std::mem::take(&mut self.held);
+        waiting.extend(first);
+        while collection.batch.len() < self.settings.max_batch {
+            let Some(message) = waiting.pop_front().or_else(|| self.inbox.try_recv().ok()) else { break };
+            if collection.conflicts(&message) {
+                self.held.push_back(message);
+                continue;
+            }
+            match message {
+                Message::Call(_, reply) if self.stopping.is_some() => _ = reply.send(Err(Error::Stopped)),
+                Message::Call(_, reply) if self.must_rejoin => {
+                    let why = "the store cannot be reached".to_owned();
+                    let _received = reply.send(Err(Error::Store(StoreError::Failed(why))));
+                }
+                Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
+                Message::Ended(ended) => self.add_end(&mut collection, ended, now),
+                Message::Complete { id, attempt, work, reply } => {
+                    let _received = reply.send(self.complete(id, attempt, work, now));
+                }
+                Message::Visit(visit) => visit(&mut self.store),
+                Message::Stop { until, reply } => self.begin_stop(until, reply),
+            }
+        }
+        self.held.extend(waiting);
+        let paused = self.paused_until.is_some_and(|until| until > Instant::now());
+        if self.may_begin() && !self.must_rejoin && !paused {
+            self.add_begins(&mut collection, now);
+        }
+        collection
+    }
+
+    /// Writes a batch and applies the answers.
+    pub(super) fn write(&mut self, collection: Collection) {
+        let began = Instant::now();
+        let result = self.store.write(&collection.batch);
+        self.figures.commit_time.record(began.elapsed());
+        match result {
+            Ok(answers) => {
+                self.figures.commits.add(1);
+                self.figures.operations.add(collection.batch.len() as u64);
+                self.pause = MIN_PAUSE.min(self.settings.max_pause);
+                self.paused_until = None;
+                self.apply(&collection.batch, &answers);
+                collection.calls.into_iter().for_each(|call| call.answer(&answers));
+            }
+            Err(error) => {
+                self.unwritten.extend(collection.ends);
+                for id in &collection.batch.begins {
+                    self.current.push_ready(*id);
+                    self.overdue.push_ready(*id);
+                }
+                collection.calls.into_iter().for_each(|call| call.fail(&error));
+                self.fail(&error);
+            }
+        }
+    }
+
+    /// Applies the answers to the memory and starts the handlers.
+    fn apply(&mut self, batch: &Batch, answers: &Answers) {
+        let now = self.store.now();
+        for (insert, inserted) in batch.inserts.iter().zip(&answers.inserts) {
+            match inserted {
+                Inserted::Created { replaced } => {
+                    replaced.iter().for_each(|id| self.remove(*id));
+                    self.put(Position { due: insert.due, id: insert.id }, now);
+                    self.figures.scheduled.add(1);
+                }
+                Inserted::Moved(id, due) => self.put(Position { due: *due, id: *id }, now),
+                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
+            }
+        }
+        for (reset, changed) in batch.resets.iter().zip(&answers.resets) {
+            if let Changed::Changed(id) = changed {
+                self.put(Position { due: reset.due, id: *id }, now);
+            }
+        }
+        for changed in &answers.cancels {
+            if let Changed::Changed(id) = changed {
+                self.remove(*id);
+                self.figures.cancelled.add(1);
+            }
+        }
+        for (requeue, found) in batch.requeues.iter().zip(&answers.requeues) {
+            if *found {
+                self.put(Position { due: requeue.due, id: requeue.id }, now);
+            }
+        }
+        self.apply_ends(batch, answers, now);
+        for (id, begun) in batch.begins.iter().zip(&answers.begins) {
+            match begun {
+                Begun::Attempt(attempt) => self.start(*id, attempt, now),
+                Begun::NotYet(due) => {
+                    self.remove(*id);
+                    self.put(Position { due: *due, id: *id }, now);
+                }
+                Begun::Gone => self.remove(*id),
+            }
+        }
+    }
+}

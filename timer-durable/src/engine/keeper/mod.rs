@@ -1,0 +1,336 @@
+//! The keeper, the only thread that uses the store and the memory.
+//!
+//! A turn of the keeper:
+//!
+//! 1. Collect calls, ends of attempts and due timeouts into one batch.
+//! 2. Write the batch as one transaction. Whatever arrives meanwhile goes into the next one, so a commit
+//!    is shared by all callers that wait.
+//! 3. Apply the answers to the memory, start handlers, answer callers.
+//! 4. Renew the lease if the store has one. Load a page if the memory has room.
+//!
+//! The keeper sleeps until a message arrives or a timeout is due. Nothing polls.
+//!
+//! # Failures
+//!
+//! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in memory and
+//!   are written later, after a pause that grows up to a second.
+//! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new instance
+//!   ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new instance writes
+//!   their ends, which the store accepts if the attempt is still the last one.
+//!
+//! Absent: user code. Handlers run on the executor, and only work of [`Store::complete_in`] runs here.
+
+mod begin;
+mod commit;
+mod end;
+
+use super::head::{Head, IdMap};
+use super::pace::Pace;
+use super::{Ended, Message};
+use crate::TimeoutId;
+use crate::stats::Figures;
+use crate::store::{Micros, Position, Store, StoreError};
+use crate::topic::{Handler, Topic};
+use crossbeam_channel::{Receiver, Sender};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timer_executor::{Task, TaskExecutor};
+
+/// The first pause after a failure of the store.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+
+/// The settings of an engine.
+pub(crate) struct Settings {
+    pub(crate) name: String,
+    pub(crate) capacity: usize,
+    pub(crate) page: usize,
+    pub(crate) max_batch: usize,
+    pub(crate) max_running: usize,
+    pub(crate) overdue_rate: Option<u32>,
+    /// The longest pause after a failure of the store. Zero on virtual time.
+    pub(crate) max_pause: Duration,
+    pub(crate) topics: HashMap<Arc<str>, (Topic, Handler)>,
+    pub(crate) executor: Arc<dyn TaskExecutor>,
+}
+
+/// Whether the keeper goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    End,
+}
+
+/// An attempt whose handler runs.
+struct Running {
+    attempt: u32,
+    forgiven: u32,
+    due: Micros,
+    topic: String,
+    period: Option<Micros>,
+    is_overdue: bool,
+}
+
+struct Stopping {
+    until: Option<Instant>,
+    replies: Vec<oneshot::Sender<usize>>,
+}
+
+/// The state of the keeper.
+pub(crate) struct Keeper<S> {
+    store: S,
+    settings: Settings,
+    inbox: Receiver<Message>,
+    /// For the links of handlers.
+    sender: Sender<Message>,
+    figures: Arc<Figures>,
+    /// Timeouts that were overdue when the store was opened, and all others.
+    overdue: Head,
+    current: Head,
+    pace: Pace,
+    running: IdMap<Running>,
+    overdue_running: usize,
+    /// Messages that wait for the next batch.
+    held: VecDeque<Message>,
+    /// Ends that a failed commit has not written.
+    unwritten: Vec<Ended>,
+    /// Tasks that the executor has rejected.
+    rejected: VecDeque<Task>,
+    must_rejoin: bool,
+    pause: Duration,
+    /// No commit before this time, unless a caller waits for one.
+    paused_until: Option<Instant>,
+    stopping: Option<Stopping>,
+}
+
+impl<S: Store> Keeper<S> {
+    /// Joins the store and creates a keeper with an empty memory.
+    pub(crate) fn new(
+        mut store: S,
+        settings: Settings,
+        channel: (Sender<Message>, Receiver<Message>),
+        figures: Arc<Figures>,
+    ) -> Result<Self, StoreError> {
+        store.rejoin()?;
+        let (sender, inbox) = channel;
+        let pace = Pace::new(settings.overdue_rate);
+        let pause = MIN_PAUSE.min(settings.max_pause);
+        let (overdue, current) = heads(&store, &settings);
+        Ok(Self {
+            overdue,
+            current,
+            pace,
+            store,
+            settings,
+            inbox,
+            sender,
+            figures,
+            running: IdMap::default(),
+            overdue_running: 0,
+            held: VecDeque::new(),
+            unwritten: Vec::new(),
+            rejected: VecDeque::new(),
+            must_rejoin: false,
+            pause,
+            paused_until: None,
+            stopping: None,
+        })
+    }
+
+    /// Takes turns until the timer is stopped.
+    pub(crate) fn run(mut self) {
+        loop {
+            let message = self.wait();
+            if self.turn(message) == Flow::End {
+                return;
+            }
+        }
+    }
+
+    /// Returns the first due time in memory.
+    pub(crate) fn next_due(&self) -> Option<Micros> {
+        let ready = self.overdue.has_ready() || self.current.has_ready();
+        if ready {
+            return Some(self.store.now());
+        }
+        [self.overdue.next_due(), self.current.next_due()].into_iter().flatten().min()
+    }
+
+    /// Returns `true` if the next turn has something to do.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.inbox.is_empty() || self.waits_until() == Some(None)
+    }
+
+    /// Sleeps until there is something to do. Returns the message that has arrived, if any.
+    fn wait(&mut self) -> Option<Message> {
+        match self.waits_until() {
+            None => self.inbox.recv().ok(),
+            Some(None) => self.inbox.try_recv().ok(),
+            Some(Some(until)) => self.inbox.recv_deadline(until).ok(),
+        }
+    }
+
+    /// Returns the time until which the keeper may sleep: `None` without a limit, `Some(None)` if there is
+    /// something to do now.
+    fn waits_until(&self) -> Option<Option<Instant>> {
+        let now = Instant::now();
+        let mut until: Vec<Instant> = self.store.next_upkeep().into_iter().collect();
+        until.extend(self.stopping.as_ref().and_then(|stopping| stopping.until));
+        let paused = self.paused_until.filter(|until| *until > now);
+        if let Some(paused) = paused {
+            until.push(paused);
+        } else {
+            let idle = self.held.is_empty() && self.unwritten.is_empty() && !self.must_rejoin;
+            if !idle || (self.stopping.is_none() && self.wants_page()) {
+                return Some(None);
+            }
+            if self.may_begin() {
+                until.extend(self.next_begin(now));
+            }
+        }
+        match until.into_iter().min() {
+            None => None,
+            Some(first) if first <= now => Some(None),
+            Some(first) => Some(Some(first)),
+        }
+    }
+
+    fn wants_page(&self) -> bool {
+        self.overdue.wants(1).is_some() || self.current.wants(1).is_some()
+    }
+
+    /// Takes one turn. `first` is a message that was received already.
+    pub(crate) fn turn(&mut self, first: Option<Message>) -> Flow {
+        self.figures.turns.add(1);
+        if self.must_rejoin {
+            self.rejoin();
+        }
+        let collection = self.collect(first);
+        if !collection.batch.is_empty() {
+            self.write(collection);
+        }
+        self.start_rejected();
+        if !self.must_rejoin {
+            if self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+                self.keep_up();
+            }
+            self.load();
+        }
+        self.publish();
+        self.end_if_stopped()
+    }
+
+    fn put(&mut self, position: Position, now: Micros) {
+        // An old entry may be in the other head.
+        if self.overdue.covers(position) {
+            self.current.remove(position.id);
+            self.overdue.put(position, now);
+        } else {
+            self.overdue.remove(position.id);
+            self.current.put(position, now);
+        }
+    }
+
+    fn remove(&mut self, id: TimeoutId) {
+        self.overdue.remove(id);
+        self.current.remove(id);
+    }
+
+    /// Notes a failure of the store.
+    fn fail(&mut self, error: &StoreError) {
+        self.figures.store_errors.add(1);
+        self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Fenced);
+        tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
+        self.paused_until = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(self.settings.max_pause);
+    }
+
+    /// Becomes a new instance and empties the memory.
+    fn rejoin(&mut self) {
+        if self.paused_until.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        match self.store.rejoin() {
+            Ok(()) => {
+                self.figures.rejoins.add(1);
+                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
+                self.must_rejoin = false;
+                self.paused_until = None;
+                (self.overdue, self.current) = heads(&self.store, &self.settings);
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Renews the lease and collects the writes of others.
+    fn keep_up(&mut self) {
+        let running: Vec<TimeoutId> = self.running.keys().copied().collect();
+        match self.store.upkeep(&running) {
+            Ok(upkeep) => {
+                if upkeep.shards_gained {
+                    (self.overdue, self.current) = heads(&self.store, &self.settings);
+                }
+                let now = self.store.now();
+                upkeep.foreign.into_iter().for_each(|position| self.put(position, now));
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Loads a page into each head that has room, and drops the latest entries of a head that is too large.
+    fn load(&mut self) {
+        if let Err(error) = self.load_pages() {
+            self.fail(&error);
+        }
+    }
+
+    fn load_pages(&mut self) -> Result<(), StoreError> {
+        let now = self.store.now();
+        for head in [&mut self.overdue, &mut self.current] {
+            head.retreat();
+            let Some((range, asked)) = head.wants(self.settings.page) else { continue };
+            let mut page = Vec::with_capacity(asked);
+            self.store.load(range.start, range.end, asked, &mut page)?;
+            self.figures.loaded.add(page.len() as u64);
+            head.add_page(&page, asked, now);
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        self.figures.in_memory.set((self.overdue.len() + self.current.len()) as u64);
+        self.figures.running.set(self.running.len() as u64);
+        self.figures.due.set((self.overdue.ready_len() + self.current.ready_len()) as u64);
+    }
+
+    fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<usize>) {
+        let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
+        stopping.until = [stopping.until, until].into_iter().flatten().min();
+        stopping.replies.push(reply);
+    }
+
+    /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.
+    fn end_if_stopped(&mut self) -> Flow {
+        let Some(stopping) = &self.stopping else { return Flow::Continue };
+        let is_over = stopping.until.is_none_or(|until| until <= Instant::now());
+        let is_quiet = self.running.is_empty() && self.unwritten.is_empty() && self.held.is_empty();
+        if !is_quiet && !is_over {
+            return Flow::Continue;
+        }
+        self.store.leave();
+        let unfinished = self.running.len();
+        if let Some(stopping) = self.stopping.take() {
+            for reply in stopping.replies {
+                let _received = reply.send(unfinished);
+            }
+        }
+        Flow::End
+    }
+}
+
+/// Returns the empty heads for a store that is opened now.
+fn heads<S: Store>(store: &S, settings: &Settings) -> (Head, Head) {
+    let now = Position::at(store.now());
+    let overdue = Head::new(Position::START..now, settings.capacity / 2);
+    (overdue, Head::new(now..Position::END, settings.capacity / 2))
+}

@@ -1,0 +1,218 @@
+//! The engine, which is the keeper and the messages that reach it.
+//!
+//! Callers and handlers send messages to one thread, the [`keeper`]. It owns the store and the memory, so
+//! neither has a lock. A caller waits for the answer on a channel of its own.
+
+mod collect;
+mod head;
+mod keeper;
+mod pace;
+
+pub(crate) use keeper::{Flow, Keeper, Settings};
+
+use crate::TimeoutId;
+use crate::due::{CompleteError, How, Retry};
+use crate::error::Error;
+use crate::store::{Micros, Store, Work};
+use crate::transaction::{IfPending, Target};
+use crossbeam_channel::Sender;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A message to the keeper.
+pub(crate) enum Message {
+    Call(Request, Reply),
+    /// An attempt has ended.
+    Ended(Ended),
+    /// An attempt is to be ended in a transaction of the user.
+    Complete {
+        id: TimeoutId,
+        attempt: u32,
+        work: Work,
+        reply: oneshot::Sender<Result<(), CompleteError>>,
+    },
+    /// Runs a function on the store between two batches.
+    Visit(Visit),
+    Stop {
+        until: Option<Instant>,
+        reply: oneshot::Sender<usize>,
+    },
+}
+
+/// A function that uses the store.
+pub(crate) type Visit = Box<dyn FnOnce(&mut dyn Store) + Send>;
+
+/// The channel for the answer to a call.
+pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
+
+/// A call of the user that becomes a part of a batch.
+pub(crate) enum Request {
+    Insert(Box<NewTimeout>),
+    Reset(Target, When),
+    Cancel(Target),
+    Requeue(TimeoutId),
+    Purge(TimeoutId),
+}
+
+/// A due time, relative to the store's clock or absolute.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    In(Micros),
+    At(Micros),
+}
+
+impl When {
+    /// Returns the due time. A time in the past is now, so that it sorts behind older timeouts.
+    pub(crate) fn from(self, now: Micros) -> Micros {
+        match self {
+            Self::In(delay) => now.saturating_add(delay),
+            Self::At(due) => due.max(now),
+        }
+    }
+}
+
+/// A timeout that a caller wants.
+pub(crate) struct NewTimeout {
+    pub(crate) id: Option<TimeoutId>,
+    pub(crate) when: When,
+    pub(crate) topic: Arc<str>,
+    pub(crate) key: Option<String>,
+    pub(crate) if_pending: IfPending,
+    pub(crate) format: i16,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) period: Option<Micros>,
+    pub(crate) max_lateness: Option<Micros>,
+}
+
+/// The answer to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Scheduled(TimeoutId),
+    Changed,
+    Running,
+    Unknown,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) id: TimeoutId,
+    pub(crate) attempt: u32,
+    pub(crate) outcome: Outcome,
+}
+
+/// The outcome of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    Done,
+    Failed(Retry),
+    /// The timeout was too late to begin.
+    Expired,
+    /// No handler has this topic, so the attempt does not count.
+    NoHandler,
+    /// The store has ended the attempt already.
+    Completed,
+}
+
+impl Outcome {
+    pub(crate) fn of(result: Result<(), Retry>) -> Self {
+        result.map_or_else(Self::Failed, |()| Self::Done)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn buries(&self) -> bool {
+        matches!(self, Self::Failed(Retry { how: How::Bury, .. }))
+    }
+}
+
+/// The duty of a handler to report its outcome. If it is dropped without a report, the attempt has failed.
+pub(crate) struct Report {
+    keeper: Sender<Message>,
+    id: TimeoutId,
+    attempt: u32,
+    completed: Arc<AtomicBool>,
+    is_pending: bool,
+}
+
+impl Report {
+    pub(crate) fn new(link: &Link, id: TimeoutId, attempt: u32) -> Self {
+        Self { keeper: link.keeper.clone(), id, attempt, completed: link.completed.clone(), is_pending: true }
+    }
+
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.send(outcome);
+    }
+
+    fn send(&mut self, outcome: Outcome) {
+        self.is_pending = false;
+        // ORDERING: Acquire, pairs with the store in `complete_in`.
+        let outcome = if self.completed.load(Ordering::Acquire) { Outcome::Completed } else { outcome };
+        // A keeper that has ended makes the attempt pending again at the next start.
+        let _sent = self.keeper.send(Message::Ended(Ended { id: self.id, attempt: self.attempt, outcome }));
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if self.is_pending {
+            self.send(Outcome::Failed(Retry::new("the executor or the runtime dropped the handler")));
+        }
+    }
+}
+
+/// A handler's connection to the keeper.
+#[derive(Clone)]
+pub(crate) struct Link {
+    keeper: Sender<Message>,
+    completed: Arc<AtomicBool>,
+}
+
+impl Link {
+    pub(crate) fn new(keeper: Sender<Message>) -> Self {
+        Self { keeper, completed: Arc::default() }
+    }
+
+    pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {
+        if is_keeper() {
+            return Err(CompleteError::Failed(Error::OnKeeper.to_string()));
+        }
+        let (reply, answer) = oneshot::channel();
+        let stopped = |_| CompleteError::Failed(Error::Stopped.to_string());
+        self.keeper.send(Message::Complete { id, attempt, work, reply }).map_err(|_| stopped(()))?;
+        answer.recv().map_err(|_| stopped(()))??;
+        // ORDERING: Release, pairs with the load in `Report::send`.
+        self.completed.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Link")
+    }
+}
+
+thread_local! {
+    static IS_KEEPER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns `true` on the thread of a keeper, where a blocking call would wait for itself.
+pub(crate) fn is_keeper() -> bool {
+    IS_KEEPER.get()
+}
+
+/// Calls `body` on a thread that is a keeper meanwhile.
+pub(crate) fn as_keeper<R>(body: impl FnOnce() -> R) -> R {
+    let before = IS_KEEPER.replace(true);
+    let result = body();
+    IS_KEEPER.set(before);
+    result
+}
+
+/// Returns a duration in microseconds, rounded up.
+pub(crate) fn micros(duration: Duration) -> Micros {
+    Micros::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(Micros::MAX)
+}

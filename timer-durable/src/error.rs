@@ -1,0 +1,145 @@
+//! The errors of calls.
+
+use crate::TimeoutId;
+use crate::payload::PayloadError;
+use crate::store::StoreError;
+use std::fmt;
+use std::time::Duration;
+
+/// A call that was not executed, or whose outcome is unknown.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_durable::{DurableTimer, Error, MemoryStore};
+///
+/// let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
+/// let error = timer.new_timeout("order.close", Duration::ZERO, &()).unwrap_err();
+/// assert_eq!(error.to_string(), "the topic `order.close` has no handler here; the builder names none");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The timer is stopped.
+    Stopped,
+    /// The store has failed, and nothing was written.
+    Store(StoreError),
+    /// The connection or a sync failed during the commit, so the call was executed or not. Repeat it with
+    /// [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id) and this id; if the first call
+    /// was executed, the second one has no effect.
+    OutcomeUnknown {
+        /// The id of the timeout, if the call was to create one.
+        id: Option<TimeoutId>,
+        /// The reason.
+        why: String,
+    },
+    /// [`IfPending::Refuse`](crate::IfPending::Refuse) was given, and the key has a pending timeout.
+    KeyTaken {
+        /// The pending timeout.
+        id: TimeoutId,
+    },
+    /// The id is older than the store accepts, so an earlier call with it may have been executed.
+    IdTooOld,
+    /// The topic has no handler here.
+    UnknownTopic {
+        /// The topic that was given.
+        given: String,
+        /// The topics that the builder names.
+        known: Vec<String>,
+    },
+    /// A topic, a key or a payload is too long.
+    TooLong {
+        /// The part, such as "payload".
+        part: &'static str,
+        /// The length that was given, in bytes.
+        given: usize,
+        /// The length that is allowed, in bytes.
+        allowed: usize,
+    },
+    /// The delay is beyond the range of due times.
+    DelayTooLong {
+        /// The delay that was given.
+        given: Duration,
+    },
+    /// The period of a periodic timeout is zero.
+    ZeroPeriod,
+    /// The payload cannot be written.
+    Payload(PayloadError),
+    /// A setting of the builder is out of range.
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// The value that was given.
+        given: String,
+        /// The values that are allowed.
+        allowed: &'static str,
+    },
+    /// A blocking call was made on the keeper's own thread, for example by a handler on an executor that
+    /// runs tasks inline. It would wait for itself.
+    OnKeeper,
+    /// The operating system refuses the keeper's thread.
+    ThreadRefused(std::io::Error),
+}
+
+/// The longest delay, 290,000 years.
+pub(crate) const MAX_DELAY: Duration = Duration::from_micros(i64::MAX as u64);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("the timer is stopped"),
+            Self::Store(error) => error.fmt(f),
+            Self::OutcomeUnknown { id: Some(id), why } => {
+                write!(f, "it is unknown whether timeout {id} was created: {why}")
+            }
+            Self::OutcomeUnknown { id: None, why } => write!(f, "it is unknown whether the call was executed: {why}"),
+            Self::KeyTaken { id } => write!(f, "the key has a pending timeout, {id}"),
+            Self::IdTooOld => f.write_str("the id is too old to be used for a new timeout"),
+            Self::UnknownTopic { given, known } if known.is_empty() => {
+                write!(f, "the topic `{given}` has no handler here; the builder names none")
+            }
+            Self::UnknownTopic { given, known } => {
+                write!(f, "the topic `{given}` has no handler here; there are {}", known.join(", "))
+            }
+            Self::TooLong { part, given, allowed } => {
+                write!(f, "a {part} of {given} bytes was given; at most {allowed} are allowed")
+            }
+            Self::DelayTooLong { given } => {
+                write!(f, "a delay of {given:?} was given; at most {MAX_DELAY:?} is allowed")
+            }
+            Self::ZeroPeriod => f.write_str("a period of 0 was given; at least 1 us is allowed"),
+            Self::Payload(error) => write!(f, "the payload cannot be written: {error}"),
+            Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
+            Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
+            Self::ThreadRefused(error) => write!(f, "the keeper's thread could not be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Payload(error) => Some(error),
+            Self::ThreadRefused(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::InDoubt(why) => Self::OutcomeUnknown { id: None, why },
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl From<PayloadError> for Error {
+    fn from(error: PayloadError) -> Self {
+        Self::Payload(error)
+    }
+}

@@ -1,0 +1,144 @@
+//! The identity of a timeout.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The identity of a timeout, unique among all stores.
+///
+/// An id has 128 bits. They are the milliseconds since 1970 at which it was made (48), the instance
+/// that made it or 0 for a caller (32), and a number (48). Ids therefore sort by the time at which they were
+/// made.
+///
+/// # Examples
+///
+/// A call that fails with an unknown outcome can be repeated with its id, without a second timeout:
+///
+/// ```
+/// use timer_durable::TimeoutId;
+///
+/// let id = TimeoutId::new();
+/// let text = id.to_string();
+/// assert_eq!(text.parse(), Ok(id));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimeoutId(u128);
+
+impl TimeoutId {
+    /// Makes an id for a call that may have to be repeated.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "each id is another one")]
+    pub fn new() -> Self {
+        Self::made_by(0)
+    }
+
+    /// Makes an id on behalf of an instance of a store.
+    #[must_use]
+    pub fn made_by(instance: u32) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Processes that start in the same millisecond begin at different numbers.
+        // ORDERING: Relaxed, the number only has to differ from the others.
+        let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
+        if number == 0 {
+            let start = fastrand::u64(1..1 << 47);
+            // ORDERING: Relaxed, as above. The next number is one higher than this one.
+            number = NEXT.fetch_add(start + 1, Ordering::Relaxed) + start;
+        }
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let number = u128::from(number & ((1 << 48) - 1));
+        Self((millis & ((1 << 48) - 1)) << 80 | u128::from(instance) << 48 | number)
+    }
+
+    /// Returns the id with these bits.
+    #[must_use]
+    pub const fn from_u128(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits of the id.
+    #[must_use]
+    pub const fn as_u128(self) -> u128 {
+        self.0
+    }
+
+    /// Returns the milliseconds since 1970 at which the id was made, by the clock of its maker.
+    #[must_use]
+    pub const fn millis(self) -> u64 {
+        (self.0 >> 80) as u64
+    }
+
+    /// Returns the instance that made the id, or 0 if a caller made it.
+    #[must_use]
+    pub const fn maker(self) -> u32 {
+        (self.0 >> 48) as u32
+    }
+}
+
+impl fmt::Display for TimeoutId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for TimeoutId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TimeoutId({self})")
+    }
+}
+
+/// A text that is not an id. An id is 32 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseIdError {
+    given: String,
+}
+
+impl fmt::Display for ParseIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not the id of a timeout, which is 32 hexadecimal digits", self.given)
+    }
+}
+
+impl std::error::Error for ParseIdError {}
+
+impl FromStr for TimeoutId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let digits = text.replace('-', "");
+        let error = || ParseIdError { given: text.to_owned() };
+        if digits.len() != 32 {
+            return Err(error());
+        }
+        u128::from_str_radix(&digits, 16).map(Self).map_err(|_| error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TimeoutId;
+
+    #[test]
+    fn an_id_knows_its_maker_and_its_time() {
+        let id = TimeoutId::made_by(7);
+        assert_eq!((id.maker(), TimeoutId::new().maker()), (7, 0));
+        assert!(id.millis() > 1_700_000_000_000);
+        assert_ne!(id, TimeoutId::made_by(7));
+    }
+
+    #[test]
+    fn ids_differ() {
+        let mut ids: Vec<TimeoutId> = (0..1_000).map(|_| TimeoutId::new()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 1_000);
+    }
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let id = TimeoutId::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!("01234567-89ab-cdef-0123-456789abcdef".parse(), Ok(id), "as PostgreSQL prints it");
+        assert!("x".parse::<TimeoutId>().unwrap_err().to_string().contains("`x`"));
+    }
+}

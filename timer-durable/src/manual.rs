@@ -1,0 +1,158 @@
+//! Virtual time for tests, on a memory store whose clock the test moves.
+//!
+//! There is no keeper thread. A call takes turns of the keeper itself until it has its answer, and the
+//! driver takes turns until nothing is left to do. Handlers run on the driver's thread, with nothing
+//! locked, so they may call the timer.
+
+use crate::engine::{Flow, Keeper};
+use crate::memory_store::MemoryStore;
+use crate::store::{Micros, Store};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+/// Moves the virtual time of a [`DurableTimer`](crate::DurableTimer) and runs its handlers.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, MemoryStore, Retry};
+///
+/// let builder = DurableTimer::builder().topic("pay", |due: &Due<()>| match due.attempt() {
+///     3 => Ok(()),
+///     _ => Err(Retry::after(Duration::from_secs(60), "the bank does not answer")),
+/// });
+/// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
+/// timer.new_timeout("pay", Duration::from_secs(10), &())?;
+/// assert_eq!(driver.advance(Duration::from_secs(200)), 3);
+/// # Ok::<(), timer_durable::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ManualDurableDriver {
+    shared: Shared,
+}
+
+/// The keeper of a manual timer, which calls and the driver share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    store: MemoryStore,
+    keeper: Arc<Mutex<Option<Keeper<MemoryStore>>>>,
+    tasks: Arc<Tasks>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// The parts of a manual timer before it has a keeper.
+pub(crate) struct ManualParts {
+    shared: Shared,
+}
+
+impl ManualParts {
+    pub(crate) fn new(store: MemoryStore) -> Self {
+        Self { shared: Shared { store, keeper: Arc::default(), tasks: Arc::default() } }
+    }
+
+    pub(crate) fn executor(&self) -> Arc<dyn TaskExecutor> {
+        self.shared.tasks.clone()
+    }
+
+    pub(crate) fn attach(&self, keeper: Keeper<MemoryStore>) -> Shared {
+        *self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
+        self.shared.clone()
+    }
+
+    pub(crate) fn driver(self) -> ManualDurableDriver {
+        ManualDurableDriver { shared: self.shared }
+    }
+}
+
+/// The executor of a manual timer. It keeps tasks until the driver runs them.
+#[derive(Default)]
+struct Tasks(Mutex<VecDeque<Task>>);
+
+impl Tasks {
+    fn pop(&self) -> Option<Task> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl TaskExecutor for Tasks {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Takes turns until there is no message and nothing is due. Returns `false` if the timer has ended.
+    pub(crate) fn settle(&self) -> bool {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some(running) = keeper.as_mut() else { return false };
+            if !running.has_work() {
+                return true;
+            }
+            if running.turn(None) == Flow::End {
+                *keeper = None;
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Micros> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.next_due()
+    }
+}
+
+impl ManualDurableDriver {
+    /// Moves the time forward and runs the handlers of timeouts that become due on the way, each at its due
+    /// time. Returns the number of handlers that have run.
+    pub fn advance(&mut self, by: Duration) -> usize {
+        let end = self.shared.store.now().saturating_add(crate::engine::micros(by));
+        let mut ran = self.run_due();
+        while let Some(due) = self.shared.next_due().filter(|due| *due <= end) {
+            let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);
+            self.shared.store.advance_clock(Duration::from_micros(wait));
+            let count = self.run_due();
+            if count == 0 && wait == 0 {
+                // The store fails, and the keeper pauses.
+                break;
+            }
+            ran += count;
+        }
+        let rest = u64::try_from(end - self.shared.store.now()).unwrap_or(0);
+        self.shared.store.advance_clock(Duration::from_micros(rest));
+        ran + self.run_due()
+    }
+
+    /// Runs the handlers of timeouts that are due now, without moving the time.
+    pub fn run_due(&mut self) -> usize {
+        let mut ran = 0;
+        loop {
+            self.shared.settle();
+            let Some(task) = self.shared.tasks.pop() else { return ran };
+            task.run();
+            ran += 1;
+        }
+    }
+
+    /// Moves the time to the first due time in memory and runs the handlers that are due then. Returns the
+    /// number of handlers, or `None` if nothing is pending.
+    pub fn advance_to_next(&mut self) -> Option<usize> {
+        self.shared.settle();
+        let due = self.shared.next_due()?;
+        let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);
+        Some(self.advance(Duration::from_micros(wait)))
+    }
+
+    /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the timer
+    /// stopped. The store keeps what was committed.
+    pub fn crash(self) {
+        *self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -1,0 +1,248 @@
+//! Opening a file with its checks, schema and lock.
+
+use crate::store::Micros;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The application id of a file of timeouts, "tmrd".
+const APPLICATION: i64 = 0x746d_7264;
+
+/// The version of the schema.
+const VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+    create table meta(epoch integer not null, floor integer not null);
+    insert into meta values (0, 0);
+    create table timeout(
+        id blob primary key,
+        due integer not null,
+        topic text not null,
+        key text,
+        attempt integer not null default 0,
+        forgiven integer not null default 0,
+        begun integer,
+        format integer not null,
+        payload blob not null,
+        period integer,
+        max_lateness integer
+    ) without rowid;
+    create index timeout_by_due on timeout(due, id);
+    create unique index timeout_by_key on timeout(topic, key) where key is not null;
+    create table dead(
+        id blob primary key,
+        due integer not null,
+        topic text not null,
+        key text,
+        attempt integer not null,
+        format integer not null,
+        payload blob not null,
+        reason text not null,
+        died integer not null
+    ) without rowid;";
+
+/// A file that cannot be opened as a store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file is not an SQLite database.
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a database of another program.
+    NotTimeouts {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The schema has another version.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version of the file.
+        found: i64,
+        /// The version that this program uses.
+        expected: i64,
+    },
+    /// Another process has the file open.
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The id of the process, where it can be found.
+        owner: Option<u32>,
+    },
+    /// The file is damaged.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first findings of the check.
+        findings: String,
+    },
+    /// The file or its folder cannot be written or read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system or of SQLite.
+        why: String,
+    },
+    /// The file cannot be synced with each commit, for example on a file system without it.
+    NotDurable {
+        /// The file.
+        path: PathBuf,
+        /// The setting that did not take effect.
+        setting: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotADatabase { path } => write!(f, "{} is not an SQLite database", path.display()),
+            Self::NotTimeouts { path } => {
+                write!(f, "{} is a database of another program; name a file of its own for timeouts", path.display())
+            }
+            Self::Version { path, found, expected } => {
+                write!(f, "{} has version {found} of the schema; this program uses {expected}", path.display())
+            }
+            Self::InUse { path, owner: Some(owner) } => {
+                write!(f, "{} is in use by process {owner}; one process at a time may open it", path.display())
+            }
+            Self::InUse { path, owner: None } => {
+                write!(f, "{} is in use by another process; one process at a time may open it", path.display())
+            }
+            Self::Damaged { path, findings } => {
+                write!(f, "{} is damaged: {findings}; restore a backup", path.display())
+            }
+            Self::Io { path, why } => write!(f, "{} cannot be opened: {why}", path.display()),
+            Self::NotDurable { path, setting } => {
+                write!(f, "{} cannot be used durably: {setting} did not take effect", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        let kind = match &error {
+            OpenError::InUse { .. } => io::ErrorKind::ResourceBusy,
+            OpenError::NotADatabase { .. } | OpenError::NotTimeouts { .. } | OpenError::Damaged { .. } => {
+                io::ErrorKind::InvalidData
+            }
+            OpenError::Version { .. } | OpenError::NotDurable { .. } => io::ErrorKind::Unsupported,
+            OpenError::Io { .. } => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Opens and checks a file. Returns the latest time in it, too.
+pub(super) fn open(path: &Path) -> Result<(Connection, Micros), OpenError> {
+    let error = |error: rusqlite::Error| explain(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // The first access takes the lock, and the connection keeps it until it is closed.
+    connection.execute_batch("pragma locking_mode = exclusive; pragma busy_timeout = 0;").map_err(error)?;
+    let application: i64 = number(&connection, "pragma application_id").map_err(error)?;
+    let version: i64 = number(&connection, "pragma user_version").map_err(error)?;
+    let tables: i64 = number(&connection, "select count(*) from sqlite_schema").map_err(error)?;
+    let is_new = tables == 0 && version == 0 && application == 0;
+    if !is_new && application != APPLICATION {
+        return Err(OpenError::NotTimeouts { path: path.to_owned() });
+    }
+    if !is_new && version != VERSION {
+        return Err(OpenError::Version { path: path.to_owned(), found: version, expected: VERSION });
+    }
+    connection
+        .execute_batch(
+            "pragma journal_mode = wal; pragma synchronous = full; pragma fullfsync = on;
+             pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864;
+             pragma cache_size = -16000; pragma temp_store = memory;",
+        )
+        .map_err(error)?;
+    check_settings(&connection, path)?;
+    if is_new {
+        create(&connection).map_err(error)?;
+    } else {
+        check(&connection, path)?;
+    }
+    // Writing takes the lock, and shows whether the file can be written at all.
+    connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
+    let floor = number(&connection, "select floor from meta").map_err(error)?;
+    Ok((connection, floor))
+}
+
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    let create = format!(
+        "begin exclusive; {SCHEMA} pragma application_id = {APPLICATION}; pragma user_version = {VERSION}; commit;"
+    );
+    connection.execute_batch(&create)
+}
+
+/// Reads the settings back that make a commit durable.
+fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let not_durable = |setting: &str| OpenError::NotDurable { path: path.to_owned(), setting: setting.to_owned() };
+    let mode: String =
+        connection.query_row("pragma journal_mode", [], |row| row.get(0)).map_err(|error| explain(path, &error))?;
+    if mode != "wal" {
+        return Err(not_durable(&format!("journal_mode=wal (it is {mode})")));
+    }
+    let synchronous: i64 = number(connection, "pragma synchronous").map_err(|error| explain(path, &error))?;
+    if synchronous < 2 { Err(not_durable("synchronous=full")) } else { Ok(()) }
+}
+
+/// Checks the structure of the schema's pages. A check of the whole file would take minutes with many timeouts.
+fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
+    let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_key')";
+    match number::<i64>(connection, tables) {
+        Ok(5) => {}
+        Ok(found) => return Err(damaged(format!("{found} of 5 tables and indexes were found"))),
+        Err(error) => return Err(explain(path, &error)),
+    }
+    let head = "select (select count(*) from meta) - 1, (select max(due) from timeout), (select min(due) from timeout)";
+    match connection.query_row(head, [], |row| row.get::<_, i64>(0)) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(damaged("the table meta does not have one row".to_owned())),
+        Err(error) => Err(explain(path, &error)),
+    }
+}
+
+fn number<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str) -> rusqlite::Result<T> {
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let owner = owner_of(&path);
+            OpenError::InUse { path, owner }
+        }
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { path, findings: error.to_string() },
+        _ => OpenError::Io { path, why: error.to_string() },
+    }
+}
+
+/// Returns the process that holds a lock on the file, from `/proc/locks`.
+#[cfg(target_os = "linux")]
+fn owner_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = std::fs::metadata(path).ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // For example "1: POSIX  ADVISORY  WRITE 4711 08:01:131 1073741826 1073742335".
+    let line = locks.lines().find(|line| {
+        let device = line.split_whitespace().nth(5);
+        device.and_then(|device| device.rsplit(':').next()) == Some(inode.as_str())
+    })?;
+    line.split_whitespace().nth(4)?.parse().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn owner_of(_: &Path) -> Option<u32> {
+    None
+}

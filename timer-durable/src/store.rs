@@ -1,0 +1,245 @@
+//! The trait of stores.
+//!
+//! A store is a list of timeouts, sorted by due time and id. One thread, the keeper, uses it. It
+//! writes batches, each as one transaction, and reads pages from the list. The clock of the store decides when
+//! a timeout is due.
+//!
+//! Several instances may share a store. Then the list is divided into shards, and an instance owns some
+//! of them under a lease. [`Store::upkeep`] renews it, and every transaction of an instance that was
+//! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an SQLite
+//! file, owns everything and needs no upkeep.
+//!
+//! [`conformance`](crate::conformance) checks an implementation.
+
+use crate::TimeoutId;
+use crate::transaction::{Answers, Batch, Done};
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::time::Instant;
+
+/// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
+pub type Micros = i64;
+
+/// A position in the list of timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The due time.
+    pub due: Micros,
+    /// The id, which orders timeouts with the same due time.
+    pub id: TimeoutId,
+}
+
+impl Position {
+    /// The position before all timeouts.
+    pub const START: Self = Self { due: Micros::MIN, id: TimeoutId::from_u128(0) };
+    /// The position behind all timeouts.
+    pub const END: Self = Self { due: Micros::MAX, id: TimeoutId::from_u128(u128::MAX) };
+
+    /// Returns the position of the first timeout that is due at `due` or later.
+    #[must_use]
+    pub const fn at(due: Micros) -> Self {
+        Self { due, id: TimeoutId::from_u128(0) }
+    }
+
+    /// Returns the next position.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self { due: self.due, id: TimeoutId::from_u128(self.id.as_u128().saturating_add(1)) }
+    }
+}
+
+/// A failure of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Nothing was written.
+    Failed(String),
+    /// The outcome is unknown, because the connection or a sync failed during the commit.
+    InDoubt(String),
+    /// Another instance has taken over. Nothing was written.
+    Fenced,
+    /// The store does not support the operation.
+    Unsupported(&'static str),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
+            Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
+            Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
+            Self::Unsupported(what) => write!(f, "this store does not support {what}"),
+        }
+    }
+}
+
+impl Error for StoreError {}
+
+/// The findings of [`Store::upkeep`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Whether this instance owns a shard that it did not own before. The keeper then drops its memory
+    /// and loads from the beginning.
+    pub shards_gained: bool,
+    /// Timeouts of this instance's shards that others have written.
+    pub foreign: Vec<Position>,
+}
+
+/// A timeout that has failed for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The id of the timeout.
+    pub id: TimeoutId,
+    /// Its due time.
+    pub due: Micros,
+    /// Its topic.
+    pub topic: String,
+    /// Its key.
+    pub key: Option<String>,
+    /// The number of its last attempt.
+    pub attempt: u32,
+    /// The format of the payload.
+    pub format: i16,
+    /// The payload, as it was written.
+    pub payload: Vec<u8>,
+    /// The reason of the failure.
+    pub reason: String,
+    /// The time at which it was buried.
+    pub died: Micros,
+}
+
+impl DeadLetter {
+    /// Returns a dead letter without key, with an empty payload.
+    #[must_use]
+    pub fn new(id: TimeoutId, due: Micros, topic: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            id,
+            due,
+            topic: topic.into(),
+            key: None,
+            attempt: 0,
+            format: 0,
+            payload: Vec::new(),
+            reason: reason.into(),
+            died: 0,
+        }
+    }
+}
+
+/// The numbers of timeouts in a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Timeouts that are pending or running, of all instances.
+    pub pending: u64,
+    /// Dead letters.
+    pub dead: u64,
+}
+
+/// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection of the
+/// store, whose type the store documents.
+pub type Work = Box<dyn FnOnce(&mut dyn Any) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
+
+/// A store of timeouts. One thread uses it, and all calls may block.
+pub trait Store: Send + 'static {
+    /// Returns a description for log events and metrics, such as `sqlite:timeouts.db`.
+    fn describe(&self) -> String;
+
+    /// Returns a number that differs from the one of any other instance that lived at the same time. It
+    /// becomes part of the ids that this instance makes.
+    fn instance(&self) -> u32;
+
+    /// Returns the present on the store's clock, or an estimate of it. Never goes back.
+    fn now(&self) -> Micros;
+
+    /// Executes the batch as one transaction, durably.
+    ///
+    /// # Errors
+    ///
+    /// On [`StoreError::Failed`] and [`StoreError::Fenced`] nothing was written. On
+    /// [`StoreError::InDoubt`] either all of the batch was written or nothing.
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
+
+    /// Appends the first `max` pending timeouts of this instance's shards in `from..until` to `out`, in
+    /// order. Timeouts that run here are not pending.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError>;
+
+    /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this returns,
+    /// nothing that the old instance has sent can be executed any more, and whatever it has begun is
+    /// pending again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be reached. The keeper tries again later.
+    fn rejoin(&mut self) -> Result<(), StoreError>;
+
+    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic, only
+    /// those of that topic.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// Counts the timeouts. May take time proportional to their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn counts(&mut self) -> Result<Counts, StoreError>;
+
+    /// Returns the instant of the next [`upkeep`](Self::upkeep), or `None` if the store needs none.
+    fn next_upkeep(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Renews the lease, takes over shards, and collects what others have written. `running` are the
+    /// timeouts whose handlers run here.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Fenced`] if this instance was taken over.
+    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let _ = running;
+        Ok(Upkeep::default())
+    }
+
+    /// Returns `true` if attempts may begin, that is, if the lease holds by this machine's monotonic clock.
+    fn may_begin(&self) -> bool {
+        true
+    }
+
+    /// Ends an attempt in one transaction with `work`. Returns `false`, and undoes the work, if the
+    /// attempt is not the one that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
+    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+        let _ = (done, work);
+        Err(StoreError::Unsupported("transactions of the user"))
+    }
+
+    /// Writes a copy of the store to `path` while it is in use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] if the copy cannot be written.
+    fn backup(&mut self, path: &std::path::Path) -> Result<(), StoreError> {
+        let _ = path;
+        Err(StoreError::Unsupported("backups"))
+    }
+
+    /// Hands everything back before the process ends.
+    fn leave(&mut self) {}
+}

@@ -1,0 +1,130 @@
+//! Topics, which are handlers with their rules.
+
+use crate::due::{Due, Retry, Started};
+use crate::engine::{Outcome, Report};
+use crate::payload::Payload;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use timer_executor::panics;
+
+/// The rules of a topic.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, Topic};
+///
+/// let remind = Topic::new("invoice.remind")
+///     .attempts(20)
+///     .backoff(Duration::from_secs(5), Duration::from_secs(3600))
+///     .max_lateness(Duration::from_secs(2 * 86_400));
+/// let builder = DurableTimer::builder().topic(remind, |due: &Due<String>| {
+///     println!("reminding {}", due.payload());
+///     Ok(())
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Topic {
+    pub(crate) name: Arc<str>,
+    pub(crate) attempts: u32,
+    pub(crate) backoff: (Duration, Duration),
+    pub(crate) max_lateness: Option<Duration>,
+}
+
+impl Topic {
+    /// Returns a topic with 10 attempts, a backoff of 1 s to 1 h, and no limit of lateness.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        let backoff = (Duration::from_secs(1), Duration::from_secs(3600));
+        Self { name: name.into(), attempts: 10, backoff, max_lateness: None }
+    }
+
+    /// Sets the number of attempts after which a timeout becomes a dead letter, at least 1.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts.max(1);
+        self
+    }
+
+    /// Sets the delay after the first failed attempt, which doubles with each further one up to `max`.
+    #[must_use]
+    pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
+        self.backoff = (first, max);
+        self
+    }
+
+    /// Lets timeouts expire that are later than `limit` when they could begin. They end without a run
+    /// and are counted in [`Stats::expired`](crate::Stats::expired).
+    #[must_use]
+    pub fn max_lateness(mut self, limit: Duration) -> Self {
+        self.max_lateness = Some(limit);
+        self
+    }
+
+    /// Returns the delay after the failed attempt with the number `tries`.
+    pub(crate) fn delay_after(&self, tries: u32) -> Duration {
+        let (first, max) = self.backoff;
+        first.saturating_mul(1 << tries.saturating_sub(1).min(30)).min(max)
+    }
+}
+
+impl From<&str> for Topic {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<String> for Topic {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+/// A handler of any payload. It takes the bytes of the payload, and reports the outcome once.
+pub(crate) type Handler = Arc<dyn Fn(Started, Vec<u8>, i16, Report) + Send + Sync>;
+
+/// A function that runs a future to its end on a runtime of the user.
+pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
+
+/// Returns the handler that calls a function.
+pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static) -> Handler {
+    Arc::new(move |started, bytes, format, report| {
+        let outcome = match P::decode(bytes, format) {
+            Ok(payload) => match panics::catch(|| function(&Due { payload, started })) {
+                Ok(result) => Outcome::of(result),
+                Err(message) => Outcome::of(Err(Retry::new(format!("the handler panicked: {message}")))),
+            },
+            Err(error) => Outcome::of(Err(Retry::new(format!("the payload cannot be read: {error}")))),
+        };
+        report.end(outcome);
+    })
+}
+
+/// Returns the handler that spawns a future.
+pub(crate) fn spawning<P, F>(spawn: Spawn, function: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Handler
+where
+    P: Payload,
+    F: Future<Output = Result<(), Retry>> + Send + 'static,
+{
+    Arc::new(move |started, bytes, format, report| match P::decode(bytes, format) {
+        Ok(payload) => match panics::catch(|| function(Due { payload, started })) {
+            // If the future panics, the runtime drops the report, which counts as a failed attempt.
+            Ok(future) => spawn(Box::pin(async move { report.end(Outcome::of(future.await)) })),
+            Err(message) => report.end(Outcome::of(Err(Retry::new(format!("the handler panicked: {message}"))))),
+        },
+        Err(error) => report.end(Outcome::of(Err(Retry::new(format!("the payload cannot be read: {error}"))))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backoff_doubles_up_to_its_limit() {
+        let topic = Topic::new("t").backoff(Duration::from_secs(1), Duration::from_secs(5));
+        assert_eq!([1, 2, 3, 4, 99].map(|tries| topic.delay_after(tries).as_secs()), [1, 2, 4, 5, 5]);
+    }
+}

@@ -1,0 +1,174 @@
+//! The promises on a real file, through the public API.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use timer_durable::{
+    Cancelled, CompleteError, Due, DurableTimer, IfPending, OpenError, SqliteStore, Topic, conformance,
+};
+
+use crate::folder::Folder;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(folder: &Folder) -> (DurableTimer, Receiver<(String, u32)>) {
+    let (sender, ran): (Sender<(String, u32)>, _) = channel();
+    let timer = DurableTimer::builder()
+        .topic("t", move |due: &Due<String>| {
+            let _ = sender.send((due.payload().clone(), due.attempt()));
+            Ok(())
+        })
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    (timer, ran)
+}
+
+#[test]
+fn the_store_conforms() {
+    let mut folders = Vec::new();
+    conformance::run(|| {
+        folders.push(Folder::new());
+        SqliteStore::open(folders.last().unwrap().file()).unwrap()
+    });
+}
+
+#[test]
+fn timeouts_run_after_a_restart() {
+    let folder = Folder::new();
+    let (timer, _) = open(&folder);
+    let id = timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
+    timer.new_timeout_keyed("t", "k", LONG, &"b".to_owned(), IfPending::Keep).unwrap();
+    drop(timer);
+    let (timer, ran) = open(&folder);
+    timer.reset_by_id(id, Duration::ZERO).unwrap();
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), ("a".to_owned(), 1), "D1");
+    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Cancelled);
+    assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+    drop(timer);
+    let (timer, _) = open(&folder);
+    assert_eq!(timer.counts().unwrap().pending, 0, "D2");
+}
+
+#[test]
+fn nothing_begins_early_and_soon_after() {
+    let folder = Folder::new();
+    let (timer, ran) = open(&folder);
+    for _ in 0..20 {
+        let begun = Instant::now();
+        timer.new_timeout("t", Duration::from_millis(20), &"a".to_owned()).unwrap();
+        ran.recv_timeout(LONG).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(20), "D5");
+    }
+    let lag = timer.stats().lag;
+    assert_eq!(lag.count(), 20, "D6");
+}
+
+#[test]
+fn many_callers_share_commits() {
+    let folder = Folder::new();
+    let (timer, ran) = open(&folder);
+    std::thread::scope(|scope| {
+        for n in 0..16 {
+            let timer = timer.clone();
+            scope.spawn(move || {
+                (0..20).for_each(|m| _ = timer.new_timeout("t", Duration::ZERO, &format!("{n}-{m}")).unwrap());
+            });
+        }
+    });
+    let mut all: Vec<String> = (0..320).map(|_| ran.recv_timeout(LONG).unwrap().0).collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 320);
+    assert!(timer.stop(LONG).unwrap().unfinished == 0 && timer.stats().operations > timer.stats().commits);
+}
+
+#[test]
+fn a_futures_call_is_durable_when_it_is_ready() {
+    let folder = Folder::new();
+    let (timer, ran) = open(&folder);
+    let id = futures::executor::block_on(async {
+        let id = timer.new_timeout_keyed_async("t", "k", LONG, &"a".to_owned(), IfPending::Keep).await?;
+        timer.reset_async("t", "k", Duration::ZERO).await?;
+        Ok::<_, timer_durable::Error>(id)
+    });
+    assert!(id.is_ok());
+    assert_eq!(ran.recv_timeout(LONG).unwrap().0, "a");
+}
+
+#[test]
+fn work_of_the_user_is_committed_with_the_end() {
+    let folder = Folder::new();
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .topic(Topic::new("t").backoff(Duration::ZERO, Duration::ZERO), move |due: &Due<()>| {
+            let attempt = due.attempt();
+            let result = due.complete_in(move |connection: &mut rusqlite::Connection| {
+                connection.execute_batch("create table if not exists orders(closed)")?;
+                connection.execute("insert into orders values (?1)", [attempt])?;
+                if attempt == 1 { Err("the first attempt fails".into()) } else { Ok(()) }
+            });
+            let _ = sender.send(result.clone());
+            result?;
+            Ok(())
+        })
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    assert!(matches!(ran.recv_timeout(LONG).unwrap(), Err(CompleteError::Failed(_))));
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()));
+    timer.stop(LONG).unwrap();
+    assert_eq!(timer.stats().refused, 0);
+    drop(timer);
+    let file = rusqlite::Connection::open(folder.file()).unwrap();
+    let closed: Vec<u32> = file
+        .prepare("select closed from orders")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(closed, [2], "D4");
+    assert_eq!(file.query_row("select count(*) from timeout", [], |row| row.get::<_, u32>(0)).unwrap(), 0);
+}
+
+#[test]
+fn a_backup_opens_as_a_store() {
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
+    let copy = folder.path().join("copy.db");
+    timer.backup(&copy).unwrap();
+    let restored = DurableTimer::builder().open(SqliteStore::open(&copy).unwrap()).unwrap();
+    assert_eq!(restored.counts().unwrap().pending, 1);
+}
+
+#[test]
+fn a_file_in_use_names_its_owner() {
+    let folder = Folder::new();
+    let (_timer, _ran) = open(&folder);
+    // Locks of one process do not exclude it, so another process has to try. The locks are in /proc/locks.
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    assert!(locks.contains(&format!(" {} ", std::process::id())), "the lock is held");
+}
+
+#[test]
+fn bad_files_are_refused_with_a_reason() {
+    let folder = Folder::new();
+    fs::write(folder.file(), "this is a text and no database, however long it may be. ".repeat(40)).unwrap();
+    assert!(matches!(SqliteStore::open(folder.file()), Err(OpenError::NotADatabase { .. })));
+
+    let other = folder.path().join("other.db");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("create table t(x)").unwrap();
+    assert!(matches!(SqliteStore::open(&other), Err(OpenError::NotTimeouts { .. })));
+
+    let newer = folder.path().join("newer.db");
+    drop(SqliteStore::open(&newer).unwrap());
+    rusqlite::Connection::open(&newer).unwrap().execute_batch("pragma user_version = 99").unwrap();
+    let error = SqliteStore::open(&newer).unwrap_err();
+    assert!(matches!(error, OpenError::Version { found: 99, expected: 1, .. }), "{error}");
+
+    let error = SqliteStore::open(folder.path().join("none/timeouts.db")).unwrap_err();
+    assert!(matches!(error, OpenError::Io { .. }), "{error}");
+    assert!(error.to_string().contains("none/timeouts.db"));
+}
