@@ -40,7 +40,7 @@ fn tokio_and_the_manual_timer_tell_one_time() {
         assert_eq!((begin.elapsed(), global::now()), (2 * SECOND, (begin + 2 * SECOND).into_std()));
         ours.await.unwrap();
         assert_eq!((begin.elapsed(), global::now()), (3 * SECOND, (begin + 3 * SECOND).into_std()));
-        global::sleep_until(begin + 4 * SECOND).await;
+        global::sleep_until((begin + 4 * SECOND).into()).await;
         assert_eq!(begin.elapsed(), 4 * SECOND);
     });
 }

@@ -36,7 +36,6 @@
 //! |---|---|---|
 //! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
 //! | `Instant` | a type of its own | that of `std`; [`now`] reads the clock of the timer in use |
-//! | instants as arguments | tokio's | anything that converts into an `Instant`, tokio's included |
 //! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
 //! | a period of zero | panics | is one millisecond |
 //! | outside of a runtime, or without `enable_time` | panics | works |
@@ -109,8 +108,8 @@ pub fn sleep(delay: Duration) -> Sleep {
 /// # });
 /// ```
 #[inline]
-pub fn sleep_until(deadline: impl Into<Instant>) -> Sleep {
-    with_current(|timer| infallible::sleep_until(timer, deadline.into()))
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    with_current(|timer| infallible::sleep_until(timer, deadline))
 }
 
 /// Gives `future` `delay` from now to be ready.
@@ -149,7 +148,7 @@ pub fn timeout<F: IntoFuture>(delay: Duration, future: F) -> Timeout<F::IntoFutu
 /// # });
 /// ```
 #[inline]
-pub fn timeout_at<F: IntoFuture>(deadline: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_until(deadline))
 }
 
@@ -180,6 +179,6 @@ pub fn interval(period: Duration) -> Interval {
 /// assert_eq!(interval_at(start, Duration::from_secs(1)).tick().await, start);
 /// # });
 /// ```
-pub fn interval_at(start: impl Into<Instant>, period: Duration) -> Interval {
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
     Interval::new(sleep_until(start), period)
 }

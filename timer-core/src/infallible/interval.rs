@@ -213,7 +213,7 @@ impl Interval {
     /// # use timer_core::global::{Duration, Instant, interval};
     /// interval(Duration::from_secs(1)).reset_at(Instant::now() + Duration::from_secs(5));
     /// ```
-    pub fn reset_at(&mut self, deadline: impl Into<Instant>) {
+    pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.reset_at(deadline);
     }
 }

@@ -54,8 +54,8 @@ impl Sleep {
     /// assert_eq!(idle.deadline(), deadline);
     /// ```
     #[inline]
-    pub fn reset(mut self: Pin<&mut Self>, deadline: impl Into<Instant>) {
-        self.sleep.reset_at(deadline.into());
+    pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
+        self.sleep.reset_at(deadline);
     }
 
     /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does, without a pin.
@@ -67,8 +67,8 @@ impl Sleep {
     /// sleep(Duration::from_secs(30)).reset_at(Instant::now());
     /// ```
     #[inline]
-    pub fn reset_at(&mut self, deadline: impl Into<Instant>) {
-        self.sleep.reset_at(deadline.into());
+    pub fn reset_at(&mut self, deadline: Instant) {
+        self.sleep.reset_at(deadline);
     }
 
     /// Moves the deadline to `delay` from now on the clock of the timer.
