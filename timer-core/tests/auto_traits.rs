@@ -9,6 +9,7 @@ use timer_core::{delay_queue, executor, global, infallible, wheel};
 /// Is `true` if the type implements the trait.
 macro_rules! implements {
     ($type:ty: $trait:ident) => {{
+        #[allow(dead_code, reason = "not used if the type implements the trait")]
         trait Absent {
             const PRESENT: bool = false;
         }

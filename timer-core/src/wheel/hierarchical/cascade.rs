@@ -77,7 +77,7 @@ impl<V> Cascade<V> {
     /// Empties the cascade, which has no values left. Returns `true` if it has chunks to be freed.
     fn discard(&mut self) -> bool {
         if self.slots.len() > CHUNK {
-            self.discarded = mem::replace(&mut self.slots, Slots::new());
+            self.discarded = mem::take(&mut self.slots);
             return true;
         }
         while self.slots.pop().is_some() {}
