@@ -9,6 +9,8 @@
 //! | `heartbeat` | connections that send heartbeats and close after three missed ones |
 //! | `lock_watchdog` | a lock in Redis, its lease renewed until the work is done |
 //! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
+//! | `timeouts` | durable timeouts by lines of text, for tests and for other languages |
+//! | `dead_letters` | lists, counts, requeues and purges the dead letters of a store |
 //! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |
 //! | `metrics_export` | an executor chosen, and the timer's metrics exported |
 //! | `sessions` | a web log replayed as connections with an idle timeout |
@@ -20,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod durable;
 pub mod ledger;
 pub mod sessions;
 

@@ -1,0 +1,113 @@
+//! Lists, counts, requeues and purges the dead letters of a store whose program is not running.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use examples::cli::{self, Args, Checks, Refused, Stop};
+use examples::durable::{StoreName, with_usage};
+use timer_durable::transaction::{Batch, Requeue};
+use timer_durable::{DeadLetter, Store, TimeoutId};
+
+const USAGE: &str = "\
+Lists, counts, requeues and purges dead letters. A requeued timeout is due at once. The program that owns the store
+must not be running.
+
+Usage: dead_letters --store STORE [OPTIONS]
+
+  --store STORE   sqlite:FILE or postgres://URL
+  --do ACTION     list | count | requeue | purge [default: list]
+  --id ID         the dead letter to requeue or purge, or all [default: all]
+  -h, --help      print this
+";
+
+/// The number of dead letters that are read or changed at a time.
+const PAGE: usize = 500;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    List,
+    Count,
+    Requeue,
+    Purge,
+}
+
+struct Options {
+    store: StoreName,
+    action: Action,
+    id: Option<TimeoutId>,
+}
+
+fn main() -> ExitCode {
+    cli::main("dead_letters", USAGE, |args| parse(args).map_err(|stop| with_usage(stop, USAGE)), run)
+}
+
+fn parse(args: &mut Args) -> Result<Options, Stop> {
+    let (mut store, mut action, mut id) = (None, Action::List, None);
+    let actions =
+        [("list", Action::List), ("count", Action::Count), ("requeue", Action::Requeue), ("purge", Action::Purge)];
+    while let Some(option) = args.option()? {
+        match option {
+            "--store" => store = Some(StoreName::from_args(args)?),
+            "--do" => action = args.choice(&actions)?,
+            "--id" => {
+                let read = |text: &str| if text == "all" { Some(None) } else { text.parse().ok().map(Some) };
+                id = args.value("32 hexadecimal digits or all", read)?;
+            }
+            _ => return Err(args.unknown(option)),
+        }
+    }
+    let store = store.ok_or_else(|| Stop::Refused(Refused("--store is missing; allowed: sqlite:FILE".to_owned())))?;
+    Ok(Options { store, action, id })
+}
+
+fn run(Options { store, action, id }: Options) -> Result<Checks, Box<dyn Error>> {
+    let mut store = store.open()?;
+    if action == Action::Count {
+        println!("{} dead letters", store.counts()?.dead);
+        return Ok(Checks::default());
+    }
+    let (mut after, mut met) = (None, 0);
+    loop {
+        let page = store.dead_letters(None, after, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        let page: Vec<&DeadLetter> = page.iter().filter(|letter| id.is_none_or(|id| letter.id == id)).collect();
+        met += page.len();
+        match action {
+            Action::List => page.iter().for_each(|letter| print(letter)),
+            _ => change(&mut store, action, &page)?,
+        }
+    }
+    match id {
+        Some(id) if met == 0 => Err(Refused(format!("--id: '{id}' given; allowed: the id of a dead letter")).into()),
+        _ => Ok(Checks::default()),
+    }
+}
+
+fn print(letter: &DeadLetter) {
+    let DeadLetter { id, topic, key, attempt, reason, .. } = letter;
+    println!("{id} {topic} {} attempt {attempt}: {}", key.as_deref().unwrap_or("-"), reason.replace('\n', " "));
+}
+
+fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Result<(), Box<dyn Error>> {
+    // A batch may not name a key twice, so each letter has its own.
+    for letter in letters {
+        let (id, mut batch) = (letter.id, Batch::default());
+        match action {
+            Action::Requeue => batch.requeues.push(Requeue { id, due: store.now() }),
+            _ => batch.purges.push(id),
+        }
+        let answers = store.write(&batch)?;
+        let is_written = answers.requeues.first().or(answers.purges.first()) == Some(&true);
+        println!(
+            "{} {id}",
+            match action {
+                _ if !is_written => "kept, because its key has another timeout:",
+                Action::Requeue => "requeued",
+                _ => "purged",
+            }
+        );
+    }
+    Ok(())
+}

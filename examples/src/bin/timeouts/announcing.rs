@@ -1,0 +1,114 @@
+//! A store that announces the ends of attempts once they are durable.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
+use timer_durable::transaction::{Answers, Batch, Begun, Done};
+use timer_durable::{DeadLetter, Store, StoreError, TimeoutId};
+
+/// The keys and lags of attempts that have begun and whose end is not durable.
+#[derive(Clone, Default)]
+pub(crate) struct Attempts(Arc<Mutex<HashMap<TimeoutId, (String, i64)>>>);
+
+impl Attempts {
+    /// Returns the time from the due time of an attempt to its begin, in microseconds of the
+    /// store's clock.
+    pub(crate) fn lag(&self, id: TimeoutId) -> Option<i64> {
+        self.0.lock().get(&id).map(|(_, lag)| *lag)
+    }
+}
+
+/// A store around another one. It sends a line for each attempt whose end is durable.
+pub(crate) struct Announcing<S> {
+    store: S,
+    attempts: Attempts,
+    lines: Sender<String>,
+}
+
+impl<S: Store> Announcing<S> {
+    pub(crate) fn new(store: S, lines: Sender<String>) -> (Self, Attempts) {
+        let attempts = Attempts::default();
+        (Self { store, attempts: attempts.clone(), lines }, attempts)
+    }
+}
+
+impl<S: Store> Store for Announcing<S> {
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        let answers = self.store.write(batch)?;
+        let now = self.store.now();
+        let mut attempts = self.attempts.0.lock();
+        for (part, is_written) in batch.dones.iter().zip(&answers.dones) {
+            if let (true, Some((key, _))) = (is_written, attempts.remove(&part.id)) {
+                _ = self.lines.send(format!("done {key} {}", part.attempt));
+            }
+        }
+        for (id, begun) in batch.begins.iter().zip(&answers.begins) {
+            if let Begun::Attempt(attempt) = begun {
+                attempts.insert(*id, (attempt.key.clone().unwrap_or_default(), now - attempt.due));
+            }
+        }
+        Ok(answers)
+    }
+
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    fn instance(&self) -> u32 {
+        self.store.instance()
+    }
+
+    fn now(&self) -> Micros {
+        self.store.now()
+    }
+
+    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        self.store.load(from, until, max, out)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        self.store.rejoin()
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.store.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.store.counts()
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        self.store.next_upkeep()
+    }
+
+    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        self.store.upkeep(running)
+    }
+
+    fn may_begin(&self) -> bool {
+        self.store.may_begin()
+    }
+
+    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+        self.store.complete_in(done, work)
+    }
+
+    fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
+        self.store.backup(path)
+    }
+
+    fn leave(&mut self) {
+        self.store.leave();
+    }
+}
