@@ -7,7 +7,7 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, need, run};
+use crate::run::{Failure, Result, cargo, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{api, flags, fuzz, loom, sanitize, tidy};
 
@@ -44,6 +44,7 @@ const LONG: &[Step] = &[
     sanitize::TSAN,
     sanitize::MEMCHECK,
     ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
+    ("durable", Call(durable)),
     ("metrics-e2e", Call(metrics_e2e)),
     ("browser", Call(browser)),
     ("instructions", Call(instructions)),
@@ -86,6 +87,13 @@ fn find(step: &str) -> Result<Step> {
     let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.into_iter().find(|(name, _)| *name == step);
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
+}
+
+/// Explores every configuration of the durable protocol, and kills a program with durable timeouts 2,000 times.
+fn durable(sh: &Shell) -> Result {
+    sh.set_var("TIMER_MODEL_LONG", "1");
+    sh.set_var("TIMER_LEDGER_KILLS", "2000");
+    cargo(sh, &["test -p timer-durable --test model", "test -p examples --test ledger"])
 }
 
 /// Without the two programs the bench says "skipped", which is less than was asked for here.

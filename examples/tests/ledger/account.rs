@@ -1,4 +1,4 @@
-//! The account of one store: the commands that were sent, the answers, and the checks on both.
+//! The account of one store, which holds the commands, the answers, and the checks on both.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -124,7 +124,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     assert_balanced(&with_clock(&mut load, &Options { store, ..Options::default() }, 60));
 }
 
-/// The store's clock is never behind what it was, and a step of the wall clock starts nothing
+/// The store's clock never goes back, and a step of the wall clock starts nothing
 /// early.
 #[test]
 fn nothing_is_early_or_lost_when_the_clock_steps() {

@@ -1,7 +1,7 @@
 //! Durable timeouts by lines of text, for tests and for programs in other languages.
 //!
 //! The program reads one command per line and answers when the effect is durable. Commands do not
-//! wait for each other: the answers come in the order of the commits.
+//! wait for each other, so answers come in the order of the commits.
 //!
 //! | command | answer |
 //! |---|---|
