@@ -8,7 +8,8 @@
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
 //! | `heartbeat` | connections that send heartbeats and close after three missed ones |
 //! | `lock_watchdog` | a lock in Redis, its lease renewed until the work is done |
-//! | `order_close` | orders that close themselves unless they are paid, and payments tried again |
+//! | `order_close` | orders that close unless they are paid, with durable timeouts that survive a crash |
+//! | `payments` | payments of orders, tried again with a backoff, also on virtual time |
 //! | `timeouts` | durable timeouts by lines of text, for tests and for other languages |
 //! | `dead_letters` | lists, counts, requeues and purges the dead letters of a store |
 //! | `migrating_from_netty` | Netty's calls and ours; a task that blocks, on two executors |

@@ -4,8 +4,9 @@ use crate::TimeoutId;
 use crate::engine::{Answer, Request};
 use crate::error::Error;
 use crate::stats::Stats;
-use crate::store::{Counts, DeadLetter};
+use crate::store::{Counts, DeadLetter, StoreError};
 use crate::timer::DurableTimer;
+use std::any::{Any, type_name};
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
@@ -52,6 +53,34 @@ impl DurableTimer {
     /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
     pub fn counts(&self) -> Result<Counts, Error> {
         self.visit(|store| store.counts())
+    }
+
+    /// Runs `work` in a transaction on the store's connection, which has the type that the store documents. All other
+    /// calls wait for it.
+    ///
+    /// An SQLite file belongs to its store, so this is the way to read and write the user's own tables in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] with the error of `work`, after which nothing is written. [`Error::OutcomeUnknown`] if the commit
+    /// may or may not have been executed, and [`Error::Stopped`].
+    pub fn with_connection<C: Any, R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut C) -> Result<R, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    ) -> Result<R, Error> {
+        self.visit(move |store| {
+            let (send, result) = std::sync::mpsc::channel();
+            let work = move |connection: &mut dyn Any| match connection.downcast_mut::<C>() {
+                Some(connection) => {
+                    // The receiver is alive, because this call holds it.
+                    let _sent = send.send(work(connection)?);
+                    Ok(())
+                }
+                None => Err(format!("the connection of this store is not a {}", type_name::<C>()).into()),
+            };
+            store.transact_with(Box::new(work))?;
+            result.recv().map_err(|_| StoreError::Failed("the work was not run".to_owned()))
+        })
     }
 
     /// Writes a copy of the store to a file while the timer runs. Calls wait meanwhile.

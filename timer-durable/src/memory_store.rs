@@ -201,6 +201,11 @@ impl Store for MemoryStore {
     }
 
     /// Calls `work` with `()`, because there is no connection.
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
+    }
+
+    /// Calls `work` with `()`, because there is no connection.
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if inner.running(done.id, done.attempt).is_none() {

@@ -230,6 +230,16 @@ pub trait Store: Send + 'static {
         Err(StoreError::Unsupported("transactions of the user"))
     }
 
+    /// Runs `work` in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        let _ = work;
+        Err(StoreError::Unsupported("transactions of the user"))
+    }
+
     /// Writes a copy of the store to `path` while it is in use.
     ///
     /// # Errors

@@ -302,7 +302,7 @@ impl DurableTimer {
         let visit = move |store: &mut dyn Store| _ = reply.send(function(store));
         self.inner.parts.keeper.send(Message::Visit(Box::new(visit))).map_err(|_| Error::Stopped)?;
         self.settle();
-        answer.recv().map_err(|_| Error::Stopped)?.map_err(Error::Store)
+        answer.recv().map_err(|_| Error::Stopped)?.map_err(Error::from)
     }
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.

@@ -1,216 +1,197 @@
-//! Orders of a shop that close unless they are paid in time, and a payment provider that often
-//! fails.
+//! Orders of a shop that close after half an hour unless they are paid, also if the shop crashes.
 //!
-//! This is a typical use of a `DelayQueue`, without a thread that polls the queue. Each order has a
-//! timeout that closes it, and a payment cancels that timeout. `cancel` returns `true` to one side
-//! only, so a late payment is noticed at once and refunded. A failed payment call is tried again by
-//! a separate timeout, with twice the delay each time.
+//! Each order has two durable timeouts, one that closes it and one for the customer's payment. Both
+//! handlers write the state of the order in the transaction that ends the timeout, so each order
+//! gets exactly one state, whatever dies and when. The second start finishes the orders of the
+//! first.
 //!
-//! The shop never reads a clock, so it also runs on virtual time (`--virtual`).
+//!     cargo run -p examples --bin order_close -- --crash-after 2000
+//!     cargo run -p examples --bin order_close
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use examples::cli::{self, Args, Checks, Stop};
-use examples::ledger::Ledger;
-use timer_core::{Timeout, Timer};
+use examples::cli::{self, Args, Checks, Refused, Stop};
+use examples::durable::{StoreName, with_usage};
+use indicatif::{ProgressBar, ProgressStyle};
+use rusqlite::Connection;
+use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
 
 const USAGE: &str = "\
-Opens orders that close themselves unless they are paid in time. Three customers in four pay, some of them too late; the
-payment call fails every second time and is tried again, with exponential backoff.
+Opens orders that close after half an hour unless they are paid. Three customers in four pay, some of them too late. The
+orders are in a file. A start after a crash finishes them.
 
 Usage: order_close [OPTIONS]
 
-  --orders N            how many, 1..=1000000 [default: 20000]
-  --close-after MILLIS  how long an order stays open unpaid, 100..=3600000 [default: 2000]
-  --backoff MILLIS      wait before the first retry; doubles with each, 1..=60000 [default: 50]
-  --clock KIND          real | virtual: virtual time takes no time [default: real]
-  -h, --help            print this
+  --store STORE          sqlite:FILE [default: sqlite:orders.db]
+  --orders N             how many, 1..=100000 [default: 1000]
+  --speed N              how many seconds of the shop pass in one second, 1..=1800 [default: 300]
+  --crash-after MILLIS   abort the program in the middle, 1..=3600000
+  -h, --help             print this
 ";
 
-/// The number of attempts to make a payment.
-const ATTEMPTS: u32 = 6;
+const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
+const CLOSE: &str = "order.close";
+const PAY: &str = "order.pay";
 
-#[derive(Clone, Copy)]
+/// The time that handlers get to end when all orders have a state.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
 struct Options {
-    orders: usize,
-    close_after: Duration,
-    backoff: Duration,
-    virtual_time: bool,
+    file: PathBuf,
+    store: StoreName,
+    orders: u32,
+    speed: u32,
+    crash_after: Option<Duration>,
 }
 
 fn main() -> ExitCode {
-    cli::main("order_close", USAGE, parse, run)
+    cli::main("order_close", USAGE, |args| parse(args).map_err(|stop| with_usage(stop, USAGE)), run)
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
-    let mut options = Options {
-        orders: 20_000,
-        close_after: Duration::from_secs(2),
-        backoff: Duration::from_millis(50),
-        virtual_time: false,
-    };
+    let mut store = StoreName::Sqlite("orders.db".into());
+    let (mut orders, mut speed, mut crash_after) = (1_000, 300, None);
     while let Some(option) = args.option()? {
         match option {
-            "--orders" => options.orders = args.count(1..=1_000_000)?,
-            "--close-after" => options.close_after = args.millis(100..=3_600_000)?,
-            "--backoff" => options.backoff = args.millis(1..=60_000)?,
-            "--clock" => options.virtual_time = args.choice(&[("real", false), ("virtual", true)])?,
+            "--store" => store = StoreName::from_args(args)?,
+            "--orders" => orders = args.number(1..=100_000)? as u32,
+            "--speed" => speed = args.number(1..=1800)? as u32,
+            "--crash-after" => crash_after = Some(args.millis(1..=3_600_000)?),
             _ => return Err(args.unknown(option)),
         }
     }
-    Ok(options)
+    let StoreName::Sqlite(file) = &store else {
+        return Err(Stop::Refused(Refused(store.open().err().map_or_else(String::new, |error| error.to_string()))));
+    };
+    Ok(Options { file: file.clone(), store, orders, speed, crash_after })
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
+    let store = options.store.open()?;
+    // The store has the file to itself, so the orders are read and written through its connection.
+    let (states, ended) = mpsc::channel();
+    let timer = DurableTimer::builder()
+        .name("orders")
+        .topic(CLOSE, handler("closed", states.clone()))
+        .topic(PAY, handler("paid", states))
+        .open(store)?;
+    let before = timer.with_connection(|connection: &mut Connection| {
+        connection
+            .execute_batch("create table if not exists orders(number integer primary key, state text not null)")?;
+        let mut query = connection.prepare("select number from orders")?;
+        let numbers = query.query_map([], |row| row.get::<_, u32>(0))?.collect::<Result<HashSet<_>, _>>()?;
+        Ok(numbers)
+    })?;
+    let was_open = timer.counts()?.pending;
+    if let Some(after) = options.crash_after {
+        thread::spawn(move || {
+            thread::sleep(after);
+            eprintln!("\ncrashing, as after a power failure; start again to finish the orders");
+            std::process::abort();
+        });
+    }
+    if was_open > 0 || !before.is_empty() {
+        println!("{} orders have ended before, {was_open} timeouts are pending", before.len());
+    }
+
     let began = Instant::now();
-    let (events, inbox) = mpsc::channel();
-    let (timer, driver) = if options.virtual_time {
-        let (timer, driver) = Timer::builder().name("orders").build_manual()?;
-        (timer, Some(driver))
-    } else {
-        (Timer::builder().name("orders").build()?, None)
+    for number in (0..options.orders).filter(|number| !before.contains(number)) {
+        let (key, share) = (number.to_string(), payment(number));
+        if let Some(share) = share {
+            let delay = HALF_AN_HOUR.mul_f64(share) / options.speed;
+            timer.new_timeout_keyed(PAY, &key, delay, &key, IfPending::Keep)?;
+        }
+        timer.new_timeout_keyed(CLOSE, &key, HALF_AN_HOUR / options.speed, &key, IfPending::Keep)?;
+    }
+    let bar = progress(u64::from(options.orders), before.len() as u64);
+    let (mut done, mut again) = (before.len() as u64, 0_u64);
+    while done < u64::from(options.orders) {
+        let State { is_new, attempt } = ended.recv()?;
+        done += u64::from(is_new);
+        again += u64::from(attempt > 1);
+        bar.set_position(done);
+    }
+    bar.finish_and_clear();
+    // Late payments still come, and find their orders closed.
+    while timer.counts()?.pending > 0 {
+        let State { attempt, .. } = ended.recv()?;
+        again += u64::from(attempt > 1);
+    }
+    let count = |state: &'static str| {
+        timer.with_connection(move |connection: &mut Connection| {
+            let count = "select count(*) from orders where state = ?1";
+            Ok(connection.query_row(count, [state], |row| row.get::<_, u32>(0))?)
+        })
     };
-
-    for number in 0..options.orders {
-        let close = events.clone();
-        let closes = timer.new_timeout(options.close_after, move |_| _ = close.send(Event::Closed(number)))?;
-        let customer = Customer::of(number);
-        if let Some(share) = customer.pays_after {
-            let (timer, events) = (timer.clone(), events.clone());
-            let begins = options.close_after.mul_f64(share);
-            let payment = Arc::new(Payment { number, closes, customer, backoff: options.backoff, timer, events });
-            let begun = payment.clone();
-            payment.later(begins, move || begun.attempt(1));
-        }
-    }
-    // The remaining senders belong to timeouts, so the inbox closes when all of them have ended.
-    drop(events);
-    if let Some(mut driver) = driver {
-        while let Some(wait) = driver.next_expiry() {
-            driver.advance(wait);
-        }
-    }
-
-    let ledger = Ledger::new(options.orders);
-    let (mut paid, mut closed, mut retries, mut refunded, mut given_up) = (0_usize, 0_usize, 0_u64, 0_usize, 0_usize);
-    for event in inbox {
-        match event {
-            Event::Paid(number) => {
-                ledger.end(number);
-                paid += 1;
-            }
-            Event::Closed(number) => {
-                ledger.end(number);
-                closed += 1;
-            }
-            Event::Retry => retries += 1,
-            Event::Refunded => refunded += 1,
-            Event::GaveUp => given_up += 1,
-        }
-    }
-
-    let clock = if options.virtual_time { "virtual" } else { "real" };
-    let Options { orders, close_after, .. } = options;
-    println!("{orders} orders, open for {close_after:?}, on the {clock} clock, in {:.0?}", began.elapsed());
-    println!("{paid:>8} paid in time, their closing was cancelled");
+    let (paid, closed) = (count("paid")?, count("closed")?);
+    let lag = timer.stats().lag;
+    timer.stop(STOP_LIMIT)?;
+    println!("{} orders, finished in {:.1?}", options.orders, began.elapsed());
+    println!("{paid:>8} paid in time");
     println!("{closed:>8} closed unpaid");
-    println!("{retries:>8} payment calls tried again, {given_up} payments given up after {ATTEMPTS} tries");
-    println!("{refunded:>8} payments came too late and went back");
-    let stats = timer.stats();
+    println!("{again:>8} attempts repeated after a crash");
+    println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max);
     let mut checks = Checks::default();
-    checks.that(
-        ledger.holds(),
-        format!("every order ended exactly once ({} never, {} again)", ledger.never(), ledger.again()),
-    );
-    checks.that(stats.cancelled == paid as u64, "as many timeouts were cancelled as orders paid");
-    checks.that(stats.scheduled == stats.expired + stats.cancelled, "every timeout ran or was cancelled");
-    checks.that(timer.pending_timeouts() == 0, "pending: 0");
+    checks.that(paid + closed == options.orders.max(before.len() as u32), "every order has exactly one state");
+    println!("remove {} to begin with new orders", options.file.display());
     Ok(checks)
 }
 
-/// An entry in the books of the shop.
-enum Event {
-    Paid(usize),
-    Closed(usize),
-    Retry,
-    Refunded,
-    GaveUp,
+/// An order that has a state.
+struct State {
+    /// Whether this handler has given it the state.
+    is_new: bool,
+    attempt: u32,
 }
 
-/// The payment of one order by a customer, until it succeeds or is given up.
-struct Payment {
-    number: usize,
-    closes: Timeout,
-    customer: Customer,
-    backoff: Duration,
-    timer: Timer,
-    events: Sender<Event>,
-}
-
-impl Payment {
-    /// Calls the provider, which takes a while to answer.
-    fn attempt(self: Arc<Self>, attempt: u32) {
-        // No money is taken for an order that has closed.
-        if !self.closes.is_expired() {
-            let payment = self.clone();
-            self.later(self.customer.takes, move || payment.answered(attempt));
+/// Returns the handler that gives an order the state unless it has one.
+fn handler(
+    state: &'static str,
+    states: Sender<State>,
+) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
+    move |due| {
+        let number: u32 = due.payload().parse()?;
+        let (written, is_new) = mpsc::channel();
+        let result = due.complete_in(move |connection: &mut Connection| {
+            let insert = "insert into orders(number, state) values (?1, ?2) on conflict do nothing";
+            _ = written.send(connection.execute(insert, (number, state))? == 1);
+            Ok(())
+        });
+        match result {
+            Ok(()) => {
+                let is_new = is_new.recv().unwrap_or(false);
+                // The program may have its answer already.
+                _ = states.send(State { is_new, attempt: due.attempt() });
+                Ok(())
+            }
+            // Another attempt has begun, and it gives the order its state.
+            Err(CompleteError::Fenced) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
-
-    fn answered(self: Arc<Self>, attempt: u32) {
-        // Sending cannot fail, because the inbox is read until the last sender is gone.
-        _ = self.events.send(if self.customer.provider_accepts(attempt) {
-            // The order may have closed during the call. In that case `cancel` returns `false`.
-            if self.closes.cancel() { Event::Paid(self.number) } else { Event::Refunded }
-        } else if attempt == ATTEMPTS {
-            Event::GaveUp
-        } else {
-            let wait = self.backoff * 2_u32.pow(attempt - 1);
-            let payment = self.clone();
-            self.later(wait, move || payment.attempt(attempt + 1));
-            Event::Retry
-        });
-    }
-
-    fn later(&self, wait: Duration, step: impl FnOnce() + Send + 'static) {
-        // Only a stopped timer refuses a timeout, and this timer is never stopped.
-        _ = self.timer.new_timeout(wait, move |_| step());
-    }
 }
 
-/// The behavior of a customer and the payment provider. It derives from the order's number, so
-/// every run is the same.
-#[derive(Clone, Copy)]
-struct Customer {
-    seed: u64,
-    /// The beginning of the payment as a share of the time that the order is open.
-    pays_after: Option<f64>,
-    /// The duration of a payment call.
-    takes: Duration,
+/// Returns when the customer of an order pays, as a share of the half hour. Every fourth customer
+/// does not pay, and some pay too late.
+fn payment(number: u32) -> Option<f64> {
+    // The mixing step of SplitMix64, so that each run has the same customers.
+    let mut seed = (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    seed ^= seed >> 27;
+    (seed % 4 != 0).then_some((seed >> 8 & 0xfff) as f64 / 4096.0 * 1.1)
 }
 
-impl Customer {
-    fn of(number: usize) -> Self {
-        let seed = mix(number as u64);
-        let share = (seed >> 8 & 0xfff) as f64 / 4096.0 * 1.1;
-        let takes = Duration::from_millis(5 + (seed >> 20) % 40);
-        Self { seed, pays_after: (!seed.is_multiple_of(4)).then_some(share), takes }
+fn progress(orders: u64, done: u64) -> ProgressBar {
+    let bar = ProgressBar::new(orders).with_position(done);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} orders, {elapsed}") {
+        bar.set_style(style);
     }
-
-    fn provider_accepts(&self, attempt: u32) -> bool {
-        mix(self.seed ^ u64::from(attempt)).is_multiple_of(2)
-    }
-}
-
-/// The mixing step of SplitMix64.
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    bar
 }

@@ -9,6 +9,7 @@ mod lock_watchdog;
 mod metrics_export;
 mod migrating_from_netty;
 mod order_close;
+mod payments;
 mod redis_stand_in;
 mod rpc_timeouts;
 

@@ -1,25 +1,24 @@
+use std::fs;
+use std::process::Command;
+
 use super::{command_line, number, success};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order_close");
 
 #[test]
-fn every_order_is_paid_or_closed_on_either_clock() {
-    let (mut paid, mut refunded) = (Vec::new(), Vec::new());
-    for clock in ["virtual", "virtual", "real"] {
-        let output = success(PROGRAM, &["--orders", "2000", "--close-after", "400", "--clock", clock]);
-        assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 2000);
-        assert!(number(&output, "tried again") > 0 && output.contains(&format!("on the {clock} clock")));
-        paid.push(number(&output, "paid in time"));
-        refunded.push(number(&output, "went back"));
-    }
-    assert_eq!((paid[0], refunded[0]), (paid[1], refunded[1]), "virtual time is the same every time");
-    assert!((500..1500).contains(&paid[0]) && refunded[0] > 0, "{paid:?} {refunded:?}");
-}
-
-#[test]
-fn an_hour_of_virtual_time_passes_at_once() {
-    let output = success(PROGRAM, &["--orders", "100", "--close-after", "3600000", "--clock", "virtual"]);
-    assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 100);
+fn orders_survive_a_crash() {
+    let folder = std::env::temp_dir().join(format!("order-close-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let store = format!("sqlite:{}", folder.join("orders.db").display());
+    let options = ["--store", &store, "--orders", "300", "--speed", "900"];
+    let crash = Command::new(PROGRAM).args(options).args(["--crash-after", "900"]).output().unwrap();
+    assert!(!crash.status.success());
+    let output = success(PROGRAM, &options);
+    assert!(output.contains(" orders have ended before, "), "{output}");
+    assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 300);
+    let output = success(PROGRAM, &options);
+    assert!(output.contains("300 orders have ended before, 0 timeouts are pending"), "{output}");
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -27,10 +26,9 @@ fn command_line_is_checked() {
     command_line(
         PROGRAM,
         &[
-            (&["--orders", "0"], "--orders: '0' given; allowed: a whole number in 1..=1000000"),
-            (&["--close-after", "1"], "--close-after: '1' given"),
-            (&["--backoff", "-1"], "--backoff: '-1' given; allowed: a whole number in 1..=60000"),
-            (&["--clock", "wall"], "--clock: 'wall' given; allowed: real, virtual"),
+            (&["--orders", "0"], "--orders: '0' given; allowed: a whole number in 1..=100000"),
+            (&["--store", "postgres://localhost/shop"], "allowed: sqlite:FILE"),
+            (&["--speed", "x"], "--speed: 'x' given"),
         ],
     );
 }

@@ -215,6 +215,10 @@ impl Store for SqliteStore {
         }
     }
 
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        self.transact(|connection, _, _| work(connection).map_err(|error| StoreError::Failed(error.to_string())))
+    }
+
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
         let mut copy = Connection::open(path).map_err(failed)?;
         let backup = rusqlite::backup::Backup::new(&self.connection, &mut copy).map_err(failed)?;
