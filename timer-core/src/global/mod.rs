@@ -30,7 +30,7 @@
 //! # Differences from tokio
 //!
 //! Nothing here panics, and nothing is refused, because the futures are those of
-//! [`infallible`](crate::infallible).
+//! [`infallible`].
 //!
 //! | | tokio | here |
 //! |---|---|---|

@@ -98,7 +98,7 @@ impl Timer {
 
     /// Ticks every `period`, for the first time at once. Ticks that were missed are skipped, unless
     /// [`with_missed_runs`](Interval::with_missed_runs) says otherwise. A period of zero: each tick says
-    /// [`RejectReason::ZeroPeriod`].
+    /// [`RejectReason::ZeroPeriod`](crate::RejectReason::ZeroPeriod).
     ///
     /// # Examples
     ///

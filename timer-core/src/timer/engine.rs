@@ -4,7 +4,7 @@
 //! of the turn, in the resolution, and in the number of shards, which is one on virtual time.
 
 use super::lifecycle::Lifecycle;
-use super::registry;
+use super::registry::{Registry, registry};
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook, SpreadBy};
@@ -30,6 +30,7 @@ pub(crate) struct Engine {
     block: Block,
     spread: SpreadBy,
     block_id: Option<BlockId>,
+    registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
     /// Whether a task has run by the time the executor has accepted it. The executor was asked once.
@@ -76,6 +77,7 @@ impl Engine {
             lifecycle: Lifecycle::new(driven_by != DrivenBy::Worker),
             spread: config.spread,
             block_id: block.id(config.spread),
+            registry: registry(),
             context,
             block,
             runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
@@ -85,7 +87,7 @@ impl Engine {
             driven_by,
         });
         if let Some(block) = engine.block_id {
-            registry::insert(block, &engine);
+            engine.registry.insert(block, &engine);
         }
         engine
     }
@@ -273,7 +275,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
         if let Some(block) = self.block_id {
-            registry::remove(block);
+            self.registry.remove(block);
         }
         timer_died();
     }

@@ -1,7 +1,7 @@
 //! The engines of the process by the shards that they lease.
 //!
-//! A timeout or a future holds nothing of its timer but numbers. When it is asked for its timer, or has to
-//! start the worker, it finds the engine here. No other call does that, so one mutex is enough.
+//! A timeout or a future holds nothing of its timer but numbers. When it is asked for its timer, or has
+//! to start the worker, it finds the engine here. No other call does that, so one mutex is enough.
 
 use super::engine::Engine;
 use crate::entry::ShardId;
@@ -10,30 +10,38 @@ use crate::sync::{Arc, Mutex, Weak};
 use std::collections::BTreeMap;
 
 /// The engines that lease shards, by the index of the first shard.
-type Engines = Mutex<BTreeMap<u16, (BlockId, Weak<Engine>)>>;
+pub(super) struct Registry(Mutex<BTreeMap<u16, (BlockId, Weak<Engine>)>>);
 
 #[cfg(not(all(test, timer_loom)))]
-static ENGINES: Engines = Mutex::new(BTreeMap::new());
+static REGISTRY: Registry = Registry(Mutex::new(BTreeMap::new()));
 
+// An engine may end after the checker has dropped its statics, so the registry is leaked.
 #[cfg(all(test, timer_loom))]
 crate::sync::lazy_static! {
-    static ref ENGINES: Engines = Mutex::new(BTreeMap::new());
+    static ref REGISTRY: &'static Registry = Box::leak(Box::new(Registry(Mutex::new(BTreeMap::new()))));
 }
 
-/// Makes the engine known while it leases the block.
-pub(super) fn insert(block: BlockId, engine: &Arc<Engine>) {
-    ENGINES.lock().insert(block.first(), (block, Arc::downgrade(engine)));
+/// Returns the registry of the process.
+pub(super) fn registry() -> &'static Registry {
+    &REGISTRY
 }
 
-/// Forgets the engine. Called before its lease ends.
-pub(super) fn remove(block: BlockId) {
-    ENGINES.lock().remove(&block.first());
+impl Registry {
+    /// Makes the engine known while it leases the block.
+    pub(super) fn insert(&self, block: BlockId, engine: &Arc<Engine>) {
+        self.0.lock().insert(block.first(), (block, Arc::downgrade(engine)));
+    }
+
+    /// Forgets the engine. Called before its lease ends.
+    pub(super) fn remove(&self, block: BlockId) {
+        self.0.lock().remove(&block.first());
+    }
 }
 
 /// Returns the engine that leases the shard with this name. Returns `None` once the engine is gone.
 pub(crate) fn engine_of(id: ShardId) -> Option<Arc<Engine>> {
     let weak = {
-        let engines = ENGINES.lock();
+        let engines = registry().0.lock();
         let (_, (block, engine)) = engines.range(..=id.index).next_back()?;
         if !block.contains(id) {
             return None;

@@ -6,7 +6,7 @@
 //!
 //! - The buckets before the current one, in whose span `now` is, are empty on every level, so
 //!   nothing ever wraps round. The current bucket takes no value in. The values that it had belong
-//!   to finer levels, to which a [cascade](cascade) moves them.
+//!   to finer levels, to which a [cascade] moves them.
 //! - All values of a level are due before those of the next level, and those of a bucket before
 //!   those of the next bucket. So the first occupied bucket has the earliest deadline, and the
 //!   cached minimum of that bucket is the next expiry.
