@@ -6,6 +6,7 @@ use crate::entry::{Closure, Timeout};
 use crate::sync::{Arc, AtomicBool, AtomicU32, How, Mutex, Ordering};
 use crate::time::Deadline;
 use crate::timer::Engine;
+use crate::worker;
 use loom::thread;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -38,6 +39,7 @@ fn a_task_and_the_end() {
         Closure(move |_: &Timeout| work.run())
     };
     let due = Deadline::down(engine.context.now());
+    assert_eq!(worker::start(&engine), Ok(()));
     assert!(engine.schedule(task, |_| due).is_ok());
     let handed_back = engine.stop_and_wait(SECOND).unwrap().unprocessed.len();
     let ran = work.ended.load(Ordering::Relaxed);
