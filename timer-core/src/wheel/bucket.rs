@@ -100,7 +100,7 @@ impl<V> Bucket<V> {
     }
 
     /// Inserts a value and reports its location. `id` is the number of this bucket.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, tracker: &mut impl Tracker<V>) {
         self.earliest = self.earliest.min(deadline);
         match self.slots.get_mut(self.vacant as usize) {

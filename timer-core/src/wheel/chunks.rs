@@ -52,14 +52,24 @@ impl<T> Chunks<T> {
 
     #[inline]
     pub(crate) fn get(&self, position: usize) -> Option<&T> {
+        if self.full.is_empty() { self.last.get(position) } else { self.get_in_chunk(position) }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut T> {
+        if self.full.is_empty() { self.last.get_mut(position) } else { self.get_mut_in_chunk(position) }
+    }
+
+    #[inline(never)]
+    fn get_in_chunk(&self, position: usize) -> Option<&T> {
         match self.full.get(position / CHUNK) {
             Some(chunk) => chunk.get(position % CHUNK),
             None => self.last.get(position - self.full.len() * CHUNK),
         }
     }
 
-    #[inline]
-    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut T> {
+    #[inline(never)]
+    fn get_mut_in_chunk(&mut self, position: usize) -> Option<&mut T> {
         let full = self.full.len();
         match self.full.get_mut(position / CHUNK) {
             Some(chunk) => chunk.get_mut(position % CHUNK),
