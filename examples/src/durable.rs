@@ -1,8 +1,9 @@
 //! The parts that the programs with durable timeouts share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use timer_durable::SqliteStore;
+use timer_durable::{PostgresStore, SqliteStore, Store};
 
 use crate::cli::{Args, Refused, Stop};
 
@@ -26,27 +27,35 @@ impl StoreName {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        if text.starts_with("postgres://") {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Some(Self::Postgres(text.to_owned()));
         }
         let file = text.strip_prefix("sqlite:").filter(|file| !file.is_empty())?;
         Some(Self::Sqlite(file.into()))
     }
 
-    /// Opens the store, or creates it.
+    /// Opens the store, or creates it. A store that nodes share gets the name and the lease of this node.
     ///
     /// # Errors
     ///
-    /// The file is no store or belongs to another process, or the store is on a server.
-    pub fn open(&self) -> Result<SqliteStore, Refused> {
+    /// The file is no store or belongs to another process, or the server cannot be used.
+    pub fn open(&self, node: Option<&str>, lease: Duration) -> Result<Box<dyn Store>, Refused> {
+        let refused = |error: &dyn std::error::Error| Refused(error.to_string());
         match self {
-            Self::Sqlite(file) => SqliteStore::open(file).map_err(|error| Refused(error.to_string())),
-            Self::Postgres(url) => Err(Refused(format!(
-                "--store: '{url}' given; allowed: sqlite:FILE, because this version has no PostgreSQL"
-            ))),
+            Self::Sqlite(file) => Ok(Box::new(SqliteStore::open(file).map_err(|error| refused(&error))?)),
+            Self::Postgres(url) => {
+                let mut store = PostgresStore::connect(url).map_err(|error| refused(&error))?.lease(lease);
+                if let Some(name) = node {
+                    store = store.node(name);
+                }
+                Ok(Box::new(store))
+            }
         }
     }
 }
+
+/// The lease unless `--ttl` gives another one.
+pub const LEASE: Duration = Duration::from_secs(15);
 
 /// Appends the usage text to a refusal.
 pub fn with_usage(stop: Stop, usage: &str) -> Stop {
@@ -58,7 +67,7 @@ pub fn with_usage(stop: Stop, usage: &str) -> Stop {
 
 #[cfg(test)]
 mod tests {
-    use super::StoreName;
+    use super::{LEASE, StoreName};
 
     #[test]
     fn a_store_is_a_file_or_a_server() {
@@ -68,6 +77,7 @@ mod tests {
         for text in ["", "sqlite:", "a.db", "mysql://localhost"] {
             assert_eq!(StoreName::parse(text), None, "{text}");
         }
-        assert!(StoreName::parse(url).unwrap().open().unwrap_err().to_string().contains("sqlite:FILE"));
+        let refused = StoreName::parse("postgres://u@h:notaport/d").unwrap().open(None, LEASE);
+        assert!(refused.err().unwrap().to_string().contains("postgres://USER@HOST:PORT/DATABASE"));
     }
 }

@@ -28,6 +28,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `sqlite` (default) | `SqliteStore`, a store in a file that one process owns |
+//! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `serde` | `Json`, a payload of any type that serde knows |
 
 #![forbid(unsafe_code)]
@@ -46,6 +47,8 @@ mod id;
 mod manual;
 mod memory_store;
 mod payload;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stats;
@@ -65,10 +68,12 @@ pub use memory_store::{Fault, MemoryStore};
 #[cfg(feature = "serde")]
 pub use payload::Json;
 pub use payload::{Payload, PayloadError};
+#[cfg(feature = "postgres")]
+pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
-pub use store::{Counts, DeadLetter, Store, StoreError};
+pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
 pub use timer::{DurableTimer, StopReport};
 pub use topic::Topic;
 pub use transaction::IfPending;

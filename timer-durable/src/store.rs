@@ -16,6 +16,7 @@ use crate::transaction::{Answers, Batch, Done};
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
@@ -137,6 +138,26 @@ pub struct Counts {
     pub dead: u64,
 }
 
+/// The place of an instance among the others that share a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Membership {
+    /// The number of this instance.
+    pub instance: u32,
+    /// The shards that this instance owns.
+    pub shards: u32,
+    /// The instances whose lease holds, with this one.
+    pub nodes: u32,
+    /// The shards that this process has taken over from dead instances.
+    pub taken_over: u64,
+    /// The timeouts that others have written into the shards of this process.
+    pub foreign: u64,
+    /// How often this process has connected again.
+    pub reconnects: u64,
+    /// The time at which the lease was asked for last.
+    pub renewed: Option<Instant>,
+}
+
 /// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection of the
 /// store, whose type the store documents.
 pub type Work = Box<dyn FnOnce(&mut dyn Any) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
@@ -203,6 +224,17 @@ pub trait Store: Send + 'static {
         None
     }
 
+    /// Receives a function that lets the keeper ask for [`next_upkeep`](Self::next_upkeep) again. A store calls
+    /// it from another thread when it learns of a change, for example by a notification.
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        let _ = wake;
+    }
+
+    /// Returns the place of this instance among the others, or `None` if the store belongs to one process.
+    fn membership(&self) -> Option<Membership> {
+        None
+    }
+
     /// Renews the lease, takes over shards, and collects what others have written. `running` are the
     /// timeouts whose handlers run here.
     ///
@@ -252,4 +284,80 @@ pub trait Store: Send + 'static {
 
     /// Hands everything back before the process ends.
     fn leave(&mut self) {}
+}
+
+/// A store that is chosen while the program runs.
+impl<S: Store + ?Sized> Store for Box<S> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn instance(&self) -> u32 {
+        (**self).instance()
+    }
+
+    fn now(&self) -> Micros {
+        (**self).now()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        (**self).write(batch)
+    }
+
+    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        (**self).load(from, until, max, out)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        (**self).rejoin()
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        (**self).dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        (**self).counts()
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        (**self).next_upkeep()
+    }
+
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        (**self).set_waker(wake);
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        (**self).membership()
+    }
+
+    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        (**self).upkeep(running)
+    }
+
+    fn may_begin(&self) -> bool {
+        (**self).may_begin()
+    }
+
+    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+        (**self).complete_in(done, work)
+    }
+
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        (**self).transact_with(work)
+    }
+
+    fn backup(&mut self, path: &std::path::Path) -> Result<(), StoreError> {
+        (**self).backup(path)
+    }
+
+    fn leave(&mut self) {
+        (**self).leave();
+    }
 }

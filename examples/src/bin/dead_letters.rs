@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use examples::cli::{self, Args, Checks, Refused, Stop};
-use examples::durable::{StoreName, with_usage};
+use examples::durable::{LEASE, StoreName, with_usage};
 use timer_durable::transaction::{Batch, Requeue};
 use timer_durable::{DeadLetter, Store, TimeoutId};
 
@@ -62,10 +62,14 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
 }
 
 fn run(Options { store, action, id }: Options) -> Result<Checks, Box<dyn Error>> {
-    let mut store = store.open()?;
+    let mut store = store.open(None, LEASE)?;
     if action == Action::Count {
         println!("{} dead letters", store.counts()?.dead);
         return Ok(Checks::default());
+    }
+    if action != Action::List {
+        // Only a member of the store may write.
+        store.rejoin()?;
     }
     let (mut after, mut met) = (None, 0);
     loop {
@@ -79,6 +83,7 @@ fn run(Options { store, action, id }: Options) -> Result<Checks, Box<dyn Error>>
             _ => change(&mut store, action, &page)?,
         }
     }
+    store.leave();
     match id {
         Some(id) if met == 0 => Err(Refused(format!("--id: '{id}' given; allowed: the id of a dead letter")).into()),
         _ => Ok(Checks::default()),

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use examples::cli::{self, Args, Checks, Refused, Stop};
-use examples::durable::{StoreName, with_usage};
+use examples::durable::{LEASE, StoreName, with_usage};
 use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::Connection;
 use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
@@ -68,13 +68,13 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
         }
     }
     let StoreName::Sqlite(file) = &store else {
-        return Err(Stop::Refused(Refused(store.open().err().map_or_else(String::new, |error| error.to_string()))));
+        return Err(Stop::Refused(Refused("--store: allowed: sqlite:FILE".to_owned())));
     };
     Ok(Options { file: file.clone(), store, orders, speed, crash_after })
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
-    let store = options.store.open()?;
+    let store = options.store.open(None, LEASE)?;
     // The store has the file to itself, so the orders are read and written through its connection.
     let (states, ended) = mpsc::channel();
     let timer = DurableTimer::builder()

@@ -9,7 +9,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
 use timer_durable::transaction::{Answers, Batch, Begun, Done};
-use timer_durable::{DeadLetter, Store, StoreError, TimeoutId};
+use timer_durable::{DeadLetter, Membership, Store, StoreError, TimeoutId};
 
 /// The keys and lags of attempts that have begun and whose end is not durable.
 #[derive(Clone, Default)]
@@ -90,6 +90,14 @@ impl<S: Store> Store for Announcing<S> {
 
     fn next_upkeep(&self) -> Option<Instant> {
         self.store.next_upkeep()
+    }
+
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.store.set_waker(wake);
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        self.store.membership()
     }
 
     fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use announcing::Announcing;
 use examples::cli::{self, Args, Checks, Refused, Stop};
-use examples::durable::{StoreName, with_usage};
+use examples::durable::{LEASE, StoreName, with_usage};
 use timer_durable::{Cancelled, Due, DurableTimer, IfPending, ResetAnswer};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
@@ -39,8 +39,8 @@ Keeps timeouts in a store. Reads commands from standard input and prints answers
 Usage: timeouts --store STORE [OPTIONS]
 
   --store STORE      sqlite:FILE or postgres://URL
-  --node NAME        the name of this process in logs [default: timeouts]
-  --ttl SECONDS      the lease on a store that nodes share, 1..=3600 [default: 15]
+  --node NAME        the name of this process among those that share the store [default: none]
+  --ttl SECONDS      the lease on a store that is shared, 1..=3600 [default: 15]
   --handler-ms N     how long each handler takes, 0..=3600000 [default: 0]
   -h, --help         print this
 ";
@@ -55,7 +55,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 struct Options {
     store: StoreName,
-    node: String,
+    node: Option<String>,
+    lease: Duration,
     handler: Duration,
 }
 
@@ -64,27 +65,27 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
-    let (mut store, mut node, mut handler) = (None, "timeouts".to_owned(), Duration::ZERO);
+    let (mut store, mut node, mut lease, mut handler) = (None, None, LEASE, Duration::ZERO);
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = Some(StoreName::from_args(args)?),
-            "--node" => node = args.value("a name", |name| (!name.is_empty()).then(|| name.to_owned()))?,
-            // A store that one process owns has no lease.
-            "--ttl" => _ = args.number(1..=3600)?,
+            "--node" => node = Some(args.value("a name", |name| (!name.is_empty()).then(|| name.to_owned()))?),
+            "--ttl" => lease = Duration::from_secs(args.number(1..=3600)?),
             "--handler-ms" => handler = args.millis(0..=3_600_000)?,
             _ => return Err(args.unknown(option)),
         }
     }
-    let store = store.ok_or_else(|| Stop::Refused(Refused("--store is missing; allowed: sqlite:FILE".to_owned())))?;
-    Ok(Options { store, node, handler })
+    let store = store
+        .ok_or_else(|| Stop::Refused(Refused("--store is missing; allowed: sqlite:FILE, postgres://URL".to_owned())))?;
+    Ok(Options { store, node, lease, handler })
 }
 
-fn run(Options { store, node, handler }: Options) -> Result<Checks, Box<dyn Error>> {
+fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<dyn Error>> {
     let (lines, printed) = mpsc::channel::<String>();
     let printer = thread::spawn(move || printed.iter().for_each(|line| print(&line)));
-    let (store, begun) = Announcing::new(store.open()?, lines.clone());
+    let (store, begun) = Announcing::new(store.open(node.as_deref(), lease)?, lines.clone());
     let timer = DurableTimer::builder()
-        .name(node)
+        .name(node.as_deref().unwrap_or("timeouts"))
         .executor(ThreadPoolExecutor::new(THREADS))
         .topic(TOPIC, move |due: &Due<String>| {
             let key = due.key().unwrap_or_default();

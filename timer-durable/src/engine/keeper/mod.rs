@@ -111,8 +111,10 @@ impl<S: Store> Keeper<S> {
         channel: (Sender<Message>, Receiver<Message>),
         figures: Arc<Figures>,
     ) -> Result<Self, StoreError> {
-        store.rejoin()?;
         let (sender, inbox) = channel;
+        let waker = sender.clone();
+        store.set_waker(Arc::new(move || _ = waker.send(Message::Visit(Box::new(|_| ())))));
+        store.rejoin()?;
         let pace = Pace::new(settings.overdue_rate);
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);

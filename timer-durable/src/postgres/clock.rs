@@ -1,0 +1,81 @@
+//! An estimate of the server's clock.
+
+use crate::store::Micros;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// How long a sample is used. Clocks drift by less than a millisecond meanwhile.
+const LIFE: Duration = Duration::from_secs(15);
+
+/// The server's clock, estimated from the times that come with answers.
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// A moment on both clocks.
+    sample: (Instant, Micros),
+    /// Half of the shortest round trip.
+    trip: Duration,
+    /// The latest time that was told.
+    told: Cell<Micros>,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        Self { sample: (Instant::now(), 0), trip: Duration::from_secs(1), told: Cell::new(0) }
+    }
+
+    /// Returns the estimate, which never goes back.
+    pub(super) fn now(&self) -> Micros {
+        let now = self.estimate().max(self.told.get());
+        self.told.set(now);
+        now
+    }
+
+    fn estimate(&self) -> Micros {
+        self.sample.1 + micros(self.sample.0.elapsed())
+    }
+
+    /// Takes the time `server` of an answer to a question that was sent at `sent`.
+    ///
+    /// A delay on the way makes the estimate of a sample too early, never too late. So a sample that gives a later
+    /// estimate is better than the one in use.
+    pub(super) fn take(&mut self, sent: Instant, server: Micros) {
+        let at = sent + self.trip;
+        let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));
+        if server > ours || self.sample.0.elapsed() > LIFE {
+            self.sample = (at, server);
+        }
+    }
+
+    /// Begins anew with a question that does nothing else than to ask for the time.
+    pub(super) fn start(&mut self, sent: Instant, server: Micros) {
+        self.trip = self.trip.min(sent.elapsed() / 2);
+        self.sample = (sent + self.trip, server);
+    }
+
+    /// Returns how far the last told time is ahead of `server`, which was read just now.
+    pub(super) fn ahead(&self, server: Micros) -> Micros {
+        self.told.get() - server
+    }
+}
+
+fn micros(duration: Duration) -> Micros {
+    Micros::try_from(duration.as_micros()).unwrap_or(Micros::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delayed_answer_does_not_set_the_clock_back() {
+        let mut clock = Clock::new();
+        let begun = Instant::now();
+        clock.start(begun, 1_000_000_000);
+        let first = clock.now();
+        clock.take(begun, 999_000_000);
+        assert!(clock.now() >= first, "the sample says a second less");
+        clock.take(begun, 1_005_000_000);
+        assert!(clock.now() >= 1_005_000_000, "the server's clock is ahead");
+        assert!(clock.ahead(1_004_000_000) >= 1_000_000);
+    }
+}

@@ -1,0 +1,246 @@
+//! Connecting to a server with its checks, and installing the schema.
+
+use super::connection::{Dial, PostgresConnection, QueryError};
+use std::fmt;
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::error::SqlState;
+
+/// The version of the schema.
+const VERSION: i32 = 1;
+
+/// The oldest supported version of the server.
+const OLDEST_SERVER: i32 = 140_000;
+
+/// The schema, as a script for `psql`.
+pub(super) const SCHEMA: &str = include_str!("schema.sql");
+
+/// A server or a database that cannot be used as a store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL is not one.
+    Url {
+        /// The reason.
+        why: String,
+    },
+    /// No server answers.
+    Unreachable {
+        /// The hosts and ports that were tried.
+        server: String,
+        /// The reason.
+        why: String,
+    },
+    /// The server refuses the user, the password or the database.
+    Refused {
+        /// The server.
+        server: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// The server is too old.
+    ServerVersion {
+        /// The server.
+        server: String,
+        /// The version of the server.
+        found: String,
+    },
+    /// The server is a replica, or the database is read-only.
+    ReadOnly {
+        /// The server.
+        server: String,
+    },
+    /// The database has tables of other programs and no schema `timer`.
+    NotInstalled {
+        /// The server.
+        server: String,
+    },
+    /// The schema has another version.
+    SchemaVersion {
+        /// The server.
+        server: String,
+        /// The version of the schema.
+        found: i32,
+        /// The version that this program uses.
+        expected: i32,
+    },
+    /// The user lacks a right.
+    MissingRights {
+        /// The server.
+        server: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// The database has a default that breaks the protocol, and the pooler forbids to change it.
+    Setting {
+        /// The setting with its value.
+        found: String,
+        /// The allowed value.
+        allowed: &'static str,
+    },
+    /// A statement has failed.
+    Failed {
+        /// The server.
+        server: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { why } => {
+                write!(f, "the URL of the store cannot be read: {why}; allowed is postgres://USER@HOST:PORT/DATABASE")
+            }
+            Self::Unreachable { server, why } => write!(f, "{server} cannot be reached: {why}"),
+            Self::Refused { server, why } => write!(f, "{server} refuses the connection: {why}"),
+            Self::ServerVersion { server, found } => {
+                write!(f, "{server} has version {found}; PostgreSQL 14 or newer is needed")
+            }
+            Self::ReadOnly { server } => write!(f, "{server} is a replica or read-only; name the primary server"),
+            Self::NotInstalled { server } => write!(
+                f,
+                "{server} has tables of other programs and no schema `timer`; \
+                 call PostgresStore::install or execute the script that PostgresStore::schema returns"
+            ),
+            Self::SchemaVersion { server, found, expected } => {
+                write!(f, "{server} has version {found} of the schema `timer`; this program uses {expected}")
+            }
+            Self::MissingRights { server, why } => {
+                write!(f, "{server} denies a right to the user: {why}; the book lists the rights that are needed")
+            }
+            Self::Setting { found, allowed } => {
+                write!(f, "the database has {found}; allowed behind a pooler is {allowed}")
+            }
+            Self::Failed { server, why } => write!(f, "{server} cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Returns the hosts, ports and the database of a URL, without the password.
+pub(super) fn describe(config: &Config) -> String {
+    let ports = config.get_ports();
+    let hosts = config.get_hosts().iter().enumerate().map(|(n, host)| {
+        let port = ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+        match host {
+            tokio_postgres::config::Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            tokio_postgres::config::Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    });
+    let hosts: Vec<String> = hosts.collect();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("postgres:{}/{database}", hosts.join(","))
+}
+
+/// Connects and checks that the server can hold timeouts. Installs the schema into an empty database.
+pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<PostgresConnection, ConnectError> {
+    let server = describe(config);
+    let mut connection =
+        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    check_server(&mut connection, &server)?;
+    let installed = "select to_regclass('timer.meta') is not null";
+    let is_installed: bool = connection.query_one(installed, &[]).map_err(|error| explain(&server, &error))?.get(0);
+    if !is_installed {
+        if !is_empty(&mut connection).map_err(|error| explain(&server, &error))? {
+            return Err(ConnectError::NotInstalled { server });
+        }
+        install(&mut connection).map_err(|error| explain(&server, &error))?;
+    }
+    check_schema(&mut connection, &server)?;
+    Ok(connection)
+}
+
+/// Connects and installs the schema unless the database has it.
+pub(super) fn connect_and_install(config: &Config, dial: &Dial, limit: Duration) -> Result<(), ConnectError> {
+    let server = describe(config);
+    let mut connection =
+        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    check_server(&mut connection, &server)?;
+    install(&mut connection).map_err(|error| explain(&server, &error))
+}
+
+/// Installs the schema unless the database has it.
+pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryError> {
+    // Of several nodes that start at once, one installs and the others wait.
+    connection.batch_execute("begin; select pg_advisory_xact_lock(6874019)")?;
+    let installed = connection.query_one("select to_regclass('timer.meta') is not null", &[]);
+    let result = match installed.map(|row| row.get(0)) {
+        Ok(true) => Ok(()),
+        Ok(false) => connection.batch_execute(SCHEMA),
+        Err(error) => Err(error),
+    };
+    let end = if result.is_ok() { "commit" } else { "rollback" };
+    result.and(connection.batch_execute(end))
+}
+
+fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
+    let tables = "select not exists (
+        select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not like 'pg\\_%' and n.nspname <> 'information_schema'
+    )";
+    Ok(connection.query_one(tables, &[])?.get(0))
+}
+
+fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    let facts = "select current_setting('server_version_num')::int, current_setting('server_version'),
+        pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool,
+        current_setting('fsync')::bool and current_setting('full_page_writes')::bool
+            and current_setting('synchronous_commit') <> 'off'";
+    let row = connection.query_one(facts, &[]).map_err(|error| explain(server, &error))?;
+    if row.get::<_, i32>(0) < OLDEST_SERVER {
+        return Err(ConnectError::ServerVersion { server: server.to_owned(), found: row.get(1) });
+    }
+    if row.get(2) {
+        return Err(ConnectError::ReadOnly { server: server.to_owned() });
+    }
+    if !row.get::<_, bool>(3) {
+        tracing::warn!(
+            server,
+            "timeouts can be lost when the server's machine stops, because fsync, full_page_writes or synchronous_commit is off"
+        );
+    }
+    Ok(())
+}
+
+fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    let found: i32 = connection
+        .query_one("select max(version) from timer.meta", &[])
+        .and_then(|row| row.try_get(0).map_err(QueryError::from))
+        .map_err(|error| explain(server, &error))?;
+    if found != VERSION {
+        return Err(ConnectError::SchemaVersion { server: server.to_owned(), found, expected: VERSION });
+    }
+    // A statement for each right that the store needs. None of them changes a row.
+    let rights = "
+        insert into timer.timeout(id, due, shard, format, topic, payload) select gen_random_uuid(), 0, 0, 0, '', '' where false;
+        update timer.timeout set due = due where false;
+        delete from timer.timeout where false;
+        insert into timer.node(id, lease_until) select 0, 0 where false;
+        update timer.node set alive = alive where false;
+        delete from timer.node where false;
+        update timer.shard set owner = owner where false;
+        select last_value from timer.instance;
+        select timer.now();";
+    connection.batch_execute(rights).map_err(|error| explain(server, &error))
+}
+
+fn explain_connect(server: String, error: &QueryError) -> ConnectError {
+    let why = error.to_string();
+    match error.code() {
+        Some(_) => ConnectError::Refused { server, why },
+        None => ConnectError::Unreachable { server, why },
+    }
+}
+
+fn explain(server: &str, error: &QueryError) -> ConnectError {
+    let (server, why) = (server.to_owned(), error.to_string());
+    match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => ConnectError::MissingRights { server, why },
+        Some(_) => ConnectError::Failed { server, why },
+        None => ConnectError::Unreachable { server, why },
+    }
+}

@@ -1,0 +1,270 @@
+//! A connection that blocks, with a limit for each call.
+//!
+//! The limit covers a server that hangs and a network that swallows packets, which no setting of the server
+//! can. After a call that was given up, the connection is of no more use.
+
+use super::connect::ConnectError;
+use crate::store::StoreError;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement, ToStatement};
+
+/// The parameters of a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Reads the messages of a connection. The connection makes progress only while this is polled.
+pub(super) type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
+
+/// Makes connections: a function of the client's settings, which knows how to encrypt.
+pub(super) type Dial = Arc<dyn Fn(Config) -> DialFuture + Send + Sync>;
+type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages), Error>> + Send>>;
+
+/// Returns a function that makes connections as the URL asks for.
+pub(super) fn dial(config: &Config) -> Result<Dial, ConnectError> {
+    if config.get_ssl_mode() == SslMode::Require {
+        let why = "sslmode=require needs the feature `postgres-tls`".to_owned();
+        return Err(ConnectError::Url { why });
+    }
+    Ok(Arc::new(|config: Config| Box::pin(connect(config, NoTls))))
+}
+
+async fn connect<T>(config: Config, tls: T) -> Result<(Client, Messages), Error>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, mut connection) = config.connect(tls).await?;
+    let messages: Messages = Box::new(move |context| connection.poll_message(context));
+    Ok((client, messages))
+}
+
+/// Returns the text of an error with its cause, which the client's errors leave out.
+pub(super) fn reason(error: &Error) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+/// A call that PostgreSQL refused, or that was given up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The server or the client reports an error.
+    Postgres(Error),
+    /// The server has not answered within the limit.
+    TimedOut(Duration),
+    /// The system refuses the resources for a connection.
+    Io(std::io::Error),
+}
+
+impl QueryError {
+    /// Returns the code of an error that the server reports.
+    pub(super) fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Postgres(error) => error.code(),
+            Self::TimedOut(_) | Self::Io(_) => None,
+        }
+    }
+
+    /// Returns `true` if the transaction would succeed if it were executed again.
+    pub(super) fn is_transient(&self) -> bool {
+        let transient =
+            [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
+        self.code().is_some_and(|code| transient.contains(code))
+    }
+
+    /// Returns `true` if the server has undone the transaction and the connection can be used again.
+    fn is_undone(&self) -> bool {
+        // A connection that ends (57P, 08) may have ended after the commit. A server that became read-only (25006)
+        // has been replaced by another one.
+        self.code().is_some_and(|code| {
+            !code.code().starts_with("57P")
+                && !code.code().starts_with("08")
+                && *code != SqlState::READ_ONLY_SQL_TRANSACTION
+        })
+    }
+}
+
+impl From<QueryError> for StoreError {
+    fn from(error: QueryError) -> Self {
+        if error.is_undone() { Self::Failed(error.to_string()) } else { Self::InDoubt(error.to_string()) }
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres(error) => match error.as_db_error() {
+                Some(report) => write!(f, "{} ({})", report.message(), report.code().code()),
+                None => f.write_str(&reason(error)),
+            },
+            Self::TimedOut(limit) => write!(f, "the server has not answered for {limit:?}"),
+            Self::Io(error) => write!(f, "the connection cannot be made: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for QueryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Postgres(error) => Some(error),
+            Self::Io(error) => Some(error),
+            Self::TimedOut(_) => None,
+        }
+    }
+}
+
+impl From<Error> for QueryError {
+    fn from(error: Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+/// A connection to PostgreSQL whose calls block.
+///
+/// The work of [`Due::complete_in`](crate::Due::complete_in) receives it inside a transaction. Its methods are
+/// those of [`tokio_postgres::Client`] with the same names. A call that takes longer than the store's
+/// limit fails.
+pub struct PostgresConnection {
+    client: Client,
+    limit: Duration,
+    /// `None` while the value is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl fmt::Debug for PostgresConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConnection").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl PostgresConnection {
+    pub(super) fn open(config: &Config, dial: &Dial, limit: Duration) -> Result<Self, QueryError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(QueryError::Io)?;
+        let dialed = wait(&runtime, limit, dial(config.clone()))?;
+        let (client, mut messages) = dialed;
+        runtime.spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
+        Ok(Self { client, limit, runtime: Some(runtime) })
+    }
+
+    /// Executes a statement and returns the number of rows that it has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses the statement or does not answer.
+    pub fn execute<T: ToStatement + ?Sized + Sync>(
+        &mut self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<u64, QueryError> {
+        self.wait(self.client.execute(statement, params))
+    }
+
+    /// Executes a statement and returns its rows.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses the statement or does not answer.
+    pub fn query<T: ToStatement + ?Sized + Sync>(
+        &mut self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, QueryError> {
+        self.wait(self.client.query(statement, params))
+    }
+
+    /// Executes a statement and returns its only row.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses the statement or does not answer, or if there is not one row.
+    pub fn query_one<T: ToStatement + ?Sized + Sync>(
+        &mut self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Row, QueryError> {
+        self.wait(self.client.query_one(statement, params))
+    }
+
+    /// Executes a statement and returns its row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses the statement or does not answer, or if there are several rows.
+    pub fn query_opt<T: ToStatement + ?Sized + Sync>(
+        &mut self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, QueryError> {
+        self.wait(self.client.query_opt(statement, params))
+    }
+
+    /// Executes statements that are separated by semicolons and have no parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses a statement or does not answer.
+    pub fn batch_execute(&mut self, statements: &str) -> Result<(), QueryError> {
+        self.wait(self.client.batch_execute(statements))
+    }
+
+    pub(super) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Statement, QueryError> {
+        self.wait(self.client.prepare_typed(sql, types))
+    }
+
+    /// Executes a statement without a name, for poolers that hand each transaction to another connection.
+    pub(super) fn query_typed(
+        &mut self,
+        sql: &str,
+        types: &[Type],
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, QueryError> {
+        let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
+        self.wait(self.client.query_typed(sql, &params))
+    }
+
+    fn wait<R: Send>(&self, call: impl Future<Output = Result<R, Error>> + Send) -> Result<R, QueryError> {
+        match &self.runtime {
+            Some(runtime) => wait(runtime, self.limit, call),
+            None => unreachable!("only `drop` takes the runtime"),
+        }
+    }
+}
+
+impl Drop for PostgresConnection {
+    fn drop(&mut self) {
+        // A plain drop would panic on a thread of another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn wait<R: Send>(
+    runtime: &Runtime,
+    limit: Duration,
+    call: impl Future<Output = Result<R, Error>> + Send,
+) -> Result<R, QueryError> {
+    let limited = async {
+        match tokio::time::timeout(limit, call).await {
+            Ok(result) => result.map_err(QueryError::Postgres),
+            Err(_) => Err(QueryError::TimedOut(limit)),
+        }
+    };
+    if Handle::try_current().is_err() {
+        return runtime.block_on(limited);
+    }
+    // A thread of another runtime, as in `#[tokio::main]`, must not enter a second one.
+    std::thread::scope(|scope| match scope.spawn(|| runtime.block_on(limited)).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

@@ -1,0 +1,101 @@
+//! A connection that is ready for the statements of the store.
+
+use super::connection::{Params, PostgresConnection, QueryError};
+use super::statements::{self, Sql};
+use std::time::Duration;
+use tokio_postgres::{Row, Statement};
+
+/// A statement, prepared unless the connection is behind a pooler.
+struct Query {
+    sql: Sql,
+    prepared: Option<Statement>,
+}
+
+/// A connection with the statements of the store.
+pub(super) struct Link {
+    pub(super) connection: PostgresConnection,
+    write: [Query; 2],
+    put: Query,
+    holders: Query,
+    look: Query,
+    load: Query,
+    sweep: Query,
+    renew: Query,
+}
+
+impl Link {
+    /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so nothing is
+    /// prepared or set.
+    pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
+        if !pooled {
+            // The plans are always searches by an index, whatever the statistics say of a table that is empty in
+            // one minute and full in the next.
+            connection.batch_execute(&format!(
+                "set statement_timeout = {0}; set idle_in_transaction_session_timeout = {0};
+                 set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan;
+                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off",
+                limit.as_millis()
+            ))?;
+        }
+        let mut query = |sql: Sql| {
+            let prepared = if pooled { None } else { Some(connection.prepare(&sql.text, &sql.types)?) };
+            Ok::<_, QueryError>(Query { sql, prepared })
+        };
+        Ok(Self {
+            write: [query(statements::write(false))?, query(statements::write(true))?],
+            put: query(statements::put())?,
+            holders: query(statements::holders())?,
+            look: query(statements::look())?,
+            load: query(statements::load())?,
+            sweep: query(statements::sweep())?,
+            renew: query(statements::renew())?,
+            connection,
+        })
+    }
+
+    pub(super) fn write(&mut self, rare: bool, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.write[usize::from(rare)], params)
+    }
+
+    pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.put, params)
+    }
+
+    pub(super) fn holders(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.holders, params)
+    }
+
+    pub(super) fn look(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.look, params)
+    }
+
+    pub(super) fn load(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.load, params)
+    }
+
+    pub(super) fn sweep(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.sweep, params)
+    }
+
+    pub(super) fn renew(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.renew, params)
+    }
+
+    /// Begins a transaction of the user. A process that freezes in the middle of it is given up by the server,
+    /// because nobody can take over the shards meanwhile.
+    pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
+        self.connection.batch_execute(&format!(
+            "begin isolation level read committed; set local statement_timeout = {0};
+             set local idle_in_transaction_session_timeout = {0}; set local plan_cache_mode = auto;
+             set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on",
+            limit.as_millis()
+        ))
+    }
+}
+
+fn run(connection: &mut PostgresConnection, query: &Query, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+    match &query.prepared {
+        Some(prepared) => connection.query(prepared, params),
+        None => connection.query_typed(&query.sql.text, &query.sql.types, params),
+    }
+}

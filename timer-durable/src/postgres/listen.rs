@@ -1,0 +1,160 @@
+//! The second connection, which waits for notifications.
+//!
+//! Writers without shards, functions of the database, and nodes that give shards back send a notification.
+//! While this connection listens, the store looks for their work when one arrives. Otherwise it looks once
+//! a second.
+
+use super::connection::{Dial, Messages};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_postgres::{AsyncMessage, Client, Config};
+
+/// The pause between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long the server may take for a notification of this connection to itself.
+const ECHO: Duration = Duration::from_secs(5);
+
+/// A function that wakes the keeper.
+pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// The findings of the listening thread.
+#[derive(Default)]
+pub(super) struct Signals {
+    /// Others have written, or may have while nobody listened.
+    foreign: AtomicBool,
+    /// Shards have changed their owners.
+    shards: AtomicBool,
+    listening: AtomicBool,
+    wake: Mutex<Option<Wake>>,
+}
+
+impl Signals {
+    pub(super) fn set_wake(&self, wake: Wake) {
+        *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(wake);
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        // ORDERING: Relaxed, a late value delays a look by a turn of the keeper.
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_foreign(&self) -> bool {
+        // ORDERING: Acquire, pairs with `raise`.
+        self.foreign.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_shards(&self) -> bool {
+        // ORDERING: Acquire, pairs with `raise`.
+        self.shards.load(Ordering::Acquire)
+    }
+
+    pub(super) fn take_foreign(&self) -> bool {
+        // ORDERING: Acquire, pairs with `raise`. A notification after this raises the flag again.
+        self.foreign.swap(false, Ordering::Acquire)
+    }
+
+    pub(super) fn take_shards(&self) -> bool {
+        // ORDERING: Acquire, as above.
+        self.shards.swap(false, Ordering::Acquire)
+    }
+
+    /// Asks for another look, which the keeper takes in its next turn.
+    pub(super) fn again(&self) {
+        // ORDERING: Relaxed, the keeper itself reads it.
+        self.foreign.store(true, Ordering::Relaxed);
+    }
+
+    fn raise(&self, flag: &AtomicBool) {
+        // ORDERING: Release, pairs with the loads of the keeper, which then asks the database.
+        if !flag.swap(true, Ordering::Release) {
+            let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(wake) = wake {
+                wake();
+            }
+        }
+    }
+}
+
+/// The listening thread, which ends when this is dropped.
+pub(super) struct Listener {
+    stop: watch::Sender<bool>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _received = self.stop.send(true);
+    }
+}
+
+impl Listener {
+    pub(super) fn start(config: Config, dial: Dial, signals: Arc<Signals>) -> std::io::Result<Self> {
+        let (stop, mut stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listen = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped.changed() => {}
+                    () = listen(&config, &dial, &signals) => {}
+                }
+            });
+        };
+        std::thread::Builder::new().name("timer-listen".to_owned()).spawn(listen)?;
+        Ok(Self { stop })
+    }
+}
+
+/// Listens for ever, with pauses between connections.
+async fn listen(config: &Config, dial: &Dial, signals: &Signals) {
+    loop {
+        if let Ok(Ok((client, messages))) = tokio::time::timeout(ECHO, dial(config.clone())).await {
+            follow(&client, messages, signals).await;
+            // ORDERING: Relaxed, as in `is_listening`.
+            signals.listening.store(false, Ordering::Relaxed);
+            signals.raise(&signals.foreign);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Listens until the connection ends.
+async fn follow(client: &Client, mut messages: Messages, signals: &Signals) {
+    // A notification to itself shows that notifications arrive. A pooler would lose them.
+    let echo = format!("timer_echo_{:x}", fastrand::u64(..));
+    let statements = format!("listen timer; listen {echo}; notify {echo}");
+    let (heard, mut echoed) = watch::channel(false);
+    let receive = async {
+        loop {
+            match poll_fn(&mut messages).await {
+                Some(Ok(AsyncMessage::Notification(message))) if message.channel() == "timer" => {
+                    let flag = if message.payload() == "shards" { &signals.shards } else { &signals.foreign };
+                    signals.raise(flag);
+                }
+                Some(Ok(AsyncMessage::Notification(_))) => _ = heard.send(true),
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return,
+            }
+        }
+    };
+    let subscribe = async {
+        if client.batch_execute(&statements).await.is_err() {
+            return;
+        }
+        if tokio::time::timeout(ECHO, echoed.changed()).await.is_err() {
+            tracing::warn!("notifications do not arrive; a pooler in transaction mode needs `PostgresStore::pooled`");
+            return;
+        }
+        // ORDERING: Relaxed, as in `is_listening`.
+        signals.listening.store(true, Ordering::Relaxed);
+        // Work that arrived while nobody listened.
+        signals.raise(&signals.foreign);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = receive => {}
+        () = subscribe => {}
+    }
+}

@@ -1,0 +1,175 @@
+//! Joining, renewing the lease, and collecting the writes of others.
+
+use super::connect;
+use super::link::Link;
+use super::listen::Listener;
+use super::parts::uuid;
+use super::{PostgresStore, SHARDS, write};
+use crate::TimeoutId;
+use crate::store::{Micros, Position, StoreError, Upkeep};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// The time between two looks for the writes of others, if notifications do not arrive.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// The most rows that one look collects.
+const SWEEP_ROWS: i64 = 10_000;
+
+/// The shortest time between two renewals.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The instances whose lease was over, with the time at which this was first seen.
+pub(super) type Suspects = HashMap<i64, Instant>;
+
+impl PostgresStore {
+    /// Returns the time at which a notification may be followed.
+    pub(super) fn earliest_upkeep(&self) -> Instant {
+        self.figures.renewed.map_or_else(Instant::now, |renewed| renewed + PAUSE)
+    }
+
+    /// Becomes a new instance.
+    ///
+    /// 1. Connect, unless the connection is in order.
+    /// 2. Draw a number. If this process dies or loses an answer now, the number is never used.
+    /// 3. In one transaction, fence all instances that this process may have been, and join with the new number. The
+    ///    update of the fenced rows waits for statements that are under way.
+    /// 4. Renew, which reads the shards.
+    ///
+    /// The number is noted before step 3. If the answer to step 3 is lost, the next join fences it.
+    pub(super) fn join(&mut self) -> Result<(), StoreError> {
+        self.shards.clear();
+        self.epochs = vec![None; SHARDS];
+        self.suspects.clear();
+        self.hold_until = None;
+        let limit = self.limit();
+        if self.link.is_none() {
+            let connection = match self.fresh.take() {
+                Some(connection) => connection,
+                None => {
+                    self.figures.reconnects += 1;
+                    connect::connect(&self.config, &self.dial, limit)
+                        .map_err(|error| StoreError::Failed(error.to_string()))?
+                }
+            };
+            self.link = Some(Link::new(connection, limit, self.pooled)?);
+        }
+        let link = self.link()?;
+        let new: i64 = link.connection.query_one("select nextval('timer.instance')", &[])?.get(0);
+        let (tried, is_first) = (self.tried.clone(), !self.has_joined);
+        self.tried.push(new);
+        let (name, lease) = (self.name.clone(), self.lease_micros());
+        let sql = "select timer.join_as($1, $2, $3, $4, $5)";
+        self.link()?.connection.execute(sql, &[&new, &tried, &name, &is_first, &lease])?;
+        self.has_joined = true;
+        self.instance = new;
+        self.tried = vec![new];
+        self.steady_since = Instant::now();
+        self.lease_end = Instant::now();
+        for _ in 0..3 {
+            let sent = Instant::now();
+            let now = self.link()?.connection.query_one("select timer.now()", &[])?.get(0);
+            self.clock.start(sent, now);
+        }
+        self.renew(&[])?;
+        if self.listener.is_none() && !self.pooled {
+            let listener = Listener::start(self.config.clone(), self.dial.clone(), self.signals.clone());
+            self.listener = listener
+                .inspect_err(
+                    |error| tracing::warn!(%error, "no thread for notifications; the store looks once a second"),
+                )
+                .ok();
+        }
+        Ok(())
+    }
+
+    pub(super) fn keep_up(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let mut upkeep = Upkeep::default();
+        let now = Instant::now();
+        self.hold_until = self.hold_until.filter(|until| *until > now);
+        if self.next_renew <= now || self.lease_end <= now || self.signals.take_shards() {
+            upkeep.shards_gained = self.renew(running)?;
+        }
+        if self.signals.take_foreign()
+            || (!self.signals.is_listening() && self.next_sweep <= now)
+            || upkeep.shards_gained
+        {
+            upkeep.foreign = self.sweep()?;
+        }
+        Ok(upkeep)
+    }
+
+    /// Renews the lease. Returns `true` if this instance has gained a shard.
+    pub(super) fn renew(&mut self, running: &[TimeoutId]) -> Result<bool, StoreError> {
+        let sent = Instant::now();
+        if self.lease_end <= sent {
+            // The server may have been away, so the leases of others are over without their fault.
+            self.steady_since = sent;
+        }
+        let grace = (self.lease / 3).min(Duration::from_secs(1));
+        let is_steady = sent.duration_since(self.steady_since) > self.lease + Duration::from_secs(1);
+        let suspects: Vec<i64> =
+            self.suspects.iter().filter(|(_, since)| since.elapsed() >= grace).map(|(instance, _)| *instance).collect();
+        let running: Vec<Uuid> = running.iter().copied().map(uuid).collect();
+        let (instance, lease) = (self.instance, self.lease_micros());
+        let rows = self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects])?;
+        let row = rows.first().ok_or(StoreError::Fenced)?;
+        let now: Micros = row.get::<_, Option<i64>>(0).ok_or(StoreError::Fenced)?;
+        self.clock.take(sent, now);
+        let shards: Vec<i16> = row.get::<_, Option<Vec<i16>>>(1).unwrap_or_default();
+        let epochs: Vec<i64> = row.get::<_, Option<Vec<i64>>>(2).unwrap_or_default();
+        let suspects: Vec<i64> = row.get(3);
+        self.suspects = suspects.into_iter().map(|id| (id, self.suspects.get(&id).copied().unwrap_or(sent))).collect();
+        // The lease is counted from before the question, and a bit shorter than the server counts.
+        self.lease_end = sent + self.lease - self.lease / 8;
+        self.next_renew = sent + self.lease / 3;
+        if !self.suspects.is_empty() {
+            self.next_renew = self.next_renew.min(sent + grace);
+        }
+        if let Some(lapse) = row.get::<_, Option<i64>>(4) {
+            // Wake when the lease of another instance would be over.
+            let wait = Duration::from_micros(u64::try_from(lapse - now).unwrap_or(0)) + Duration::from_millis(20);
+            self.next_renew = self.next_renew.min(sent + wait.max(PAUSE));
+        }
+        let mut now_owned = vec![None; SHARDS];
+        for (shard, epoch) in shards.iter().zip(&epochs) {
+            now_owned[shard.unsigned_abs() as usize] = Some(*epoch);
+        }
+        let gained = now_owned.iter().zip(&self.epochs).any(|(new, old)| new.is_some() && new != old);
+        self.epochs = now_owned;
+        self.shards = shards;
+        self.figures.instance = self.instance as u32;
+        self.figures.shards = self.shards.len() as u32;
+        self.figures.nodes = u32::try_from(row.get::<_, i64>(5)).unwrap_or(u32::MAX);
+        self.figures.taken_over += row.get::<_, i64>(6).unsigned_abs();
+        self.figures.renewed = Some(sent);
+        Ok(gained)
+    }
+
+    /// Collects the rows that others have written into the shards of this instance.
+    fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
+        self.next_sweep = Instant::now() + SWEEP;
+        let (instance, shards) = (self.instance, self.shards.clone());
+        let rows = self.link()?.sweep(&[&instance, &shards, &SWEEP_ROWS])?;
+        let mut foreign = Vec::new();
+        for row in &rows {
+            match row.get::<_, Option<Uuid>>(0) {
+                Some(_) => foreign.push(Position { due: row.get(1), id: write::id(row, 0) }),
+                // Shards without an owner. A renewal takes its share of them.
+                None if row.get::<_, i64>(1) > 0 => self.next_renew = self.next_renew.min(self.earliest_upkeep()),
+                None => {}
+            }
+        }
+        if foreign.len() as i64 >= SWEEP_ROWS {
+            // There are more.
+            self.signals.again();
+        }
+        self.figures.foreign += foreign.len() as u64;
+        Ok(foreign)
+    }
+
+    fn lease_micros(&self) -> Micros {
+        Micros::try_from(self.lease.as_micros()).unwrap_or(Micros::MAX)
+    }
+}

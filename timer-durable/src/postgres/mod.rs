@@ -1,0 +1,235 @@
+//! The store in a PostgreSQL database that many machines share.
+//!
+//! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it renews, and
+//!   writes into its own shards, so nodes need no messages.
+//! - Every transaction of a node first locks the node's own row for share, while it is alive. A take-over updates
+//!   that row, and therefore waits for the transaction. The database fences, and clocks do not.
+//! - A connection that fails may have executed its last statement or may still execute it. The node then
+//!   becomes a new instance, and fences the old one in the same way.
+//!
+//! Times are the server's clock. Absent: the memory and the handlers, which are the keeper's.
+
+mod clock;
+mod connect;
+mod connection;
+mod link;
+mod listen;
+mod membership;
+mod pages;
+mod parts;
+mod statements;
+mod store;
+mod write;
+
+pub use connect::ConnectError;
+pub use connection::{PostgresConnection, QueryError};
+
+use crate::store::{Membership, Store, StoreError};
+use clock::Clock;
+use connection::Dial;
+use link::Link;
+use listen::{Listener, Signals};
+use membership::Suspects;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_postgres::Config;
+
+/// The number of shards.
+const SHARDS: usize = 64;
+
+/// The shortest lease.
+const SHORTEST_LEASE: Duration = Duration::from_millis(500);
+
+/// A store in a PostgreSQL database, which many processes on many machines share.
+///
+/// Each process opens a store of its own. If one of them dies, freezes or loses its connection, the others run
+/// its timeouts when its lease is over. The type of the connection for
+/// [`Due::complete_in`](crate::Due::complete_in) is [`PostgresConnection`].
+///
+/// PostgreSQL 14 or newer is needed. A process uses two connections.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore};
+///
+/// let store = PostgresStore::connect("postgres://shop@db.example/shop")?.lease(Duration::from_secs(10));
+/// let timer = DurableTimer::builder()
+///     .topic("order.close", |due: &Due<String>| {
+///         // The order and the end of its timeout are written in one transaction.
+///         let order = due.payload().clone();
+///         due.complete_in(move |connection: &mut PostgresConnection| {
+///             connection.execute("update orders set closed = true where number = $1", &[&order])?;
+///             Ok(())
+///         })?;
+///         Ok(())
+///     })
+///     .open(store)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PostgresStore {
+    config: Config,
+    dial: Dial,
+    name: Option<String>,
+    lease: Duration,
+    pooled: bool,
+    /// `None` after an error whose outcome is unknown.
+    link: Option<Link>,
+    /// A connection that has no statements yet.
+    fresh: Option<PostgresConnection>,
+    /// This instance, 0 before the first join.
+    instance: i64,
+    /// All instances that this process has been or may have been.
+    tried: Vec<i64>,
+    has_joined: bool,
+    shards: Vec<i16>,
+    epochs: Vec<Option<i64>>,
+    turn: usize,
+    /// The end of the lease, counted from before it was asked for.
+    lease_end: Instant,
+    next_renew: Instant,
+    next_sweep: Instant,
+    /// The time since which the lease has never been over.
+    steady_since: Instant,
+    suspects: Suspects,
+    /// Nothing begins before this time, because the server's clock was set back.
+    hold_until: Option<Instant>,
+    clock: Clock,
+    signals: Arc<Signals>,
+    listener: Option<Listener>,
+    figures: Membership,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("server", &self.describe())
+            .field("instance", &self.instance)
+            .field("shards", &self.shards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a server. Installs the schema `timer` if the database is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of other programs
+    /// and no schema `timer`.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        let config = configure(url)?;
+        let dial = connection::dial(&config)?;
+        let limit = limit_of(DEFAULT_LEASE);
+        let connection = connect::connect(&config, &dial, limit)?;
+        let now = Instant::now();
+        Ok(Self {
+            config,
+            dial,
+            name: None,
+            lease: DEFAULT_LEASE,
+            pooled: false,
+            link: None,
+            fresh: Some(connection),
+            instance: 0,
+            tried: Vec::new(),
+            has_joined: false,
+            shards: Vec::new(),
+            epochs: vec![None; SHARDS],
+            turn: fastrand::usize(..SHARDS),
+            lease_end: now,
+            next_renew: now,
+            next_sweep: now,
+            steady_since: now,
+            suspects: Suspects::default(),
+            hold_until: None,
+            clock: Clock::new(),
+            signals: Arc::default(),
+            listener: None,
+            figures: Membership::default(),
+        })
+    }
+
+    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing if the
+    /// schema is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
+    pub fn install(url: &str) -> Result<(), ConnectError> {
+        let config = configure(url)?;
+        let dial = connection::dial(&config)?;
+        connect::connect_and_install(&config, &dial, limit_of(DEFAULT_LEASE))
+    }
+
+    /// Returns the schema as a script for `psql`.
+    #[must_use]
+    pub fn schema() -> &'static str {
+        connect::SCHEMA
+    }
+
+    /// Sets the lease, at least 500 ms. The default is 15 s. The timeouts of a process that dies run elsewhere
+    /// when its lease is over. The lease is renewed three times in its length.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(SHORTEST_LEASE);
+        self
+    }
+
+    /// Names the node. A process takes the shards of an earlier process with the same name at once, without waiting
+    /// for its lease, and fences it. So a node that restarts goes on where it was.
+    ///
+    /// Of two processes with the same name, the one that has joined last works. The other one begins nothing
+    /// and reports errors.
+    #[must_use]
+    #[doc(alias = "transactional.id")]
+    pub fn node(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Tells that the URL leads to a pooler in transaction mode, such as PgBouncer. Then nothing depends on the state
+    /// of a session. Statements are planned each time, and timeouts of other writers are looked for once a second.
+    #[must_use]
+    pub fn pooled(mut self) -> Self {
+        self.pooled = true;
+        self
+    }
+
+    /// Returns the longest time that a statement may take.
+    fn limit(&self) -> Duration {
+        limit_of(self.lease)
+    }
+
+    fn link(&mut self) -> Result<&mut Link, StoreError> {
+        self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))
+    }
+
+    /// Drops the connection after an error that leaves its state unknown.
+    fn check<R>(&mut self, result: Result<R, StoreError>) -> Result<R, StoreError> {
+        if matches!(result, Err(StoreError::InDoubt(_))) {
+            self.link = None;
+        }
+        result
+    }
+}
+
+/// The lease unless another one is set.
+const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+
+fn limit_of(lease: Duration) -> Duration {
+    (lease / 2).clamp(Duration::from_millis(500), Duration::from_secs(10))
+}
+
+fn configure(url: &str) -> Result<Config, ConnectError> {
+    let mut config: Config =
+        url.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url { why: connection::reason(&error) })?;
+    if config.get_application_name().is_none() {
+        config.application_name("timer-durable");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(3));
+    }
+    Ok(config)
+}

@@ -1,0 +1,51 @@
+//! Pages of the list.
+
+use super::parts::uuid;
+use super::{PostgresStore, SHARDS, write};
+use crate::store::{Position, StoreError};
+use uuid::Uuid;
+
+impl PostgresStore {
+    /// Reads a page. Each shard gives a part of it, and if one of them has more, the page ends where that part
+    /// ends, and the next part is read.
+    pub(super) fn load_page(
+        &mut self,
+        from: Position,
+        until: Position,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<(), StoreError> {
+        let owned: Vec<(i16, i64)> = self
+            .shards
+            .iter()
+            .filter_map(|shard| Some((*shard, self.epochs[shard.unsigned_abs() as usize]?)))
+            .collect();
+        let (shards, epochs): (Vec<i16>, Vec<i64>) = owned.into_iter().unzip();
+        let (mut from, end) = (from, out.len() + max);
+        while !shards.is_empty() && out.len() < end {
+            let part = (2 * (end - out.len()) / shards.len()).max(64);
+            let limit = i64::try_from(part).unwrap_or(i64::MAX);
+            let (first, last): (Uuid, Uuid) = (uuid(from.id), uuid(until.id));
+            let rows = self.link()?.load(&[&shards, &epochs, &from.due, &first, &until.due, &last, &limit])?;
+            let mut counts = [0_usize; SHARDS];
+            let mut is_whole = true;
+            for row in &rows {
+                let position = Position { due: row.get(1), id: write::id(row, 2) };
+                let count = &mut counts[row.get::<_, i16>(0).unsigned_abs() as usize];
+                *count += 1;
+                if out.len() < end {
+                    out.push(position);
+                    from = position.next();
+                }
+                if *count == part {
+                    is_whole = false;
+                    break;
+                }
+            }
+            if is_whole {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

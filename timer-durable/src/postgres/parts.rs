@@ -1,0 +1,203 @@
+//! The parameters of a batch, as columns of arrays.
+
+use super::statements::Kind;
+use crate::TimeoutId;
+use crate::store::Micros;
+use crate::transaction::{Batch, Done, Insert};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+/// How long after it was made an id may be inserted again. Tombstones last as long.
+const REPEATABLE: Micros = 600_000_000;
+
+/// The maker of ids whose insert cannot be repeated, because a function of the database made them.
+const NOBODY: u32 = u32::MAX;
+
+pub(super) fn uuid(id: TimeoutId) -> Uuid {
+    Uuid::from_u128(id.as_u128())
+}
+
+/// Returns the time until which an insert of `id` may be repeated, or `None` if only `instance` could repeat
+/// it. It knows the outcome of its inserts.
+pub(super) fn repeatable_until(id: TimeoutId, instance: u32) -> Option<Micros> {
+    let is_known = id.maker() == instance || id.maker() == NOBODY;
+    let birth = i64::try_from(id.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
+    (!is_known).then(|| birth.saturating_add(REPEATABLE))
+}
+
+/// A part of a batch as a table. The rows are sorted by id, and know their index in the batch.
+pub(super) struct Table<R> {
+    rows: Vec<(TimeoutId, usize, R)>,
+}
+
+impl<R> Table<R> {
+    pub(super) fn new(rows: impl Iterator<Item = (TimeoutId, usize, R)>) -> Self {
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_unstable_by_key(|(id, ..)| *id);
+        Self { rows }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub(super) fn ids(&self) -> Vec<Uuid> {
+        self.rows.iter().map(|(id, ..)| uuid(*id)).collect()
+    }
+
+    pub(super) fn column<'a, V>(&'a self, value: impl Fn(&'a R) -> V) -> Vec<V> {
+        self.rows.iter().map(|(.., row)| value(row)).collect()
+    }
+
+    /// Returns the index in the batch of the row with this id.
+    pub(super) fn find(&self, id: TimeoutId) -> Option<usize> {
+        let found = self.rows.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+        Some(self.rows[found].1)
+    }
+}
+
+/// The tables of a batch. The rows of a kind that leave a tombstone are in a table of their own.
+pub(super) struct Tables<'a> {
+    pub(super) inserts: Table<&'a Insert>,
+    pub(super) moves: Table<Micros>,
+    cancels: [Table<Micros>; 2],
+    dones: [Table<(i32, Micros)>; 2],
+    repeats: Table<(i32, Micros, bool)>,
+    buries: Table<(i32, &'a str)>,
+    requeues: Table<Micros>,
+    purges: [Table<Micros>; 2],
+    pub(super) begins: Table<()>,
+    /// The number of dones in the batch. Retries follow them in `repeats`.
+    pub(super) dones_len: usize,
+}
+
+fn attempt(attempt: u32) -> i32 {
+    i32::try_from(attempt).unwrap_or(i32::MAX)
+}
+
+impl<'a> Tables<'a> {
+    /// Returns the tables of `batch`. `moves` and `cancels` are the ids of the targets, where they are known.
+    pub(super) fn new(
+        batch: &'a Batch,
+        moves: &[Option<TimeoutId>],
+        cancels: &[Option<TimeoutId>],
+        instance: u32,
+        now: Micros,
+    ) -> Self {
+        let tombstone = |id: TimeoutId| repeatable_until(id, instance).filter(|until| *until > now);
+        let dones_len = batch.dones.len();
+        let last = |done: &&Done| done.next.is_none();
+        let indexed = |id: &Option<TimeoutId>, n: usize| id.map(|id| (id, n));
+        let both = |keeps: &dyn Fn(bool) -> Table<Micros>| [keeps(false), keeps(true)];
+        let cancels = |keeps: bool| {
+            let ids = cancels.iter().enumerate().filter_map(|(n, id)| indexed(id, n));
+            let rows = ids.filter(|(id, _)| tombstone(*id).is_some() == keeps);
+            Table::new(rows.map(|(id, n)| (id, n, tombstone(id).unwrap_or(0))))
+        };
+        let dones = |keeps: bool| {
+            let ends = batch.dones.iter().enumerate().filter(|(_, done)| last(done));
+            let rows = ends.filter(|(_, done)| tombstone(done.id).is_some() == keeps);
+            Table::new(rows.map(|(n, done)| (done.id, n, (attempt(done.attempt), tombstone(done.id).unwrap_or(0)))))
+        };
+        let purges = |keeps: bool| {
+            let rows = batch.purges.iter().enumerate().filter(|(_, id)| tombstone(**id).is_some() == keeps);
+            Table::new(rows.map(|(n, id)| (*id, n, tombstone(*id).unwrap_or(0))))
+        };
+        let periodic = batch.dones.iter().enumerate().filter_map(|(n, done)| {
+            let next = done.next?;
+            Some((done.id, n, (attempt(done.attempt), next, true)))
+        });
+        let retries = batch
+            .retries
+            .iter()
+            .enumerate()
+            .map(|(n, retry)| (retry.id, dones_len + n, (attempt(retry.attempt), retry.due, retry.forgive)));
+        Self {
+            inserts: Table::new(batch.inserts.iter().enumerate().map(|(n, insert)| (insert.id, n, insert))),
+            moves: Table::new(
+                moves
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(n, id)| indexed(id, n))
+                    .map(|(id, n)| (id, n, batch.resets[n].due)),
+            ),
+            cancels: both(&cancels),
+            dones: [dones(false), dones(true)],
+            repeats: Table::new(periodic.chain(retries)),
+            buries: Table::new(
+                batch.buries.iter().enumerate().map(|(n, bury)| (bury.id, n, (attempt(bury.attempt), &*bury.reason))),
+            ),
+            requeues: Table::new(batch.requeues.iter().enumerate().map(|(n, part)| (part.id, n, part.due))),
+            purges: both(&purges),
+            begins: Table::new(batch.begins.iter().enumerate().map(|(n, id)| (*id, n, ()))),
+            dones_len,
+        }
+    }
+
+    /// Returns `true` if the statement needs the rare parts.
+    pub(super) fn has_rare(&self) -> bool {
+        let keeps = !self.cancels[1].is_empty() || !self.dones[1].is_empty();
+        let dead = !self.buries.is_empty() || !self.requeues.is_empty();
+        keeps || dead || self.purges.iter().any(|purges| !purges.is_empty())
+    }
+
+    /// Returns the index in the batch of a row of the answer.
+    pub(super) fn find(&self, kind: Kind, id: TimeoutId) -> Option<usize> {
+        let either = |index: Option<usize>, other: Option<usize>| index.or(other);
+        match kind {
+            Kind::Inserted => self.inserts.find(id),
+            Kind::Moved => self.moves.find(id),
+            Kind::Cancelled => either(self.cancels[0].find(id), self.cancels[1].find(id)),
+            Kind::Done => either(self.dones[0].find(id), self.dones[1].find(id)),
+            Kind::Repeated => self.repeats.find(id),
+            Kind::Buried => self.buries.find(id),
+            Kind::Requeued => self.requeues.find(id),
+            Kind::Purged => either(self.purges[0].find(id), self.purges[1].find(id)),
+            Kind::Begun => self.begins.find(id),
+            Kind::Fence | Kind::Notified => None,
+        }
+    }
+
+    /// Returns the parameters of [`write`](super::statements::write) behind the first three.
+    pub(super) fn parameters(&'a self, shards: Vec<i16>, instance: u32, rare: bool) -> Vec<Box<dyn ToSql + Sync + 'a>> {
+        let inserts = &self.inserts;
+        let mut columns: Vec<Box<dyn ToSql + Sync + 'a>> = vec![
+            Box::new(inserts.ids()),
+            Box::new(shards),
+            Box::new(inserts.column(|insert| insert.due)),
+            Box::new(inserts.column(|insert| &*insert.topic)),
+            Box::new(inserts.column(|insert| insert.key.as_deref())),
+            Box::new(inserts.column(|insert| insert.format)),
+            Box::new(inserts.column(|insert| &*insert.payload)),
+            Box::new(inserts.column(|insert| insert.period)),
+            Box::new(inserts.column(|insert| insert.max_lateness)),
+            Box::new(inserts.column(|insert| repeatable_until(insert.id, instance))),
+            Box::new(self.moves.ids()),
+            Box::new(self.moves.column(|due| *due)),
+            Box::new(self.cancels[0].ids()),
+            Box::new(self.dones[0].ids()),
+            Box::new(self.dones[0].column(|(attempt, _)| *attempt)),
+            Box::new(self.repeats.ids()),
+            Box::new(self.repeats.column(|(attempt, ..)| *attempt)),
+            Box::new(self.repeats.column(|(_, due, _)| *due)),
+            Box::new(self.repeats.column(|(.., forgive)| *forgive)),
+            Box::new(self.begins.ids()),
+        ];
+        if rare {
+            columns.push(Box::new(self.cancels[1].ids()));
+            columns.push(Box::new(self.cancels[1].column(|until| *until)));
+            columns.push(Box::new(self.dones[1].ids()));
+            columns.push(Box::new(self.dones[1].column(|(attempt, _)| *attempt)));
+            columns.push(Box::new(self.dones[1].column(|(_, until)| *until)));
+            columns.push(Box::new(self.buries.ids()));
+            columns.push(Box::new(self.buries.column(|(attempt, _)| *attempt)));
+            columns.push(Box::new(self.buries.column(|(_, reason)| *reason)));
+            columns.push(Box::new(self.requeues.ids()));
+            columns.push(Box::new(self.requeues.column(|due| *due)));
+            columns.push(Box::new(self.purges[0].ids()));
+            columns.push(Box::new(self.purges[1].ids()));
+            columns.push(Box::new(self.purges[1].column(|until| *until)));
+        }
+        columns
+    }
+}

@@ -1,0 +1,343 @@
+-- The schema of timer-durable, version 1. Times are microseconds since 1970 on the server's clock.
+
+create schema if not exists timer;
+
+create table timer.meta(version integer not null);
+insert into timer.meta values (1);
+
+-- An instance of a node. A node that joins again is a new instance.
+create table timer.node(
+    id bigint primary key,
+    name text,
+    lease_until bigint not null,
+    alive boolean not null default true
+) with (fillfactor = 50);
+create unique index node_by_name on timer.node(name) where alive and name is not null;
+
+-- The numbers of instances, which are part of the ids that they make. 0 and 4294967295 are reserved.
+create sequence timer.instance as bigint minvalue 1 maxvalue 4294967294 cycle;
+
+-- A part of the list of timeouts. The epoch grows whenever the shard changes its owner.
+create table timer.shard(
+    shard smallint primary key check (shard between 0 and 63),
+    owner bigint,
+    epoch bigint not null default 0
+) with (fillfactor = 50);
+insert into timer.shard(shard) select generate_series(0, 63);
+
+-- A row is a timeout. If `ended` is set it is a dead letter, which has a reason, or a tombstone, which
+-- keeps a repeated insert with its id from creating a second timeout, until `ended`.
+create table timer.timeout(
+    id uuid primary key,
+    due bigint not null,
+    begun bigint,
+    period bigint,
+    max_lateness bigint,
+    ended bigint,
+    attempt integer not null default 0,
+    forgiven integer not null default 0,
+    shard smallint not null check (shard between 0 and 63),
+    format smallint not null,
+    is_foreign boolean not null default false,
+    topic text collate "C" not null,
+    key text collate "C",
+    payload bytea not null,
+    reason text
+) with (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_vacuum_cost_delay = 0
+);
+create index timeout_by_due on timer.timeout(shard, due, id) where ended is null;
+create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
+create index timeout_foreign on timer.timeout(shard) where is_foreign;
+create index timeout_dead on timer.timeout(id) where reason is not null;
+create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
+
+create function timer.now() returns bigint language sql volatile as $$
+    select (extract(epoch from clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- The end of the ten minutes in which an insert of the id may be repeated, or null if nobody but
+-- `p_instance`, which knows the outcome, could repeat it.
+create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql volatile as $$
+    select case when maker in (p_instance, 4294967295) or until <= timer.now() then null else until end
+    from (select ('x00000000' || substr(p_id::text, 15, 4) || substr(p_id::text, 20, 4))::bit(64)::bigint as maker,
+                 ('x0000' || substr(p_id::text, 1, 8) || substr(p_id::text, 10, 4))::bit(64)::bigint * 1000
+                     + 600000000 as until) i
+$$;
+
+-- Ends a timeout.
+create function timer.end_timeout(p_id uuid, p_instance bigint) returns void language plpgsql as $$
+declare
+    v_until bigint := timer.repeatable_until(p_id, p_instance);
+begin
+    if v_until is null then
+        delete from timer.timeout where id = p_id;
+    else
+        update timer.timeout set ended = v_until, key = null, payload = '', reason = null, is_foreign = false
+        where id = p_id;
+    end if;
+end
+$$;
+
+-- Inserts a timeout with regard to the one that has its key. The answers are created, exists, kept,
+-- moved and too_old.
+create function timer.put(
+    p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
+    p_period bigint, p_max_lateness bigint, p_until bigint, p_shard smallint, p_is_foreign boolean,
+    p_instance bigint, out answer text, out other uuid, out due bigint
+) language plpgsql as $$
+declare
+    v_holder record;
+    v_replaced uuid;
+begin
+    loop
+        if exists (select from timer.timeout t where t.id = p_id) then
+            answer := 'exists';
+            return;
+        end if;
+        if p_until <= timer.now() then
+            answer := 'too_old';
+            return;
+        end if;
+        select t.id, t.due, t.begun into v_holder from timer.timeout t
+        where t.topic = p_topic and t.key = p_key and t.ended is null for update;
+        if found then
+            other := v_holder.id;
+            due := case
+                when v_holder.begun is not null then v_holder.due
+                when p_if_pending = 'earlier' then least(v_holder.due, p_due)
+                when p_if_pending = 'later' then greatest(v_holder.due, p_due)
+                else v_holder.due
+            end;
+            if p_if_pending = 'replace' and v_holder.begun is null then
+                perform timer.end_timeout(v_holder.id, p_instance);
+                v_replaced := v_holder.id;
+            elsif due = v_holder.due then
+                answer := 'kept';
+                return;
+            else
+                update timer.timeout t set due = put.due, shard = p_shard, is_foreign = p_is_foreign
+                where t.id = v_holder.id;
+                answer := 'moved';
+                return;
+            end if;
+        end if;
+        insert into timer.timeout(
+            id, due, topic, key, format, payload, period, max_lateness, shard, is_foreign
+        ) values (
+            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, p_is_foreign
+        ) on conflict do nothing;
+        if found then
+            answer := 'created';
+            other := v_replaced;
+            due := p_due;
+            return;
+        end if;
+        -- Another transaction was faster, and its row is visible now.
+    end loop;
+end
+$$;
+
+-- Becomes a new instance. Nothing that the instances in `p_tried` have sent is executed afterwards,
+-- because the update of their rows waits for all of it. The first instance of a process takes the name
+-- from an earlier process; a later one finds that a later process has taken it.
+create function timer.join_as(p_new bigint, p_tried bigint[], p_name text, p_is_first boolean, p_lease bigint)
+returns bigint language plpgsql as $$
+declare
+    v_old bigint[];
+begin
+    if not p_is_first and exists (
+        select from timer.node
+        where name = p_name and alive and lease_until > timer.now() and id <> all (p_tried)
+    ) then
+        raise exception 'another process has joined with the name %', p_name using errcode = 'TM001';
+    end if;
+    v_old := p_tried || array(select id from timer.node where name = p_name and alive);
+    update timer.node set alive = false where id = any (v_old) and alive;
+    insert into timer.node(id, name, lease_until) values (p_new, p_name, timer.now() + p_lease);
+    update timer.shard set owner = p_new, epoch = epoch + 1 where owner = any (v_old);
+    perform pg_notify('timer', 'shards');
+    return timer.now();
+end
+$$;
+
+-- Renews the lease, takes over the shards of dead instances, and takes or gives back shards until this
+-- instance has its share. `now` is null if the instance was taken over.
+--
+-- With `p_is_steady`, an instance is dead when its lease is over. Otherwise the database may have been
+-- away, and the instance is dead only if it is one of `p_suspects`, which were found so before.
+create function timer.renew(
+    p_instance bigint, p_lease bigint, p_running uuid[], p_is_steady boolean, p_suspects bigint[],
+    out now bigint, out shards smallint[], out epochs bigint[], out suspects bigint[], out next_lapse bigint,
+    out nodes bigint, out taken bigint
+) language plpgsql as $$
+declare
+    v_dead bigint[];
+    v_mine smallint[];
+    v_give smallint[];
+    v_share bigint;
+begin
+    update timer.node set lease_until = timer.now() + p_lease where id = p_instance and alive
+    returning lease_until - p_lease into renew.now;
+    if not found then
+        return;
+    end if;
+    -- Who has a transaction under way is alive, so a locked row is skipped.
+    with dead as (
+        select id from timer.node
+        where alive and lease_until < renew.now and id <> p_instance and (p_is_steady or id = any (p_suspects))
+        for update skip locked
+    )
+    update timer.node n set alive = false from dead where n.id = dead.id;
+    suspects := array(select id from timer.node where alive and lease_until < renew.now);
+    -- A statement of its own, which sees the last commit of the dead.
+    v_dead := array(select id from timer.node where not alive);
+    update timer.shard set owner = p_instance, epoch = epoch + 1 where owner = any (v_dead);
+    get diagnostics taken = row_count;
+    select count(*), min(lease_until) filter (where id <> p_instance) into nodes, next_lapse
+    from timer.node where alive and lease_until >= renew.now;
+    v_share := (64 + nodes - 1) / nodes;
+    v_mine := array(select shard from timer.shard where owner = p_instance order by shard);
+    if cardinality(v_mine) > v_share then
+        v_give := v_mine[v_share + 1:];
+        -- Handlers go on, so their timeouts move to a shard that stays.
+        update timer.timeout t set shard = s.shard, begun = s.epoch from timer.shard s
+        where t.id = any (p_running) and t.shard = any (v_give) and t.begun is not null and s.shard = v_mine[1];
+        update timer.shard set owner = null where owner = p_instance and shard = any (v_give);
+        perform pg_notify('timer', 'shards');
+    elsif cardinality(v_mine) < v_share then
+        update timer.shard set owner = p_instance, epoch = epoch + 1 where shard in (
+            select shard from timer.shard where owner is null order by shard
+            limit v_share - cardinality(v_mine) for update skip locked
+        );
+    end if;
+    select array_agg(s.shard order by s.shard), array_agg(s.epoch order by s.shard) into shards, epochs
+    from timer.shard s where s.owner = p_instance;
+    delete from timer.timeout where id in (
+        select id from timer.timeout where ended < renew.now and reason is null order by ended
+        limit 1000 for update skip locked
+    );
+    delete from timer.node where not alive and lease_until < renew.now - 86400000000;
+end
+$$;
+
+-- Hands everything back before a process ends.
+create function timer.leave(p_instance bigint) returns void language plpgsql as $$
+begin
+    update timer.node set alive = false where id = p_instance and alive;
+    update timer.shard set owner = null where owner = p_instance;
+    perform pg_notify('timer', 'shards');
+end
+$$;
+
+-- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
+-- then. `if_pending` is keep, replace, earlier, later or refuse. `format` tells the handler how to read
+-- the payload: 1 is bytes, 2 is text, 3 is JSON.
+create function timer.schedule(
+    topic text, payload bytea, delay interval, key text default null, if_pending text default 'keep',
+    id uuid default null, format smallint default 1
+) returns uuid language plpgsql as $$
+declare
+    v_now bigint := timer.now();
+    v_id uuid := coalesce(id, (lpad(to_hex(v_now / 1000), 12, '0') || 'ffffffff'
+        || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
+    v_put record;
+begin
+    if if_pending is null or if_pending not in ('keep', 'replace', 'earlier', 'later', 'refuse') then
+        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, refuse', if_pending
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if octet_length(topic) > 255 or octet_length(key) > 255 then
+        raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';
+    end if;
+    select * into v_put from timer.put(
+        v_id, v_now + greatest((extract(epoch from delay) * 1000000)::bigint, 0), topic, key, if_pending, format,
+        payload, null, null, timer.repeatable_until(coalesce(id, v_id), -1), floor(random() * 64)::smallint, true, -1
+    );
+    if if_pending = 'refuse' and v_put.answer = 'kept' then
+        raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
+    elsif v_put.answer = 'too_old' then
+        raise exception 'the id % is too old to be used for a new timeout', v_id
+            using errcode = 'invalid_parameter_value';
+    end if;
+    perform pg_notify('timer', '');
+    return case when v_put.answer in ('kept', 'moved') then v_put.other else v_id end;
+end
+$$;
+
+create function timer.schedule(
+    topic text, payload text, delay interval, key text default null, if_pending text default 'keep',
+    id uuid default null
+) returns uuid language sql as $$
+    select timer.schedule(topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint)
+$$;
+
+create function timer.schedule(
+    topic text, payload jsonb, delay interval, key text default null, if_pending text default 'keep',
+    id uuid default null
+) returns uuid language sql as $$
+    select timer.schedule(topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint)
+$$;
+
+-- Cancels a timeout. The answers are cancelled, running and unknown.
+create function timer.cancel(id uuid) returns text language plpgsql as $$
+declare
+    v_begun bigint;
+begin
+    select t.begun into v_begun from timer.timeout t where t.id = cancel.id and t.ended is null for update;
+    if not found then
+        return 'unknown';
+    elsif v_begun is not null then
+        return 'running';
+    end if;
+    perform timer.end_timeout(id, -1);
+    return 'cancelled';
+end
+$$;
+
+create function timer.cancel(topic text, key text) returns text language plpgsql as $$
+declare
+    v_id uuid;
+begin
+    loop
+        select t.id into v_id from timer.timeout t
+        where t.topic = cancel.topic and t.key = cancel.key and t.ended is null for update;
+        if found then
+            return timer.cancel(v_id);
+        end if;
+        -- The row that was found first may have been replaced while this waited for it.
+        perform 1 from timer.timeout t
+        where t.topic = cancel.topic and t.key = cancel.key and t.ended is null;
+        if not found then
+            return 'unknown';
+        end if;
+    end loop;
+end
+$$;
+
+-- Ends an attempt in the caller's transaction, for an effect that happens exactly once. Returns false,
+-- and changes nothing, if the attempt is not the one that runs.
+create function timer.complete(id uuid, attempt integer) returns boolean language plpgsql as $$
+declare
+    v_row timer.timeout;
+    v_now bigint := timer.now();
+begin
+    select * into v_row from timer.timeout t
+    where t.id = complete.id and t.attempt = complete.attempt and t.begun is not null and t.ended is null for update;
+    if not found then
+        return false;
+    end if;
+    if v_row.period > 0 then
+        update timer.timeout t set begun = null, forgiven = t.attempt, is_foreign = true,
+            due = t.due + t.period * (greatest(v_now - t.due, 0) / t.period + 1)
+        where t.id = complete.id;
+        perform pg_notify('timer', '');
+    else
+        perform timer.end_timeout(id, -1);
+    end if;
+    return true;
+end
+$$;

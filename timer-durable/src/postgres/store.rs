@@ -1,0 +1,191 @@
+//! The store's side of the trait.
+
+use super::parts::uuid;
+use super::write::{self, Writer};
+use super::{PostgresStore, connect};
+use crate::TimeoutId;
+use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
+use crate::transaction::{Answers, Batch, Begun, Done};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An estimate of the clock that is ahead by more than this waits for the server's clock.
+const AHEAD: Micros = 2_000;
+
+impl Store for PostgresStore {
+    fn describe(&self) -> String {
+        connect::describe(&self.config)
+    }
+
+    fn instance(&self) -> u32 {
+        self.instance as u32
+    }
+
+    fn now(&self) -> Micros {
+        self.clock.now()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        let result = self.execute(batch);
+        self.check(result)
+    }
+
+    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        let result = self.load_page(from, until, max, out);
+        self.check(result)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        let result = self.join();
+        self.check(result)
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let sql = "select id, due, topic, key, attempt, format, payload, reason, ended from timer.timeout
+            where reason is not null and ($1::text is null or topic = $1) and ($2::uuid is null or id > $2)
+            order by id limit $3";
+        let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
+        let rows = self.link()?.connection.query(sql, &[&topic, &after, &max]).map_err(StoreError::from);
+        let letters = self.check(rows)?.into_iter().map(|row| DeadLetter {
+            key: row.get(3),
+            attempt: row.get::<_, i32>(4).unsigned_abs(),
+            format: row.get(5),
+            payload: row.get(6),
+            died: row.get(8),
+            ..DeadLetter::new(write::id(&row, 0), row.get(1), row.get::<_, String>(2), row.get::<_, String>(7))
+        });
+        Ok(letters.collect())
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        let sql = "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
+        let row = self.link()?.connection.query_one(sql, &[]).map_err(StoreError::from);
+        let row = self.check(row)?;
+        let count = |column| row.get::<_, i64>(column).unsigned_abs();
+        Ok(Counts { pending: count(0), dead: count(1) })
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let signalled = self.signals.has_foreign() || self.signals.has_shards();
+        let mut next = self.next_renew.min(self.lease_end.max(now));
+        if !self.signals.is_listening() {
+            next = next.min(self.next_sweep);
+        }
+        if signalled {
+            next = next.min(self.earliest_upkeep());
+        }
+        Some(self.hold_until.map_or(next, |until| next.min(until)))
+    }
+
+    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let result = self.keep_up(running);
+        if matches!(result, Err(StoreError::Failed(_))) {
+            self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
+            self.next_sweep = self.next_renew;
+        }
+        self.check(result)
+    }
+
+    fn may_begin(&self) -> bool {
+        let now = Instant::now();
+        now < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
+    }
+
+    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+        let mut accepted = false;
+        let result = self.transact(|store| {
+            let batch = Batch { dones: vec![done], ..Batch::default() };
+            accepted = store.execute(&batch)?.dones[0];
+            if !accepted {
+                return Err(StoreError::Failed("the attempt is not the one that runs".to_owned()));
+            }
+            store.work(work)
+        });
+        match self.check(result) {
+            Ok(()) => Ok(true),
+            Err(StoreError::Failed(_)) if !accepted => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        let result = self.transact(|store| store.work(work));
+        self.check(result)
+    }
+
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.signals.set_wake(wake);
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        Some(self.figures.clone())
+    }
+
+    fn leave(&mut self) {
+        let instance = self.instance;
+        if let Some(link) = self.link.as_mut()
+            && let Err(error) = link.connection.execute("select timer.leave($1)", &[&instance])
+        {
+            tracing::warn!(%error, "the shards could not be handed back; they are taken over when the lease is over");
+        }
+        self.listener = None;
+        self.link = None;
+    }
+}
+
+impl PostgresStore {
+    fn work(&mut self, work: Work) -> Result<(), StoreError> {
+        work(&mut self.link()?.connection).map_err(|error| StoreError::Failed(error.to_string()))
+    }
+
+    fn execute(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        let (sent, now) = (Instant::now(), self.clock.now());
+        let instance = self.instance;
+        let link = self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))?;
+        let mut writer =
+            Writer { link, instance, epochs: &self.epochs, shards: &self.shards, turn: &mut self.turn, now };
+        let (answers, server) = writer.write(batch)?;
+        self.clock.take(sent, server);
+        if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
+            self.hold(&answers, server);
+        }
+        Ok(answers)
+    }
+
+    /// Waits with the next begins until the first timeout that was not due yet, if the server's clock was set
+    /// back. Otherwise the keeper would try again and again.
+    fn hold(&mut self, answers: &Answers, server: Micros) {
+        let early = answers.begins.iter().filter_map(|begun| match begun {
+            Begun::NotYet(due) => Some(due - server),
+            _ => None,
+        });
+        if let Some(wait) = early.min() {
+            let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(0)).min(Duration::from_secs(1));
+            self.hold_until = Some(Instant::now() + wait);
+        }
+    }
+
+    /// Runs `body` in a transaction, and commits it if `body` returns a value.
+    fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
+        let limit = self.limit();
+        self.link()?.begin(limit)?;
+        let result = body(self);
+        let end = match &result {
+            Err(StoreError::InDoubt(_)) => return result,
+            Ok(_) => "commit",
+            Err(_) => "rollback",
+        };
+        let ended = self.link()?.connection.batch_execute(end).map_err(StoreError::from);
+        match (result, ended) {
+            (Ok(result), Ok(())) => Ok(result),
+            (Err(error), Ok(())) => Err(error),
+            (_, Err(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Executing a batch.
+//!
+//! 1. Look for the timeouts that calls address by key. Most batches have none.
+//! 2. Execute the batch as one statement, which begins with the fence.
+//! 3. Look at the timeouts that were not changed, to tell those that run from those that are unknown.
+//! 4. Execute the inserts that met another row, with regard to their key.
+//!
+//! Steps 3 and 4 follow a commit. If they fail, the answer is [`StoreError::InDoubt`], and the keeper reads
+//! everything anew.
+
+use super::Link;
+use super::parts::{Tables, repeatable_until, uuid};
+use super::statements::Kind;
+use crate::TimeoutId;
+use crate::store::{Micros, StoreError};
+use crate::transaction::{Answers, Attempt, Batch, Begun, Changed, IfPending, Insert, Inserted, Target};
+use std::collections::HashMap;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+/// How often a statement is repeated that met a deadlock, or a call whose timeout changes all the time.
+const REPETITIONS: usize = 8;
+
+/// The facts about this instance that a write needs.
+pub(super) struct Writer<'a> {
+    pub(super) link: &'a mut Link,
+    pub(super) instance: i64,
+    /// By shard, `None` if another instance owns it. Right as long as the fence holds.
+    pub(super) epochs: &'a [Option<i64>],
+    pub(super) shards: &'a [i16],
+    /// Grows, so that inserts are spread over the shards.
+    pub(super) turn: &'a mut usize,
+    /// The estimate of the present.
+    pub(super) now: Micros,
+}
+
+/// The answers of step 2. Calls that changed nothing are `None`.
+struct Draft {
+    now: Micros,
+    inserts: Vec<Option<Inserted>>,
+    resets: Vec<Option<Changed>>,
+    cancels: Vec<Option<Changed>>,
+    begins: Vec<Option<Begun>>,
+    ends: [Vec<bool>; 5],
+    /// The ids of the targets.
+    targets: [Vec<Option<TimeoutId>>; 2],
+}
+
+/// A timeout that a batch did not change.
+struct Seen {
+    due: Micros,
+    shard: i16,
+    begun: Option<i64>,
+}
+
+impl Writer<'_> {
+    /// Executes a batch. Returns the store's time of the commit, too.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<(Answers, Micros), StoreError> {
+        let mut draft = self.execute(batch)?;
+        let now = draft.now;
+        self.follow_up(batch, &mut draft).map_err(after_commit)?;
+        let unknown = |changed: Option<Changed>| changed.unwrap_or(Changed::Unknown);
+        let [dones, retries, buries, requeues, purges] = draft.ends;
+        let answers = Answers {
+            inserts: draft.inserts.into_iter().map(|answer| answer.unwrap_or(Inserted::Exists)).collect(),
+            resets: draft.resets.into_iter().map(unknown).collect(),
+            cancels: draft.cancels.into_iter().map(unknown).collect(),
+            dones,
+            retries,
+            buries,
+            requeues,
+            purges,
+            begins: draft.begins.into_iter().map(|begun| begun.unwrap_or(Begun::Gone)).collect(),
+        };
+        Ok((answers, now))
+    }
+
+    fn follow_up(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {
+        for _ in 0..REPETITIONS {
+            let again = self.explain(batch, draft)?;
+            let [resets, cancels] = &again;
+            if resets.is_empty() && cancels.is_empty() {
+                break;
+            }
+            // The timeout was moved or replaced by another instance at the same moment.
+            let repeated = Batch {
+                resets: resets.iter().map(|n| batch.resets[*n].clone()).collect(),
+                cancels: cancels.iter().map(|n| batch.cancels[*n].clone()).collect(),
+                ..Batch::default()
+            };
+            let next = self.execute(&repeated)?;
+            for (from, n) in resets.iter().enumerate() {
+                draft.resets[*n] = next.resets[from];
+                draft.targets[0][*n] = next.targets[0][from];
+            }
+            for (from, n) in cancels.iter().enumerate() {
+                draft.cancels[*n] = next.cancels[from];
+                draft.targets[1][*n] = next.targets[1][from];
+            }
+        }
+        self.put(batch, draft)
+    }
+
+    /// Step 1. Returns the ids of the targets.
+    fn resolve<'t>(&mut self, targets: impl Iterator<Item = &'t Target>) -> Result<Vec<Option<TimeoutId>>, StoreError> {
+        let (mut ids, mut topics, mut keys, mut places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for target in targets {
+            match target {
+                Target::Id(id) => ids.push(Some(*id)),
+                Target::Key { topic, key } => {
+                    topics.push(topic.as_str());
+                    keys.push(key.as_str());
+                    places.push(ids.len());
+                    ids.push(None);
+                }
+            }
+        }
+        if !places.is_empty() {
+            for row in self.link.holders(&[&topics, &keys])? {
+                let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
+                ids[places[place]] = Some(id(&row, 1));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Steps 1 and 2.
+    fn execute(&mut self, batch: &Batch) -> Result<Draft, StoreError> {
+        let targets =
+            [self.resolve(batch.resets.iter().map(|reset| &reset.target))?, self.resolve(batch.cancels.iter())?];
+        let instance = self.instance as u32;
+        let tables = Tables::new(batch, &targets[0], &targets[1], instance, self.now);
+        let rare = tables.has_rare();
+        let shards = self.spread(batch.inserts.len());
+        let refuge = (!self.shards.is_empty()).then(|| self.spread(1)[0]);
+        let columns = tables.parameters(shards, instance, rare);
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &self.epochs, &refuge];
+        parameters.extend(columns.iter().map(|column| &**column));
+        let mut attempts = 0;
+        let rows = loop {
+            match self.link.write(rare, &parameters) {
+                Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
+                result => break result?,
+            }
+        };
+        let mut draft = Draft {
+            now: 0,
+            inserts: vec![None; batch.inserts.len()],
+            // A key without a timeout needs no second look.
+            resets: targets[0].iter().map(|id| id.is_none().then_some(Changed::Unknown)).collect(),
+            cancels: targets[1].iter().map(|id| id.is_none().then_some(Changed::Unknown)).collect(),
+            begins: vec![None; batch.begins.len()],
+            ends: [
+                &batch.dones.len(),
+                &batch.retries.len(),
+                &batch.buries.len(),
+                &batch.requeues.len(),
+                &batch.purges.len(),
+            ]
+            .map(|len| vec![false; *len]),
+            targets,
+        };
+        let mut is_alive = false;
+        for row in &rows {
+            let kind = Kind::ALL[row.get::<_, i32>(0).unsigned_abs() as usize];
+            if kind == Kind::Fence {
+                is_alive = true;
+                draft.now = row.get(3);
+                continue;
+            }
+            if kind == Kind::Notified {
+                continue;
+            }
+            let id = id(row, 1);
+            let Some(n) = tables.find(kind, id) else { continue };
+            match kind {
+                Kind::Inserted => draft.inserts[n] = Some(Inserted::Created { replaced: None }),
+                Kind::Moved => draft.resets[n] = Some(Changed::Changed(id)),
+                Kind::Cancelled => draft.cancels[n] = Some(Changed::Changed(id)),
+                Kind::Done => draft.ends[0][n] = true,
+                Kind::Repeated if n < tables.dones_len => draft.ends[0][n] = true,
+                Kind::Repeated => draft.ends[1][n - tables.dones_len] = true,
+                Kind::Buried => draft.ends[2][n] = true,
+                Kind::Requeued => draft.ends[3][n] = true,
+                Kind::Purged => draft.ends[4][n] = true,
+                Kind::Begun => draft.begins[n] = Some(Begun::Attempt(Box::new(attempt(row)))),
+                Kind::Fence | Kind::Notified => {}
+            }
+        }
+        if is_alive { Ok(draft) } else { Err(StoreError::Fenced) }
+    }
+
+    /// Step 3. Returns the resets and cancels that have to be repeated.
+    fn explain(&mut self, batch: &Batch, draft: &mut Draft) -> Result<[Vec<usize>; 2], StoreError> {
+        let missed = |answers: &[Option<Changed>]| -> Vec<usize> {
+            answers.iter().enumerate().filter(|(_, answer)| answer.is_none()).map(|(n, _)| n).collect()
+        };
+        let calls = [missed(&draft.resets), missed(&draft.cancels)];
+        let begins: Vec<usize> = (0..batch.begins.len()).filter(|n| draft.begins[*n].is_none()).collect();
+        let targets = calls.iter().zip(&draft.targets).flat_map(|(missed, ids)| missed.iter().filter_map(|n| ids[*n]));
+        let ids: Vec<Uuid> = targets.chain(begins.iter().map(|n| batch.begins[*n])).map(uuid).collect();
+        if ids.is_empty() {
+            return Ok([Vec::new(), Vec::new()]);
+        }
+        let seen: HashMap<TimeoutId, Seen> = self.link.look(&[&ids])?.iter().map(seen).collect();
+        for n in begins {
+            let pending = seen.get(&batch.begins[n]).filter(|seen| self.is_pending_here(seen));
+            draft.begins[n] = Some(pending.map_or(Begun::Gone, |seen| Begun::NotYet(seen.due)));
+        }
+        let mut again = [Vec::new(), Vec::new()];
+        for (part, missed) in calls.iter().enumerate() {
+            for n in missed {
+                let target = draft.targets[part][*n];
+                let by_key = match part {
+                    0 => matches!(batch.resets[*n].target, Target::Key { .. }),
+                    _ => matches!(batch.cancels[*n], Target::Key { .. }),
+                };
+                let answers = if part == 0 { &mut draft.resets } else { &mut draft.cancels };
+                match target.and_then(|id| seen.get(&id)) {
+                    Some(seen) if seen.begun.is_some() => answers[*n] = Some(Changed::Running),
+                    // The key may belong to another timeout by now.
+                    None if !by_key => answers[*n] = Some(Changed::Unknown),
+                    _ => again[part].push(*n),
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    /// Step 4.
+    fn put(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {
+        let missed: Vec<usize> = (0..batch.inserts.len()).filter(|n| draft.inserts[*n].is_none()).collect();
+        if missed.is_empty() {
+            return Ok(());
+        }
+        let inserts: Vec<&Insert> = missed.iter().map(|n| &batch.inserts[*n]).collect();
+        let shards = self.spread(inserts.len());
+        let is_foreign = self.shards.is_empty();
+        let column =
+            |value: &dyn Fn(&Insert) -> Option<Micros>| inserts.iter().map(|insert| value(insert)).collect::<Vec<_>>();
+        let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
+        let dues: Vec<Micros> = inserts.iter().map(|insert| insert.due).collect();
+        let topics: Vec<&str> = inserts.iter().map(|insert| &*insert.topic).collect();
+        let keys: Vec<Option<&str>> = inserts.iter().map(|insert| insert.key.as_deref()).collect();
+        let policies: Vec<&str> = inserts.iter().map(|insert| name(insert.if_pending)).collect();
+        let formats: Vec<i16> = inserts.iter().map(|insert| insert.format).collect();
+        let payloads: Vec<&[u8]> = inserts.iter().map(|insert| &*insert.payload).collect();
+        let periods = column(&|insert| insert.period);
+        let limits = column(&|insert| insert.max_lateness);
+        let untils = column(&|insert| repeatable_until(insert.id, self.instance as u32));
+        let rows = self.link.put(&[
+            &self.instance,
+            &is_foreign,
+            &ids,
+            &dues,
+            &topics,
+            &keys,
+            &policies,
+            &formats,
+            &payloads,
+            &periods,
+            &limits,
+            &untils,
+            &shards,
+        ])?;
+        if rows.is_empty() {
+            return Err(StoreError::Fenced);
+        }
+        for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
+            let n = missed[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
+            let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
+            draft.inserts[n] = Some(match (row.get::<_, &str>(1), other) {
+                ("created", replaced) => Inserted::Created { replaced },
+                ("kept", Some(holder)) => Inserted::Kept(holder),
+                ("moved", Some(holder)) => Inserted::Moved(holder, row.get(3)),
+                ("too_old", _) => Inserted::TooOld,
+                _ => Inserted::Exists,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns a shard for each of `count` rows. An instance without shards leaves rows to the owner of any.
+    fn spread(&mut self, count: usize) -> Vec<i16> {
+        let mut next = || {
+            *self.turn = self.turn.wrapping_add(1);
+            if self.shards.is_empty() { fastrand::i16(0..64) } else { self.shards[*self.turn % self.shards.len()] }
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    fn is_pending_here(&self, seen: &Seen) -> bool {
+        let epoch = self.epochs[seen.shard.unsigned_abs() as usize];
+        epoch.is_some_and(|epoch| seen.begun.is_none_or(|begun| begun < epoch))
+    }
+}
+
+/// Turns a failure after a commit into one whose outcome is unknown.
+fn after_commit(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Failed(why) => StoreError::InDoubt(format!("a part of the batch was written: {why}")),
+        error => error,
+    }
+}
+
+fn name(if_pending: IfPending) -> &'static str {
+    match if_pending {
+        IfPending::Keep => "keep",
+        IfPending::Replace => "replace",
+        IfPending::Earlier => "earlier",
+        IfPending::Later => "later",
+        IfPending::Refuse => "refuse",
+    }
+}
+
+pub(super) fn id(row: &Row, column: usize) -> TimeoutId {
+    TimeoutId::from_u128(row.get::<_, Uuid>(column).as_u128())
+}
+
+fn seen(row: &Row) -> (TimeoutId, Seen) {
+    (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
+}
+
+fn attempt(row: &Row) -> Attempt {
+    Attempt {
+        forgiven: row.get::<_, i32>(4).unsigned_abs(),
+        format: row.get(5),
+        key: row.get(7),
+        payload: row.get(8),
+        period: row.get(9),
+        max_lateness: row.get(10),
+        ..Attempt::new(row.get::<_, i32>(2).unsigned_abs(), row.get(3), row.get::<_, String>(6))
+    }
+}
