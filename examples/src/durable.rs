@@ -34,7 +34,8 @@ impl StoreName {
         Some(Self::Sqlite(file.into()))
     }
 
-    /// Opens the store, or creates it. A store that nodes share gets the name and the lease of this node.
+    /// Opens the store, or creates it. A store that nodes share gets the name and the lease of this
+    /// node.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! The timer of hyper's servers and clients, and of hyper-util's connection pool.
 //!
-//! Without a timer hyper has no timeouts, and a client that sends nothing keeps its connection. Give a [`HyperTimer`] to the builder of the server or of the client.
+//! Without a timer hyper has no timeouts, and a client that sends nothing keeps its connection.
+//! Give a [`HyperTimer`] to the builder of the server or of the client.
 //!
 //! ```no_run
 //! use hyper::server::conn::http1;
@@ -20,9 +21,10 @@ use timer_core::infallible::Sleep;
 
 /// A [`hyper::rt::Timer`] on a timer of this workspace.
 ///
-/// HTTP/2 keep-alive moves one sleep again and again. Here, a move to a later deadline costs one reading of
-/// the clock and one atomic operation, because the entry of the timer stays where it is. HTTP/1 makes a new
-/// sleep for the header of each request, and drops it when the header is complete.
+/// HTTP/2 keep-alive moves one sleep again and again. Here, a move to a later deadline costs one
+/// reading of the clock and one atomic operation, because the entry of the timer stays where it is.
+/// HTTP/1 makes a new sleep for the header of each request, and drops it when the header is
+/// complete.
 ///
 /// # Examples
 ///

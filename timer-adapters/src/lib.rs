@@ -1,8 +1,8 @@
 //! The timer of [`timer_core`] behind the seams of other crates.
 //!
-//! People who run servers seldom call a timer themselves. Their HTTP library, their connection pool and
-//! their retry layer do. Where such a library lets its user choose the timer, this crate has the type to
-//! give it. Each module has a feature of the same name, and none is on by default.
+//! People who run servers seldom call a timer themselves. Their HTTP library, their connection pool
+//! and their retry layer do. Where such a library lets its user choose the timer, this crate has
+//! the type to give it. Each module has a feature of the same name, and none is on by default.
 //!
 //! | feature | contents |
 //! |---|---|

@@ -11,10 +11,11 @@ use std::time::Instant;
 use timer_core::InfallibleTimer;
 use timer_core::infallible::Sleep;
 
-/// A [`quinn::Runtime`] with the timers and the clock of this workspace, and the sockets and tasks of `R`.
+/// A [`quinn::Runtime`] with the timers and the clock of this workspace, and the sockets and tasks
+/// of `R`.
 ///
-/// A connection moves its timer with nearly every packet. Here, moving it to a later deadline costs one
-/// reading of the clock and one atomic operation.
+/// A connection moves its timer with nearly every packet. Here, moving it to a later deadline costs
+/// one reading of the clock and one atomic operation.
 ///
 /// # Examples
 ///

@@ -1,13 +1,13 @@
 //! Virtual time for programs that spawn tasks on tokio.
 //!
-//! [`paused`] is to [`timer_core::global`] what `#[tokio::test(start_paused = true)]` is to `tokio::time`.
-//! It runs a future on a current-thread runtime whose time is virtual. When all tasks wait, time moves to
-//! the next deadline.
+//! [`paused`] is to [`timer_core::global`] what `#[tokio::test(start_paused = true)]` is to
+//! `tokio::time`. It runs a future on a current-thread runtime whose time is virtual. When all
+//! tasks wait, time moves to the next deadline.
 //!
-//! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond. So time
-//! stands still as long as a socket is ready or a task of `spawn_blocking` runs, `tokio::time::Instant`
-//! tells the same time as [`global::now`], and code that still uses `tokio::time` takes part. Deadlines are
-//! reached at whole milliseconds, as in tokio.
+//! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
+//! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
+//! `tokio::time::Instant` tells the same time as [`global::now`], and code that still uses
+//! `tokio::time` takes part. Deadlines are reached at whole milliseconds, as in tokio.
 //!
 //! Enable this feature in `[dev-dependencies]` only. It enables `test-util` of tokio.
 
@@ -68,7 +68,8 @@ impl Follower {
         driver.now().checked_add(next)
     }
 
-    /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another deadline.
+    /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another
+    /// deadline.
     fn before_park(&self) {
         self.follow();
         if self.next() != self.armed.get() {
@@ -105,13 +106,14 @@ impl Drop for Restore {
 
 /// Runs `future` on a current-thread tokio runtime with virtual time and returns its output.
 ///
-/// Within the future and the tasks that it spawns, the functions of [`timer_core::global`] use a manual
-/// timer. Time stands still while a task can run, and moves to the next deadline when all tasks wait.
+/// Within the future and the tasks that it spawns, the functions of [`timer_core::global`] use a
+/// manual timer. Time stands still while a task can run, and moves to the next deadline when all
+/// tasks wait.
 ///
 /// # Panics
 ///
-/// Panics if the future panics, if the thread is within a runtime already, or if the system refuses the
-/// resources of a runtime.
+/// Panics if the future panics, if the thread is within a runtime already, or if the system refuses
+/// the resources of a runtime.
 ///
 /// # Examples
 ///
@@ -165,7 +167,8 @@ pub fn paused<F: IntoFuture>(future: F) -> F::Output {
     })
 }
 
-/// Stops the clock, as `tokio::time::pause` does. Time moves to the next deadline when all tasks wait.
+/// Stops the clock, as `tokio::time::pause` does. Time moves to the next deadline when all tasks
+/// wait.
 ///
 /// # Panics
 ///
@@ -211,7 +214,8 @@ pub fn resume() {
     time::resume();
 }
 
-/// Moves the stopped clock on by `duration` and lets the tasks run that are due, as `tokio::time::advance` does.
+/// Moves the stopped clock on by `duration` and lets the tasks run that are due, as
+/// `tokio::time::advance` does.
 ///
 /// # Panics
 ///

@@ -61,8 +61,8 @@ impl Context {
     /// Returns `true` if `stop` has begun.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Acquire pairs with `set_stopped`. Shards close under their own locks, so this flag only
-        // ends loops.
+        // ORDERING: Acquire pairs with `set_stopped`. Shards close under their own locks, so this
+        // flag only ends loops.
         self.stopped.load(Ordering::Acquire)
     }
 
@@ -74,8 +74,8 @@ impl Context {
 
     /// Returns `true` if `stop` has begun. Called by a thread that has just pushed to `abandoned`.
     ///
-    /// If this read-modify-write comes before the one in `set_stopped`, the caller of `set_stopped` empties the
-    /// queue afterwards and sees the push. Otherwise this call returns `true`.
+    /// If this read-modify-write comes before the one in `set_stopped`, the caller of `set_stopped`
+    /// empties the queue afterwards and sees the push. Otherwise this call returns `true`.
     pub(crate) fn is_stopped_after(&self) -> bool {
         // ORDERING: AcqRel, as described above.
         self.stopped.fetch_or(false, Ordering::AcqRel)
@@ -120,8 +120,8 @@ impl Context {
     }
 }
 
-/// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next nanosecond that a
-/// deadline can represent.
+/// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next
+/// nanosecond that a deadline can represent.
 #[inline]
 pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
     if delay.is_zero() { Deadline::down(now) } else { Deadline::after(now, delay) }

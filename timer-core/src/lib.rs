@@ -1,9 +1,9 @@
 //! Millions of timeouts at O(1): the timer of this workspace.
 //!
-//! A server holds a timeout for every request, connection, heartbeat and lease, and cancels or moves nearly all of them
-//! before they run. [`Timer`] makes schedule, cancel and reset cost O(1), keeps threads on different CPUs apart and
-//! all that a call does bounded, and accounts for every timeout exactly: it runs, is cancelled, or is handed back by
-//! [`Timer::stop`].
+//! A server holds a timeout for every request, connection, heartbeat and lease, and cancels or
+//! moves nearly all of them before they run. [`Timer`] makes schedule, cancel and reset cost O(1),
+//! keeps threads on different CPUs apart and all that a call does bounded, and accounts for every
+//! timeout exactly: it runs, is cancelled, or is handed back by [`Timer::stop`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,20 +16,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing, precision, futures, shutting down,
-//! testing, retries, watching, bounds, and what other timers' calls are called here.
+//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing,
+//! precision, futures, shutting down, testing, retries, watching, bounds, and what other timers'
+//! calls are called here.
 //!
-//! The way of the data: [`Timer::new_timeout`] turns a delay into a deadline and a tick (rounded up) and links an entry into
-//! the wheel of the shard of the caller's CPU; the worker sleeps until the first tick with something in it, takes out what is
-//! due, wins each timeout's state against `cancel` and `reset`, and hands it to the [executor]. Where tasks
-//! run is chosen at construction ([`TimerBuilder::executor`]). Time can also be driven by hand ([`ManualDriver`], for tests
-//! on virtual time) or by an event loop of your own ([`Driver`]): all three are the same engine.
+//! The way of the data: [`Timer::new_timeout`] turns a delay into a deadline and a tick (rounded
+//! up) and links an entry into the wheel of the shard of the caller's CPU; the worker sleeps until
+//! the first tick with something in it, takes out what is due, wins each timeout's state against
+//! `cancel` and `reset`, and hands it to the [executor]. Where tasks run is chosen at construction
+//! ([`TimerBuilder::executor`]). Time can also be driven by hand ([`ManualDriver`], for tests on
+//! virtual time) or by an event loop of your own ([`Driver`]): all three are the same engine.
 //!
 //! The wheels themselves are pure data structures and can be embedded alone: see [`wheel`].
 //!
-//! *What is promised*: never early, whatever the tick; what is due already runs now; exactly one end; exact counts at quiet;
-//! `cancel` frees the task before it returns; user code never runs under a lock; nothing due, nothing woken; any delay is
-//! fine. A panic of a task is caught, counted and traced (with `panic = "unwind"`).
+//! *What is promised*: never early, whatever the tick; what is due already runs now; exactly one
+//! end; exact counts at quiet; `cancel` frees the task before it returns; user code never runs
+//! under a lock; nothing due, nothing woken; any delay is fine. A panic of a task is caught,
+//! counted and traced (with `panic = "unwind"`).
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

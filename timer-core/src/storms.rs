@@ -1,11 +1,15 @@
-//! Storms upon whole timers, under schedules that a seed replays (`--cfg timer_loom --cfg timer_shuttle`).
+//! Storms upon whole timers, under schedules that a seed replays
+//! (`--cfg timer_loom --cfg timer_shuttle`).
 //!
-//! Where loom's models take one protocol and every order, these take the worker, two shards, wheels, inboxes, gates, three callers and
-//! `stop` at once, and some orders: random ones, and ones with few preemptions (PCT). There is one order of all that happens, so weak
-//! orderings are loom's business. A negative twin has one line of the product left out or split, and fails under its seed.
+//! Where loom's models take one protocol and every order, these take the worker, two shards,
+//! wheels, inboxes, gates, three callers and `stop` at once, and some orders: random ones, and ones
+//! with few preemptions (PCT). There is one order of all that happens, so weak orderings are loom's
+//! business. A negative twin has one line of the product left out or split, and fails under its
+//! seed.
 //!
-//! A storm that fails prints its schedule, which `STORM_SCHEDULE` in the environment replays; for a random one also its seed, which
-//! `SHUTTLE_RANDOM_SEED` replays as the first. `STORM_ROUNDS` says how many schedules are drawn.
+//! A storm that fails prints its schedule, which `STORM_SCHEDULE` in the environment replays; for a
+//! random one also its seed, which `SHUTTLE_RANDOM_SEED` replays as the first. `STORM_ROUNDS` says
+//! how many schedules are drawn.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a storm is a test")]
 
@@ -83,7 +87,8 @@ impl TaskExecutor for Pool {
     }
 }
 
-/// A timer with its real worker, whose time stands still until it is set. If the storm fails it is leaked.
+/// A timer with its real worker, whose time stands still until it is set. If the storm fails it is
+/// leaked.
 struct Subject(Option<(Timer, Arc<Engine>)>);
 
 impl Subject {
@@ -224,7 +229,8 @@ impl Storm {
         let [accepted, ran, cancelled, hooked] =
             [&ledger.accepted, &ledger.ran, &ledger.cancelled, &ledger.hooked].map(Ledger::get);
         assert_eq!(ran + hooked, accepted, "ended once");
-        // One that was in the pool's queue, and moved to later, finds the timer stopped, and is cancelled there.
+        // One that was in the pool's queue, and moved to later, finds the timer stopped, and is
+        // cancelled there.
         assert!(cancelled + handed_back == hooked || timer.is_pooled() && cancelled + handed_back < hooked, "told");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.scheduled as usize, stats.expired as usize), (0, accepted, ran), "counted");
@@ -236,7 +242,8 @@ impl Storm {
     }
 }
 
-/// Time stands still, and all that is due runs: were a request, a wish or a wake-up lost, this would be a deadlock.
+/// Time stands still, and all that is due runs: were a request, a wish or a wake-up lost, this
+/// would be a deadlock.
 fn all_that_is_due_runs() {
     let storm = Storm::new();
     for caller in storm.callers(&[0]) {

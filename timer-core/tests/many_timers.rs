@@ -1,4 +1,5 @@
-//! 13., second half: more than 64 live timers, one warning. They are counted in the whole process, so this test has its own.
+//! 13., second half: more than 64 live timers, one warning. They are counted in the whole process,
+//! so this test has its own.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,4 +1,5 @@
-//! What a timer without shards answers: all 65,536 of the process are taken, so this test has a process of its own.
+//! What a timer without shards answers: all 65,536 of the process are taken, so this test has a
+//! process of its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -35,7 +36,8 @@ fn without_shards_each_call_and_poll_says_so() {
     );
     infallible_futures_wait_for_their_deadline();
 
-    // Shards that are given back serve new timers of as many, and not the one that was made without.
+    // Shards that are given back serve new timers of as many, and not the one that was made
+    // without.
     drop(others);
     let later = half();
     assert!(later.new_timeout(HOUR, |_| {}).unwrap().cancel());

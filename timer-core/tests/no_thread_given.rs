@@ -1,5 +1,5 @@
-//! What futures answer while the system gives no thread for the worker. The process has no room for another stack meanwhile, so
-//! this test has one of its own. Linux.
+//! What futures answer while the system gives no thread for the worker. The process has no room for
+//! another stack meanwhile, so this test has one of its own. Linux.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -10,8 +10,8 @@ use std::any::{Any, type_name};
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
-    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic, only those
-    /// of that topic.
+    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic,
+    /// only those of that topic.
     ///
     /// # Errors
     ///
@@ -27,8 +27,9 @@ impl DurableTimer {
         self.visit(move |store| store.dead_letters(topic.as_deref(), after, max))
     }
 
-    /// Makes a dead letter pending again, due now. Its attempts count anew, and their numbers go on. It loses its
-    /// key if another timeout has it by now. Returns `false` if there is no such dead letter.
+    /// Makes a dead letter pending again, due now. Its attempts count anew, and their numbers go
+    /// on. It loses its key if another timeout has it by now. Returns `false` if there is no such
+    /// dead letter.
     ///
     /// # Errors
     ///
@@ -55,15 +56,17 @@ impl DurableTimer {
         self.visit(|store| store.counts())
     }
 
-    /// Runs `work` in a transaction on the store's connection, which has the type that the store documents. All other
-    /// calls wait for it.
+    /// Runs `work` in a transaction on the store's connection, which has the type that the store
+    /// documents. All other calls wait for it.
     ///
-    /// An SQLite file belongs to its store, so this is the way to read and write the user's own tables in it.
+    /// An SQLite file belongs to its store, so this is the way to read and write the user's own
+    /// tables in it.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] with the error of `work`, after which nothing is written. [`Error::OutcomeUnknown`] if the commit
-    /// may or may not have been executed, and [`Error::Stopped`].
+    /// [`Error::Store`] with the error of `work`, after which nothing is written.
+    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed, and
+    /// [`Error::Stopped`].
     pub fn with_connection<C: Any, R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut C) -> Result<R, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
@@ -87,7 +90,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the copy cannot be written or the store supports none, and [`Error::Stopped`].
+    /// [`Error::Store`] if the copy cannot be written or the store supports none, and
+    /// [`Error::Stopped`].
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path: PathBuf = path.as_ref().to_owned();
         self.visit(move |store| store.backup(&path))

@@ -83,8 +83,8 @@ impl DurableTimerBuilder {
 
     /// Adds a topic with a function that handles its timeouts. The function runs on the executor.
     ///
-    /// Returning `Ok` ends the timeout. An error repeats the attempt or buries the timeout, see [`Retry`].
-    /// A panic is caught and counts as a failed attempt.
+    /// Returning `Ok` ends the timeout. An error repeats the attempt or buries the timeout, see
+    /// [`Retry`]. A panic is caught and counts as a failed attempt.
     pub fn topic<P: Payload>(
         mut self,
         topic: impl Into<Topic>,
@@ -142,8 +142,8 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Names a topic that this program schedules and another program handles. Timeouts that begin here all
-    /// the same are put back for a minute, and a log event names the topic.
+    /// Names a topic that this program schedules and another program handles. Timeouts that begin
+    /// here all the same are put back for a minute, and a log event names the topic.
     pub fn topic_elsewhere(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.elsewhere.push(topic.into());
         self
@@ -155,15 +155,16 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000, which takes
-    /// about 13 MB. Later timeouts are read from the store when their time comes.
+    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000,
+    /// which takes about 13 MB. Later timeouts are read from the store when their time comes.
     pub fn capacity(mut self, timeouts: usize) -> Self {
         self.capacity = timeouts;
         self
     }
 
-    /// Sets the number of attempts that may have begun and not ended, at least 1. The default is 512. Attempts
-    /// that wait for a thread of the executor have begun, and can no longer be cancelled.
+    /// Sets the number of attempts that may have begun and not ended, at least 1. The default is
+    /// 512. Attempts that wait for a thread of the executor have begun, and can no longer be
+    /// cancelled.
     pub fn max_running(mut self, attempts: usize) -> Self {
         self.max_running = attempts;
         self
@@ -181,8 +182,9 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets how many timeouts per second may begin that were overdue when the store was opened. They use at
-    /// most half of [`max_running`](Self::max_running) in any case. The default is no rate.
+    /// Sets how many timeouts per second may begin that were overdue when the store was opened.
+    /// They use at most half of [`max_running`](Self::max_running) in any case. The default is no
+    /// rate.
     pub fn overdue_rate(mut self, per_second: u32) -> Self {
         self.overdue_rate = Some(per_second);
         self
@@ -204,8 +206,8 @@ impl DurableTimerBuilder {
         Ok(DurableTimer::with_thread(parts, thread))
     }
 
-    /// Opens a memory store on virtual time, for tests. The returned driver moves the time and runs the
-    /// handlers.
+    /// Opens a memory store on virtual time, for tests. The returned driver moves the time and runs
+    /// the handlers.
     ///
     /// # Errors
     ///

@@ -64,8 +64,8 @@ impl<P> Due<P> {
         self.started.key.as_deref()
     }
 
-    /// Returns the number of the attempt, from 1. It grows with each start and is never used twice for
-    /// the same id, so it serves as a fencing token.
+    /// Returns the number of the attempt, from 1. It grows with each start and is never used twice
+    /// for the same id, so it serves as a fencing token.
     pub fn attempt(&self) -> u32 {
         self.started.attempt
     }
@@ -82,12 +82,12 @@ impl<P> Due<P> {
 
     /// Ends the attempt in one transaction with `work`, for an effect that happens exactly once.
     ///
-    /// `work` receives the store's connection inside a transaction. The type `C` is the one that the store
-    /// documents, `rusqlite::Connection` for SQLite. If `work` returns an error, or if the attempt is no
-    /// longer the last one, nothing is written.
+    /// `work` receives the store's connection inside a transaction. The type `C` is the one that
+    /// the store documents, `rusqlite::Connection` for SQLite. If `work` returns an error, or if
+    /// the attempt is no longer the last one, nothing is written.
     ///
-    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and should only
-    /// execute a few statements, because all other calls wait for it.
+    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
+    /// should only execute a few statements, because all other calls wait for it.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl From<Error> for CompleteError {
 
 /// A failed attempt.
 ///
-/// Every error converts to one, so that handlers can use the question mark. The attempt is then repeated
-/// after the backoff of its topic, until the limit of attempts is reached.
+/// Every error converts to one, so that handlers can use the question mark. The attempt is then
+/// repeated after the backoff of its topic, until the limit of attempts is reached.
 ///
 /// # Examples
 ///

@@ -26,9 +26,9 @@ pub enum Error {
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
-    /// The connection or a sync failed during the commit, so the call was executed or not. Repeat it with
-    /// [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id) and this id; if the first call
-    /// was executed, the second one has no effect.
+    /// The connection or a sync failed during the commit, so the call was executed or not. Repeat
+    /// it with [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id) and this id; if
+    /// the first call was executed, the second one has no effect.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,
@@ -76,8 +76,8 @@ pub enum Error {
         /// The values that are allowed.
         allowed: &'static str,
     },
-    /// A blocking call was made on the keeper's own thread, for example by a handler on an executor that
-    /// runs tasks inline. It would wait for itself.
+    /// A blocking call was made on the keeper's own thread, for example by a handler on an executor
+    /// that runs tasks inline. It would wait for itself.
     OnKeeper,
     /// The operating system refuses the keeper's thread.
     ThreadRefused(std::io::Error),

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The identity of a timeout, unique among all stores.
 ///
 /// An id has 128 bits. They are the milliseconds since 1970 at which it was made (48), the instance
-/// that made it or 0 for a caller (32), and a number (48). Ids therefore sort by the time at which they were
-/// made.
+/// that made it or 0 for a caller (32), and a number (48). Ids therefore sort by the time at which
+/// they were made.
 ///
 /// # Examples
 ///

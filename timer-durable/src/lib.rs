@@ -1,8 +1,9 @@
 //! Timeouts that survive a restart.
 //!
-//! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`] are in a
-//! store when [`DurableTimer::new_timeout`] returns, and they begin within a millisecond or two of their due
-//! time. Order closing, delayed messages, leases, retries and reminders are its uses.
+//! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`]
+//! are in a store when [`DurableTimer::new_timeout`] returns, and they begin within a millisecond
+//! or two of their due time. Order closing, delayed messages, leases, retries and reminders are its
+//! uses.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,11 +20,12 @@
 //! # Ok::<(), timer_durable::Error>(())
 //! ```
 //!
-//! The store is a list of timeouts sorted by due time, and memory holds the head of the list. One thread, the
-//! keeper, writes everything that arrives during a commit as the next transaction. Nothing polls.
+//! The store is a list of timeouts sorted by due time, and memory holds the head of the list. One
+//! thread, the keeper, writes everything that arrives during a commit as the next transaction.
+//! Nothing polls.
 //!
-//! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades, clocks, backups
-//! and moving from other systems.
+//! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
+//! clocks, backups and moving from other systems.
 //!
 //! | feature | adds |
 //! |---|---|

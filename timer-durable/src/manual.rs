@@ -1,8 +1,8 @@
 //! Virtual time for tests, on a memory store whose clock the test moves.
 //!
-//! There is no keeper thread. A call takes turns of the keeper itself until it has its answer, and the
-//! driver takes turns until nothing is left to do. Handlers run on the driver's thread, with nothing
-//! locked, so they may call the timer.
+//! There is no keeper thread. A call takes turns of the keeper itself until it has its answer, and
+//! the driver takes turns until nothing is left to do. Handlers run on the driver's thread, with
+//! nothing locked, so they may call the timer.
 
 use crate::engine::{Flow, Keeper};
 use crate::memory_store::MemoryStore;
@@ -90,7 +90,8 @@ impl TaskExecutor for Tasks {
 }
 
 impl Shared {
-    /// Takes turns until there is no message and nothing is due. Returns `false` if the timer has ended.
+    /// Takes turns until there is no message and nothing is due. Returns `false` if the timer has
+    /// ended.
     pub(crate) fn settle(&self) -> bool {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -110,8 +111,8 @@ impl Shared {
 }
 
 impl ManualDurableDriver {
-    /// Moves the time forward and runs the handlers of timeouts that become due on the way, each at its due
-    /// time. Returns the number of handlers that have run.
+    /// Moves the time forward and runs the handlers of timeouts that become due on the way, each at
+    /// its due time. Returns the number of handlers that have run.
     pub fn advance(&mut self, by: Duration) -> usize {
         let end = self.shared.store.now().saturating_add(crate::engine::micros(by));
         let mut ran = self.run_due();
@@ -141,8 +142,8 @@ impl ManualDurableDriver {
         }
     }
 
-    /// Moves the time to the first due time in memory and runs the handlers that are due then. Returns the
-    /// number of handlers, or `None` if nothing is pending.
+    /// Moves the time to the first due time in memory and runs the handlers that are due then.
+    /// Returns the number of handlers, or `None` if nothing is pending.
     pub fn advance_to_next(&mut self) -> Option<usize> {
         self.shared.settle();
         let due = self.shared.next_due()?;
@@ -150,8 +151,8 @@ impl ManualDurableDriver {
         Some(self.advance(Duration::from_micros(wait)))
     }
 
-    /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the timer
-    /// stopped. The store keeps what was committed.
+    /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the
+    /// timer stopped. The store keeps what was committed.
     pub fn crash(self) {
         *self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

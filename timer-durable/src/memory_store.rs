@@ -1,8 +1,8 @@
 //! A store in memory, for tests.
 //!
-//! It keeps nothing on disk, has a clock that stands still until a test moves it, and fails when a test
-//! tells it to. Clones are handles of the same store, so that a test can open it again after its timer
-//! was dropped, as a process opens its file again after a crash.
+//! It keeps nothing on disk, has a clock that stands still until a test moves it, and fails when a
+//! test tells it to. Clones are handles of the same store, so that a test can open it again after
+//! its timer was dropped, as a process opens its file again after a crash.
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};

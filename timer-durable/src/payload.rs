@@ -30,8 +30,8 @@ impl Error for PayloadError {}
 
 /// Data that a timeout keeps for its handler.
 ///
-/// Each timeout stores the bytes of its payload and a number for their format. Implement this trait to
-/// use a codec of your own, or wrap any type that serde knows in `Json` (feature `serde`).
+/// Each timeout stores the bytes of its payload and a number for their format. Implement this trait
+/// to use a codec of your own, or wrap any type that serde knows in `Json` (feature `serde`).
 ///
 /// # Examples
 ///
@@ -77,7 +77,8 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`PayloadError`] if the bytes cannot be read. The attempt fails then, and the bytes are kept.
+    /// [`PayloadError`] if the bytes cannot be read. The attempt fails then, and the bytes are
+    /// kept.
     fn decode(bytes: Vec<u8>, format: i16) -> Result<Self, PayloadError>;
 }
 

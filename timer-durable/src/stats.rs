@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the buckets of a [`Histogram`], from 100 us to 1 min. A last bucket has no bound.
+/// The upper bounds of the buckets of a [`Histogram`], from 100 us to 1 min. A last bucket has no
+/// bound.
 pub const BOUNDS: [Duration; 18] = [
     Duration::from_micros(100),
     Duration::from_micros(200),
@@ -47,7 +48,8 @@ impl Histogram {
 
 /// Figures about a timer since its start.
 ///
-/// The figures are read without a lock, one after the other. They agree with each other at quiet times.
+/// The figures are read without a lock, one after the other. They agree with each other at quiet
+/// times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -1,13 +1,13 @@
 //! The trait of stores.
 //!
 //! A store is a list of timeouts, sorted by due time and id. One thread, the keeper, uses it. It
-//! writes batches, each as one transaction, and reads pages from the list. The clock of the store decides when
-//! a timeout is due.
+//! writes batches, each as one transaction, and reads pages from the list. The clock of the store
+//! decides when a timeout is due.
 //!
-//! Several instances may share a store. Then the list is divided into shards, and an instance owns some
-//! of them under a lease. [`Store::upkeep`] renews it, and every transaction of an instance that was
-//! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an SQLite
-//! file, owns everything and needs no upkeep.
+//! Several instances may share a store. Then the list is divided into shards, and an instance owns
+//! some of them under a lease. [`Store::upkeep`] renews it, and every transaction of an instance
+//! that was taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as
+//! an SQLite file, owns everything and needs no upkeep.
 //!
 //! [`conformance`](crate::conformance) checks an implementation.
 
@@ -80,8 +80,8 @@ impl Error for StoreError {}
 /// The findings of [`Store::upkeep`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
-    /// Whether this instance owns a shard that it did not own before. The keeper then drops its memory
-    /// and loads from the beginning.
+    /// Whether this instance owns a shard that it did not own before. The keeper then drops its
+    /// memory and loads from the beginning.
     pub shards_gained: bool,
     /// Timeouts of this instance's shards that others have written.
     pub foreign: Vec<Position>,
@@ -158,8 +158,8 @@ pub struct Membership {
     pub renewed: Option<Instant>,
 }
 
-/// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection of the
-/// store, whose type the store documents.
+/// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection
+/// of the store, whose type the store documents.
 pub type Work = Box<dyn FnOnce(&mut dyn Any) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
 
 /// A store of timeouts. One thread uses it, and all calls may block.
@@ -167,8 +167,8 @@ pub trait Store: Send + 'static {
     /// Returns a description for log events and metrics, such as `sqlite:timeouts.db`.
     fn describe(&self) -> String;
 
-    /// Returns a number that differs from the one of any other instance that lived at the same time. It
-    /// becomes part of the ids that this instance makes.
+    /// Returns a number that differs from the one of any other instance that lived at the same
+    /// time. It becomes part of the ids that this instance makes.
     fn instance(&self) -> u32;
 
     /// Returns the present on the store's clock, or an estimate of it. Never goes back.
@@ -182,25 +182,25 @@ pub trait Store: Send + 'static {
     /// [`StoreError::InDoubt`] either all of the batch was written or nothing.
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
 
-    /// Appends the first `max` pending timeouts of this instance's shards in `from..until` to `out`, in
-    /// order. Timeouts that run here are not pending.
+    /// Appends the first `max` pending timeouts of this instance's shards in `from..until` to
+    /// `out`, in order. Timeouts that run here are not pending.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be read.
     fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError>;
 
-    /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this returns,
-    /// nothing that the old instance has sent can be executed any more, and whatever it has begun is
-    /// pending again.
+    /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this
+    /// returns, nothing that the old instance has sent can be executed any more, and whatever it
+    /// has begun is pending again.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be reached. The keeper tries again later.
     fn rejoin(&mut self) -> Result<(), StoreError>;
 
-    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic, only
-    /// those of that topic.
+    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic,
+    /// only those of that topic.
     ///
     /// # Errors
     ///
@@ -230,13 +230,14 @@ pub trait Store: Send + 'static {
         let _ = wake;
     }
 
-    /// Returns the place of this instance among the others, or `None` if the store belongs to one process.
+    /// Returns the place of this instance among the others, or `None` if the store belongs to one
+    /// process.
     fn membership(&self) -> Option<Membership> {
         None
     }
 
-    /// Renews the lease, takes over shards, and collects what others have written. `running` are the
-    /// timeouts whose handlers run here.
+    /// Renews the lease, takes over shards, and collects what others have written. `running` are
+    /// the timeouts whose handlers run here.
     ///
     /// # Errors
     ///
@@ -246,7 +247,8 @@ pub trait Store: Send + 'static {
         Ok(Upkeep::default())
     }
 
-    /// Returns `true` if attempts may begin, that is, if the lease holds by this machine's monotonic clock.
+    /// Returns `true` if attempts may begin, that is, if the lease holds by this machine's
+    /// monotonic clock.
     fn may_begin(&self) -> bool {
         true
     }

@@ -21,12 +21,12 @@ const MAX_NAME: usize = 255;
 /// A timer whose timeouts survive a restart.
 ///
 /// A timeout is on disk when [`new_timeout`](Self::new_timeout) returns. It has a topic, whose handler the
-/// builder names, a payload, and optionally a key that is unique among the pending timeouts of the topic.
-/// Its handler runs at least once, never before its due time on the store's clock.
+/// builder names, a payload, and optionally a key that is unique among the pending timeouts of the
+/// topic. Its handler runs at least once, never before its due time on the store's clock.
 ///
-/// Calls block until the store has committed. Many threads that call at the same time share a commit. The
-/// methods whose names end in `_async` return futures instead. Clones are handles of the same timer. When the
-/// last one is dropped, the timer stops without waiting for handlers.
+/// Calls block until the store has committed. Many threads that call at the same time share a
+/// commit. The methods whose names end in `_async` return futures instead. Clones are handles of
+/// the same timer. When the last one is dropped, the timer stops without waiting for handlers.
 ///
 /// # Examples
 ///
@@ -68,8 +68,8 @@ enum Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StopReport {
-    /// Handlers that had not ended at the limit. Their timeouts run again after the next start, with a higher
-    /// attempt.
+    /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
+    /// with a higher attempt.
     pub unfinished: usize,
 }
 
@@ -98,8 +98,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// - [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
-    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::DelayTooLong`] and [`Error::Payload`] for arguments
-    ///   that are not allowed.
+    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::DelayTooLong`] and
+    ///   [`Error::Payload`] for arguments that are not allowed.
     /// - [`Error::Store`] and [`Error::Stopped`]; nothing was scheduled.
     #[doc(alias = "offer")]
     #[doc(alias = "perform_in")]
@@ -108,8 +108,8 @@ impl DurableTimer {
         self.schedule(self.build(topic, after(delay)?, payload)?)
     }
 
-    /// Schedules a timeout with an id of the caller, so that the call can be repeated. If the store has the id
-    /// already, nothing is changed.
+    /// Schedules a timeout with an id of the caller, so that the call can be repeated. If the store
+    /// has the id already, nothing is changed.
     ///
     /// # Errors
     ///
@@ -135,8 +135,9 @@ impl DurableTimer {
         self.schedule(self.build(topic, When::At(micros(since)), payload)?)
     }
 
-    /// Schedules a timeout whose key is unique among the pending timeouts of the topic. `if_pending` names the
-    /// effect on a pending timeout with the same key. Returns the id of the timeout that is pending afterwards.
+    /// Schedules a timeout whose key is unique among the pending timeouts of the topic.
+    /// `if_pending` names the effect on a pending timeout with the same key. Returns the id of the
+    /// timeout that is pending afterwards.
     ///
     /// # Errors
     ///
@@ -152,9 +153,9 @@ impl DurableTimer {
         self.schedule(self.keyed(topic, key, delay, payload, if_pending)?)
     }
 
-    /// Schedules a timeout that runs first after `period` and then at a fixed rate. The next run is written in
-    /// the commit that ends a run, so a crash loses none. Runs that were missed are skipped, and runs never
-    /// overlap. A pending timeout with the same key is kept.
+    /// Schedules a timeout that runs first after `period` and then at a fixed rate. The next run is
+    /// written in the commit that ends a run, so a crash loses none. Runs that were missed are
+    /// skipped, and runs never overlap. A pending timeout with the same key is kept.
     ///
     /// # Errors
     ///
@@ -177,8 +178,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. [`Error::Store`] and
-    /// [`Error::Stopped`]; nothing was changed.
+    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. [`Error::Store`]
+    /// and [`Error::Stopped`]; nothing was changed.
     pub fn cancel(&self, topic: &str, key: &str) -> Result<Cancelled, Error> {
         self.call(Request::Cancel(by_key(topic, key))).map(cancelled)
     }
@@ -210,8 +211,9 @@ impl DurableTimer {
         self.call(Request::Reset(Target::Id(id), after(delay)?)).map(reset)
     }
 
-    /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their ends, and
-    /// hands the store back. Pending timeouts stay in the store. A second call waits for the first one.
+    /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
+    /// ends, and hands the store back. Pending timeouts stay in the store. A second call waits for
+    /// the first one.
     ///
     /// # Errors
     ///

@@ -48,15 +48,16 @@ impl Topic {
         self
     }
 
-    /// Sets the delay after the first failed attempt, which doubles with each further one up to `max`.
+    /// Sets the delay after the first failed attempt, which doubles with each further one up to
+    /// `max`.
     #[must_use]
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
         self.backoff = (first, max);
         self
     }
 
-    /// Lets timeouts expire that are later than `limit` when they could begin. They end without a run
-    /// and are counted in [`Stats::expired`](crate::Stats::expired).
+    /// Lets timeouts expire that are later than `limit` when they could begin. They end without a
+    /// run and are counted in [`Stats::expired`](crate::Stats::expired).
     #[must_use]
     pub fn max_lateness(mut self, limit: Duration) -> Self {
         self.max_lateness = Some(limit);

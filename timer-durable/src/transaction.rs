@@ -1,7 +1,7 @@
 //! The parts of a transaction, and the store's answers to them.
 //!
-//! The keeper collects whatever arrives during a commit into one [`Batch`], and the store executes it as
-//! one transaction. Each part has the name of an action of the protocol, which the chapter
+//! The keeper collects whatever arrives during a commit into one [`Batch`], and the store executes
+//! it as one transaction. Each part has the name of an action of the protocol, which the chapter
 //! [protocol](crate::book::protocol) describes.
 
 use crate::TimeoutId;
@@ -61,7 +61,8 @@ pub struct Insert {
     pub payload: Vec<u8>,
     /// The period of a periodic timeout in microseconds.
     pub period: Option<Micros>,
-    /// The time after the due time in microseconds at which the timeout expires unless it has begun.
+    /// The time after the due time in microseconds at which the timeout expires unless it has
+    /// begun.
     pub max_lateness: Option<Micros>,
 }
 
@@ -204,7 +205,8 @@ pub enum Inserted {
     Kept(TimeoutId),
     /// The key has this pending timeout, which was moved.
     Moved(TimeoutId, Micros),
-    /// The id is older than the store accepts, so an earlier call with it may have been executed and ended.
+    /// The id is older than the store accepts, so an earlier call with it may have been executed
+    /// and ended.
     TooOld,
 }
 

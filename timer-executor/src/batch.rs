@@ -1,9 +1,11 @@
-//! A batch of tasks that the threads of a pool share: no box per task, no task waits behind a slow one.
+//! A batch of tasks that the threads of a pool share: no box per task, no task waits behind a slow
+//! one.
 //!
-//! Promises: each task is run once. As long as tasks are left in the list, a runner of this batch waits in the pool's
-//! queue, or is just being put there: the next thread of the pool that falls idle finds it. So tasks that block hold up
-//! nothing else while one thread is free, even if two runners sit on one thread's stack (rayon's work stealing does
-//! that). The tasks of a batch start in its order; batches overtake each other. Nothing of a task runs while the list is locked.
+//! Promises: each task is run once. As long as tasks are left in the list, a runner of this batch
+//! waits in the pool's queue, or is just being put there: the next thread of the pool that falls
+//! idle finds it. So tasks that block hold up nothing else while one thread is free, even if two
+//! runners sit on one thread's stack (rayon's work stealing does that). The tasks of a batch start
+//! in its order; batches overtake each other. Nothing of a task runs while the list is locked.
 //! Absent: knowledge of any pool; that is behind [`RunnerQueue`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,9 +148,9 @@ mod tests {
         assert_eq!(pool.state().finished, 4);
     }
 
-    /// What rayon does to a task that waits in a `join`: the thread takes the next job, on top of the task's stack. Here
-    /// each task does it, so that all runners sit on one thread; the next one is in the queue for other threads all the
-    /// same.
+    /// What rayon does to a task that waits in a `join`: the thread takes the next job, on top of
+    /// the task's stack. Here each task does it, so that all runners sit on one thread; the next
+    /// one is in the queue for other threads all the same.
     #[test]
     fn a_runner_waits_even_if_all_others_sit_on_one_stack() {
         let pool = Pool::default();

@@ -1,7 +1,9 @@
-//! What an executor is: the trait, the rejection, and what is an executor without saying so: `Arc`, `Box`, a closure.
+//! What an executor is: the trait, the rejection, and what is an executor without saying so: `Arc`,
+//! `Box`, a closure.
 //!
-//! Promises: a task that an executor does not take comes back, in [`Rejected`] or by staying in the batch, in order; the
-//! batch given here keeps what was not yet handed over even if the executor panics. Absent: any executor with threads.
+//! Promises: a task that an executor does not take comes back, in [`Rejected`] or by staying in the
+//! batch, in order; the batch given here keeps what was not yet handed over even if the executor
+//! panics. Absent: any executor with threads.
 
 use std::fmt;
 use std::mem;
@@ -11,10 +13,11 @@ use crate::Task;
 
 /// Where due tasks run.
 ///
-/// A timer hands its due tasks to one of these, from its worker thread. Implement it to run them wherever you like; for
-/// most cases a closure `|task: Task| ...` does.
+/// A timer hands its due tasks to one of these, from its worker thread. Implement it to run them
+/// wherever you like; for most cases a closure `|task: Task| ...` does.
 ///
-/// An executor should return soon: the timer's worker waits for it. One that has no room returns the task.
+/// An executor should return soon: the timer's worker waits for it. One that has no room returns
+/// the task.
 ///
 /// # Examples
 ///
@@ -61,10 +64,12 @@ pub trait TaskExecutor: Send + Sync + 'static {
     /// ```
     fn execute(&self, task: Task) -> Result<(), Rejected>;
 
-    /// Takes many tasks at once. What it takes is gone from `tasks`; what is left there, in order, was rejected.
+    /// Takes many tasks at once. What it takes is gone from `tasks`; what is left there, in order,
+    /// was rejected.
     ///
-    /// Provided: hands the tasks to [`execute`](Self::execute) one by one, in order. If that panics, the tasks that were
-    /// not yet handed over stay in `tasks`. An executor with a queue does better to take them in one go.
+    /// Provided: hands the tasks to [`execute`](Self::execute) one by one, in order. If that
+    /// panics, the tasks that were not yet handed over stay in `tasks`. An executor with a queue
+    /// does better to take them in one go.
     ///
     /// # Examples
     ///
@@ -87,9 +92,10 @@ pub trait TaskExecutor: Send + Sync + 'static {
 
     /// Whether [`execute`](Self::execute) has run the task by the time it returns.
     ///
-    /// A timer hands the tasks of a tick to such an executor one at a time, so that a task may still cancel those after it.
-    /// Provided: `false`. Saying `true` is always safe and costs the gain of handing over in batches; `false` from an
-    /// executor that runs inline means that the tasks of a tick can no longer cancel each other.
+    /// A timer hands the tasks of a tick to such an executor one at a time, so that a task may
+    /// still cancel those after it. Provided: `false`. Saying `true` is always safe and costs the
+    /// gain of handing over in batches; `false` from an executor that runs inline means that the
+    /// tasks of a tick can no longer cancel each other.
     ///
     /// # Examples
     ///
@@ -112,7 +118,8 @@ impl Drop for RemoveSpent<'_> {
     }
 }
 
-/// An executor did not take this task. The task comes back unharmed: run it elsewhere, try again, or drop it.
+/// An executor did not take this task. The task comes back unharmed: run it elsewhere, try again,
+/// or drop it.
 ///
 /// # Examples
 ///
@@ -197,7 +204,8 @@ impl TaskExecutor for Box<dyn TaskExecutor> {
     }
 }
 
-/// A closure takes every task, and does with it what it likes. It counts as running inline: it may do so.
+/// A closure takes every task, and does with it what it likes. It counts as running inline: it may
+/// do so.
 ///
 /// # Examples
 ///

@@ -1,13 +1,14 @@
 //! Runs a task where it stands: on the thread that hands it over.
 //!
-//! Promises: a task has finished when `execute` returns; nothing is ever rejected. Absent: threads, queues, allocations.
+//! Promises: a task has finished when `execute` returns; nothing is ever rejected. Absent: threads,
+//! queues, allocations.
 
 use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task at once, on the thread that hands it over: for a timer, its worker.
 ///
-/// The cheapest executor, right for short tasks (completing a future, sending a message). A slow task delays those after
-/// it; if yours may be slow, use a pool.
+/// The cheapest executor, right for short tasks (completing a future, sending a message). A slow
+/// task delays those after it; if yours may be slow, use a pool.
 ///
 /// # Examples
 ///

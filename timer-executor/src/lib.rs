@@ -1,7 +1,9 @@
-//! Where the due tasks of a timer run: on the timer's own thread, on rayon, on a thread pool, or wherever you say.
+//! Where the due tasks of a timer run: on the timer's own thread, on rayon, on a thread pool, or
+//! wherever you say.
 //!
-//! A timer knows *when*; a [`TaskExecutor`] knows *where*. The timer hands it each due piece of work as a [`Task`], and the
-//! executor either runs it or gives it back as [`Rejected`]: no task is ever lost between the two.
+//! A timer knows *when*; a [`TaskExecutor`] knows *where*. The timer hands it each due piece of
+//! work as a [`Task`], and the executor either runs it or gives it back as [`Rejected`]: no task is
+//! ever lost between the two.
 //!
 //! ```
 //! use std::sync::mpsc::channel;
@@ -25,11 +27,13 @@
 //!
 //! [^up]: unless rayon cannot start its global pool.
 //!
-//! Any of them may be shared by several timers as an `Arc`, or be a `Box<dyn TaskExecutor>`. By default no feature is on, and only `tracing` is needed.
+//! Any of them may be shared by several timers as an `Arc`, or be a `Box<dyn TaskExecutor>`. By
+//! default no feature is on, and only `tracing` is needed.
 //!
 //! # Writing one
 //!
-//! Implement [`TaskExecutor::execute`], or pass a closure. This one hands the tasks to a thread by a channel:
+//! Implement [`TaskExecutor::execute`], or pass a closure. This one hands the tasks to a thread by
+//! a channel:
 //!
 //! ```
 //! use std::sync::mpsc::channel;
@@ -50,10 +54,11 @@
 //!
 //! # Panics and lost tasks
 //!
-//! [`Task::run`] catches a panic of the task and reports it as a `tracing` error, so that a task never kills a thread of
-//! the pool it runs on. Panics that abort (`panic = "abort"`, or a panic while another one unwinds) cannot be caught; see
-//! [`panics`]. A task that is dropped without having been run, because an executor panicked or was shut down with work in
-//! its queue, drops its closure or its waker: see [`Task::from_waker`].
+//! [`Task::run`] catches a panic of the task and reports it as a `tracing` error, so that a task
+//! never kills a thread of the pool it runs on. Panics that abort (`panic = "abort"`, or a panic
+//! while another one unwinds) cannot be caught; see [`panics`]. A task that is dropped without
+//! having been run, because an executor panicked or was shut down with work in its queue, drops its
+//! closure or its waker: see [`Task::from_waker`].
 //!
 //! # For those who come from Netty or the JDK
 //!

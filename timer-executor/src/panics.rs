@@ -1,8 +1,9 @@
 //! The one place where a panic of user code is caught.
 //!
-//! Promises: whatever `f` does by way of unwinding, [`catch`] returns; the payload is taken apart and dropped here, so a
-//! payload that panics in its own `Drop` does no harm either. All user code (tasks, hooks, the `Drop` of captures) is
-//! run through this file. Absent: aborting panics. Those end the process and no library can catch them.
+//! Promises: whatever `f` does by way of unwinding, [`catch`] returns; the payload is taken apart
+//! and dropped here, so a payload that panics in its own `Drop` does no harm either. All user code
+//! (tasks, hooks, the `Drop` of captures) is run through this file. Absent: aborting panics. Those
+//! end the process and no library can catch them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -11,11 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `f`; a panic that unwinds out of it comes back as an error that bears its text.
 ///
-/// The panic hook has run by then: with the standard hook the panic stands on stderr as usual. Whatever `f` was changing
-/// when it panicked stays half changed, so use this around code whose state is not looked at afterwards.
+/// The panic hook has run by then: with the standard hook the panic stands on stderr as usual.
+/// Whatever `f` was changing when it panicked stays half changed, so use this around code whose
+/// state is not looked at afterwards.
 ///
-/// *Not caught*: panics in a program that is built with `panic = "abort"`, and those that abort in any build, such as a
-/// panic that leaves a `Drop` while another panic is unwinding.
+/// *Not caught*: panics in a program that is built with `panic = "abort"`, and those that abort in
+/// any build, such as a panic that leaves a `Drop` while another panic is unwinding.
 ///
 /// Costs nothing to speak of when `f` does not panic.
 ///
@@ -36,7 +38,8 @@ pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
     catch_unwind(AssertUnwindSafe(f)).map_err(PanicMessage::of)
 }
 
-/// [`catch`] for work without a result: a panic is reported as a `tracing` error, `what` says what happened.
+/// [`catch`] for work without a result: a panic is reported as a `tracing` error, `what` says what
+/// happened.
 pub fn contain(what: &'static str, f: impl FnOnce()) {
     if let Err(message) = catch(f) {
         // A subscriber is foreign code too; if it panics no place is left to report it to.
@@ -75,7 +78,8 @@ impl PanicMessage {
     }
 }
 
-/// A payload of an unknown type may panic in its `Drop`, and so may the payload of that panic: the second is leaked.
+/// A payload of an unknown type may panic in its `Drop`, and so may the payload of that panic: the
+/// second is leaked.
 fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

@@ -1,9 +1,11 @@
-//! How many tasks a pool has accepted that have not finished: its bound, and the wait until there are none.
+//! How many tasks a pool has accepted that have not finished: its bound, and the wait until there
+//! are none.
 //!
-//! Promises: never more than the bound; a wait ends at a moment, after it began, at which there was no task, and surely
-//! when there stay none; what finished tasks did has happened before such a wait returns. A wait by a thread that runs a job of the
-//! pool would wait for itself: it is refused. Absent: the tasks, and the pool; those acquire permits and release them.
-//! (The pool's own wait reads two counters in turn: it may miss a task that its predecessor handed over.)
+//! Promises: never more than the bound; a wait ends at a moment, after it began, at which there was
+//! no task, and surely when there stay none; what finished tasks did has happened before such a
+//! wait returns. A wait by a thread that runs a job of the pool would wait for itself: it is
+//! refused. Absent: the tasks, and the pool; those acquire permits and release them. (The pool's
+//! own wait reads two counters in turn: it may miss a task that its predecessor handed over.)
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,8 +40,9 @@ impl Permits {
     /// Takes as many permits as are free, up to `wanted`; says how many.
     pub(crate) fn try_acquire(&self, wanted: usize) -> usize {
         let mut granted = 0;
-        // ORDERING: Acquire pairs with the Release in `release`: what a finished task did has happened before the task that
-        // gets its permit is accepted. Relaxed on failure, nothing is taken then.
+        // ORDERING: Acquire pairs with the Release in `release`: what a finished task did has
+        // happened before the task that gets its permit is accepted. Relaxed on failure, nothing is
+        // taken then.
         let _ = self.taken.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
             granted = wanted.min(self.max - taken);
             (granted > 0).then_some(taken + granted)
@@ -65,8 +68,8 @@ impl Permits {
     }
 
     fn is_idle(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of every `release` before: all of them are in one chain of
-        // read-modify-writes.
+        // ORDERING: Acquire pairs with the Release of every `release` before: all of them are in
+        // one chain of read-modify-writes.
         self.taken.load(Ordering::Acquire) == 0
     }
 
@@ -88,7 +91,8 @@ impl Permits {
         true
     }
 
-    /// Runs a job of the pool on one of its threads. A thread of a pool runs jobs of that pool only, one at a time.
+    /// Runs a job of the pool on one of its threads. A thread of a pool runs jobs of that pool
+    /// only, one at a time.
     pub(crate) fn run_job(&self, job: impl FnOnce()) {
         MINE.set(self.address());
         job();
@@ -100,7 +104,8 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        // Nothing in here panics with the lock held, so what a poisoned one guards is as good as any.
+        // Nothing in here panics with the lock held, so what a poisoned one guards is as good as
+        // any.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -124,7 +129,8 @@ mod tests {
                     together.wait();
                     for _ in 0..200_000 {
                         let granted = permits.try_acquire(wanted);
-                        // ORDERING: Relaxed, `permits` orders both against the threads before and after with the same permits.
+                        // ORDERING: Relaxed, `permits` orders both against the threads before and
+                        // after with the same permits.
                         let others = in_use.fetch_add(granted, Ordering::Relaxed);
                         assert!(granted <= wanted && others + granted <= 5, "{others} + {granted}");
                         // ORDERING: as above.

@@ -1,19 +1,23 @@
 //! Runs tasks on a rayon pool, rayon's global one or one of your own.
 //!
-//! Promises: no task waits behind a slow one while a thread of the pool is idle; a panicking task reaches neither rayon
-//! (which would abort the process) nor the other tasks. Absent: a bound; a rayon pool takes any amount of work.
+//! Promises: no task waits behind a slow one while a thread of the pool is idle; a panicking task
+//! reaches neither rayon (which would abort the process) nor the other tasks. Absent: a bound; a
+//! rayon pool takes any amount of work.
 
 use ::rayon::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::{Rejected, Task, TaskExecutor, panics};
 
-/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other as long as one is idle.
+/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other as
+/// long as one is idle.
 ///
-/// A batch costs the caller one job, however many tasks are in it; the pool's threads share it out task by task. The tasks
-/// of a batch start in its order; several batches run side by side. The queue has no bound.
+/// A batch costs the caller one job, however many tasks are in it; the pool's threads share it out
+/// task by task. The tasks of a batch start in its order; several batches run side by side. The
+/// queue has no bound.
 ///
-/// Dropping an executor that owns its pool does not wait: what was accepted still runs, then the threads end.
+/// Dropping an executor that owns its pool does not wait: what was accepted still runs, then the
+/// threads end.
 ///
 /// # Examples
 ///
@@ -39,10 +43,11 @@ enum Pool {
 }
 
 impl RayonExecutor {
-    /// Runs tasks on rayon's global pool, the one that parallel iterators use. Rayon starts it with the first task.
+    /// Runs tasks on rayon's global pool, the one that parallel iterators use. Rayon starts it with
+    /// the first task.
     ///
-    /// As with `rayon::spawn`, a task handed over *from a thread of another rayon pool* runs on that pool. If the global
-    /// pool cannot be started, every task is rejected.
+    /// As with `rayon::spawn`, a task handed over *from a thread of another rayon pool* runs on
+    /// that pool. If the global pool cannot be started, every task is rejected.
     ///
     /// # Examples
     ///
@@ -91,7 +96,8 @@ impl RayonExecutor {
         Self { pool: Pool::Own(pool) }
     }
 
-    /// Asked before a task leaves the caller's hands: a global pool that cannot start panics, and would take it along.
+    /// Asked before a task leaves the caller's hands: a global pool that cannot start panics, and
+    /// would take it along.
     fn is_up(&self) -> bool {
         match self.pool {
             Pool::Global => panics::catch(::rayon::current_num_threads).is_ok(),

@@ -1,8 +1,9 @@
 //! One due piece of work, on its way from a timer to a thread that runs it.
 //!
-//! Promises: a task ends once. It is run, and then a panic in it is caught and reported; or it is dropped without having
-//! been run, and then work behind a [`Waker`] learns so by the drop of its waker. Neither way lets a panic out.
-//! Absent: cancellation, results, priorities. The timer that hands out tasks knows about those.
+//! Promises: a task ends once. It is run, and then a panic in it is caught and reported; or it is
+//! dropped without having been run, and then work behind a [`Waker`] learns so by the drop of its
+//! waker. Neither way lets a panic out. Absent: cancellation, results, priorities. The timer that
+//! hands out tasks knows about those.
 
 use std::fmt;
 use std::task::Waker;
@@ -32,8 +33,8 @@ impl Work {
 
 /// One due piece of work. The thread that has it runs it with [`run`](Task::run), once.
 ///
-/// Dropping a task means that it will never run: its closure is dropped, and so is its waker, if it was made by
-/// [`from_waker`](Task::from_waker). A task takes no more than 24 bytes.
+/// Dropping a task means that it will never run: its closure is dropped, and so is its waker, if it
+/// was made by [`from_waker`](Task::from_waker). A task takes no more than 24 bytes.
 ///
 /// # Examples
 ///
@@ -77,11 +78,13 @@ impl Task {
         Self::of(Work::Boxed(Box::new(work)))
     }
 
-    /// A task whose work lives behind a waker: [`run`](Task::run) wakes it, by value, once. Costs no allocation.
+    /// A task whose work lives behind a waker: [`run`](Task::run) wakes it, by value, once. Costs
+    /// no allocation.
     ///
-    /// A task that is dropped without having been run drops the waker and does not wake it: work that has to tell the
-    /// two apart sees exactly one of `wake` and `drop`. The waker is neither cloned nor woken by reference. A panic in
-    /// either is caught and reported, and after a panic in `wake` there is no drop.
+    /// A task that is dropped without having been run drops the waker and does not wake it: work
+    /// that has to tell the two apart sees exactly one of `wake` and `drop`. The waker is neither
+    /// cloned nor woken by reference. A panic in either is caught and reported, and after a panic
+    /// in `wake` there is no drop.
     ///
     /// # Examples
     ///
@@ -117,8 +120,9 @@ impl Task {
 
     /// Runs the task on this thread and returns when it has finished.
     ///
-    /// Never panics: a panic of the task is caught and reported as a `tracing` error, so it harms neither the thread nor
-    /// the tasks after this one. (Aborting panics cannot be caught, see [`panics::catch`].)
+    /// Never panics: a panic of the task is caught and reported as a `tracing` error, so it harms
+    /// neither the thread nor the tasks after this one. (Aborting panics cannot be caught, see
+    /// [`panics::catch`].)
     ///
     /// # Examples
     ///
@@ -142,7 +146,8 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            // Caught because a task is often dropped by a thread that unwinds, where a second panic would abort.
+            // Caught because a task is often dropped by a thread that unwinds, where a second panic
+            // would abort.
             panics::contain("a task that was never run panicked while it was dropped", || work.abandon());
         }
     }

@@ -1,8 +1,8 @@
 //! Runs tasks on a pool of plain threads, with or without a bound on what waits.
 //!
-//! Promises: accepted tasks that have not finished never exceed threads + queue; no task waits behind a slow one while a
-//! thread of the pool is idle; a panicking task costs no thread; one can wait until no task is left. Absent: growing and
-//! shrinking, keep-alive times.
+//! Promises: accepted tasks that have not finished never exceed threads + queue; no task waits
+//! behind a slow one while a thread of the pool is idle; a panicking task costs no thread; one can
+//! wait until no task is left. Absent: growing and shrinking, keep-alive times.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
 ///
-/// A slow task occupies one thread and delays no other as long as one is idle. A batch costs the caller one job, however
-/// many tasks are in it; the threads share it out task by task. The tasks of a batch start in its order; several batches run
-/// side by side.
+/// A slow task occupies one thread and delays no other as long as one is idle. A batch costs the
+/// caller one job, however many tasks are in it; the threads share it out task by task. The tasks
+/// of a batch start in its order; several batches run side by side.
 ///
-/// Dropping the executor does not wait: what was accepted still runs, then the threads end. They do not keep the process
-/// alive: what has not run when `main` returns is lost. [`wait_idle`](Self::wait_idle) waits for it.
+/// Dropping the executor does not wait: what was accepted still runs, then the threads end. They do
+/// not keep the process alive: what has not run when `main` returns is lost.
+/// [`wait_idle`](Self::wait_idle) waits for it.
 ///
 /// # Examples
 ///
@@ -69,7 +70,8 @@ impl ThreadPoolExecutor {
         Self::start(threads.max(1), usize::MAX)
     }
 
-    /// A pool of so many threads (0 is taken as 1) that holds at most `threads + queue` tasks that have not finished.
+    /// A pool of so many threads (0 is taken as 1) that holds at most `threads + queue` tasks that
+    /// have not finished.
     ///
     /// Beyond that, tasks are rejected: of a batch, those that come last.
     ///
@@ -105,14 +107,15 @@ impl ThreadPoolExecutor {
 
     /// Waits until the pool has no task, queued or running, from whatever thread or timer.
     ///
-    /// When it returns, what those tasks did has happened, and what they captured is dropped. Tasks that come while it waits
-    /// are waited for as well, also those that a task hands to its own pool; it returns at a moment without any,
-    /// and others may come right after that. There is no limit to the time that it takes: first stop what hands over, such
-    /// as a timer. Any number of threads may wait. It costs one uncontended lock if the pool is idle.
+    /// When it returns, what those tasks did has happened, and what they captured is dropped. Tasks
+    /// that come while it waits are waited for as well, also those that a task hands to its own
+    /// pool; it returns at a moment without any, and others may come right after that. There is no
+    /// limit to the time that it takes: first stop what hands over, such as a timer. Any number of
+    /// threads may wait. It costs one uncontended lock if the pool is idle.
     ///
-    /// *Called from a task of this very pool* it would wait for itself. It returns at once then, whatever is left in the
-    /// pool, and reports a `tracing` error. Other circular waits are not detected: two tasks of different pools that wait
-    /// for each other's pool never end.
+    /// *Called from a task of this very pool* it would wait for itself. It returns at once then,
+    /// whatever is left in the pool, and reports a `tracing` error. Other circular waits are not
+    /// detected: two tasks of different pools that wait for each other's pool never end.
     ///
     /// # Examples
     ///
@@ -163,7 +166,8 @@ impl TaskExecutor for ThreadPoolExecutor {
     }
 }
 
-/// A handle to the pool and its permits. The pool's threads end when the last one is gone, and the queue is empty.
+/// A handle to the pool and its permits. The pool's threads end when the last one is gone, and the
+/// queue is empty.
 #[derive(Clone, Debug)]
 struct Jobs {
     pool: ThreadPool,
@@ -193,7 +197,8 @@ impl RunnerQueue for Jobs {
     }
 }
 
-/// A single task with its permit. Fields are dropped in order: a task that is lost has ended when its permit is free.
+/// A single task with its permit. Fields are dropped in order: a task that is lost has ended when
+/// its permit is free.
 struct Job {
     task: Task,
     permit: Permit,

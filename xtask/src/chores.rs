@@ -29,15 +29,16 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin bench-report {peers...} -- {args...} {words...}"))
 }
 
-/// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed; metrics are served at one address,
-/// so that a Prometheus can be told of it once.
+/// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed; metrics are served at
+/// one address, so that a Prometheus can be told of it once.
 pub(crate) fn demo(sh: &Shell, args: &[String]) -> Result {
     let page = target_dir().join("sessions.html").display().to_string();
     let defaults = demo_defaults(args, &page);
     run(cmd!(sh, "cargo run --release -p examples --bin sessions -- {defaults...} {args...}"))
 }
 
-/// A default gives way to the caller's own choice; virtual time has no speed, and is over before one can look.
+/// A default gives way to the caller's own choice; virtual time has no speed, and is over before
+/// one can look.
 fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
     let given = |name: &str| args.iter().any(|arg| arg == name || arg.starts_with(&format!("{name}=")));
     let defaults = [("--speed", "1600"), ("--executor", "rayon"), ("--metrics", "127.0.0.1:9184"), ("--report", page)];
@@ -45,14 +46,15 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
     defaults.into_iter().filter(|(name, _)| wanted(name)).flat_map(<[_; 2]>::from).collect()
 }
 
-/// Once with the private items, for the links in their pages, and once without, for links from a public page to a private
-/// one; the public pages are the ones that stay.
+/// Once with the private items, for the links in their pages, and once without, for links from a
+/// public page to a private one; the public pages are the ones that stay.
 pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
     cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --no-deps {options}")])
 }
 
-/// The tests that need the programs are called by their name; the one that cannot do without is ignored elsewhere.
+/// The tests that need the programs are called by their name; the one that cannot do without is
+/// ignored elsewhere.
 pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     need("prometheus --version", "prometheus (apt-get install prometheus)")?;
     need("promtool --version", "promtool (apt-get install prometheus)")?;
@@ -67,7 +69,8 @@ pub(crate) fn browser(sh: &Shell) -> Result {
     cargo(sh, &["test -p timer-metrics --all-features --test browser -- --include-ignored --nocapture"])
 }
 
-/// The storms are a test; this says where to begin and how long. The seed is printed first: every run can be had again.
+/// The storms are a test; this says where to begin and how long. The seed is printed first: every
+/// run can be had again.
 pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     let minutes = flags.minutes.unwrap_or(1.0);
     if flags.ten_years && (flags.minutes.is_some() || flags.round.is_some()) {
@@ -86,7 +89,8 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     cargo(sh, &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture"])
 }
 
-/// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half changes fastest.
+/// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half
+/// changes fastest.
 fn seed(word: Option<&str>) -> Result<u64> {
     let Some(word) = word else {
         return Ok((SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 >> 10) & 0xFFFF_FFFF);

@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: everything a change must pass, in order, with the time of each step.
 //!
-//! What runs on a server is this and nothing else, so it can be run here too. The everyday steps share one profile and one
-//! set of features, so that each crate is compiled once for the tests, the benches and the doctests; what is built twice all
-//! the same says why. The demo and the bench's workloads are programs that the tests run. The peers are left to `--long`.
+//! What runs on a server is this and nothing else, so it can be run here too. The everyday steps
+//! share one profile and one set of features, so that each crate is compiled once for the tests,
+//! the benches and the doctests; what is built twice all the same says why. The demo and the
+//! bench's workloads are programs that the tests run. The peers are left to `--long`.
 
 use xshell::{Shell, cmd};
 
@@ -22,10 +23,11 @@ const STEPS: &[Step] = &[
     ("test", Cargo(&["test --no-fail-fast {all} --tests --benches"])),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
     ("docs", Call(|sh| docs(sh, ""))),
-    // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a folder of its own.
+    // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a
+    // folder of its own.
     ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
-    // Builds the libraries from what a registry would get: a file that is not packed is missed nowhere else. All at once: each
-    // is built against the packages of the others.
+    // Builds the libraries from what a registry would get: a file that is not packed is missed
+    // nowhere else. All at once: each is built against the packages of the others.
     ("package", Cargo(&["package {libraries} --allow-dirty"])),
 ];
 
@@ -89,7 +91,8 @@ fn find(step: &str) -> Result<Step> {
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
 }
 
-/// Explores every configuration of the durable protocol, and kills a program with durable timeouts 2,000 times.
+/// Explores every configuration of the durable protocol, and kills a program with durable timeouts
+/// 2,000 times.
 fn durable(sh: &Shell) -> Result {
     sh.set_var("TIMER_MODEL_LONG", "1");
     sh.set_var("TIMER_LEDGER_KILLS", "2000");

@@ -21,8 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// How the names begin of what the core must not need, nor switch on in another crate: pools are the executor's,
-/// exporters are the metrics'.
+/// How the names begin of what the core must not need, nor switch on in another crate: pools are
+/// the executor's, exporters are the metrics'.
 const NOT_IN_CORE: &[&str] =
     &["metrics", "opentelemetry", "prometheus", "rayon", "statsd", "threadpool", "tokio", "hyper", "quinn", "tower"];
 
@@ -68,7 +68,8 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
     faults
 }
 
-/// Every feature but the peers of the bench, which take longer to build than all else, as `--features` wants them.
+/// Every feature but the peers of the bench, which take longer to build than all else, as
+/// `--features` wants them.
 pub(crate) fn features(metadata: &Value) -> String {
     let mut features = Vec::new();
     for package in list(&metadata["packages"]) {

@@ -24,13 +24,15 @@ xflags::xflags! {
         }
         /// Everything a change must pass, with the time of each step.
         cmd ci {
-            /// And what takes longer: release, stress, fuzz, sanitizers, more of loom, peers, instruction counts.
+            /// And what takes longer: release, stress, fuzz, sanitizers, more of loom, peers,
+            /// instruction counts.
             optional --long
             /// One step of either.
             optional --step name: String
             optional --keep-going
         }
-        /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a page at the end.
+        /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a
+        /// page at the end.
         cmd demo {
             /// For the example, after `--`; `--virtual` also without.
             repeated args: String
@@ -39,7 +41,8 @@ xflags::xflags! {
         cmd docs {
             optional --open
         }
-        /// Arbitrary operations on the wheels and on the timer against their models; needs nightly and cargo-fuzz.
+        /// Arbitrary operations on the wheels and on the timer against their models; needs nightly
+        /// and cargo-fuzz.
         cmd fuzz {
             optional target: String
             /// For each target (1).
@@ -48,7 +51,8 @@ xflags::xflags! {
             optional --jobs n: usize
             optional --address
         }
-        /// Shows the live page of timer-metrics in a headless Chromium. Skipped without Chromium and chromedriver.
+        /// Shows the live page of timer-metrics in a headless Chromium. Skipped without Chromium
+        /// and chromedriver.
         cmd browser {}
         /// Checks the hand-overs between threads in every order that so many preemptions allow (2).
         cmd loom {
@@ -56,15 +60,18 @@ xflags::xflags! {
             optional --preemptions n: u32
             optional --compile-only
         }
-        /// A real Prometheus scrapes a timer, and both are compared; promtool judges the rules. Skipped without them.
+        /// A real Prometheus scrapes a timer, and both are compared; promtool judges the rules.
+        /// Skipped without them.
         cmd metrics-e2e {}
-        /// The tests under sanitizers and valgrind, those that are named or all; what cannot run here is skipped.
+        /// The tests under sanitizers and valgrind, those that are named or all; what cannot run
+        /// here is skipped.
         cmd sanitize {
             optional --asan
             optional --tsan
             optional --valgrind
         }
-        /// Storms upon the timer (for 1 minute) with a ledger that must balance; or ten years of virtual time with a million timeouts.
+        /// Storms upon the timer (for 1 minute) with a ledger that must balance; or ten years of
+        /// virtual time with a million timeouts.
         cmd stress {
             optional --minutes n: f64
             /// Where to begin; decimal, or after 0x.
@@ -83,7 +90,8 @@ xflags::xflags! {
     }
 }
 
-/// Reads the words after `cargo xtask`. `--name=value` is two words, and `help` is the flag of that name.
+/// Reads the words after `cargo xtask`. `--name=value` is two words, and `help` is the flag of that
+/// name.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xtask> {
     let (mut split, mut ours, mut late) = (Vec::new(), true, None);
     for word in words {

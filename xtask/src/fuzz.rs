@@ -1,6 +1,8 @@
-//! `cargo xtask fuzz`: arbitrary bytes as operations on the wheels and on the timer, against the models of the tests.
+//! `cargo xtask fuzz`: arbitrary bytes as operations on the wheels and on the timer, against the
+//! models of the tests.
 //!
-//! AddressSanitizer only if asked for: the models find a fault by its effect, so four times the executions are worth more.
+//! AddressSanitizer only if asked for: the models find a fault by its effect, so four times the
+//! executions are worth more.
 
 use std::{fs, thread};
 

@@ -1,7 +1,9 @@
-//! `cargo xtask loom`: timer-core's models, each in every order that the bound on preemptions allows; and storms, each in some orders.
+//! `cargo xtask loom`: timer-core's models, each in every order that the bound on preemptions
+//! allows; and storms, each in some orders.
 //!
-//! The cfgs go into the child's flags alone, and into a target folder of their own: neither this program nor an ordinary
-//! build sees them. Optimised, since a model is millions of steps; with assertions, since they are part of what is checked.
+//! The cfgs go into the child's flags alone, and into a target folder of their own: neither this
+//! program nor an ordinary build sees them. Optimised, since a model is millions of steps; with
+//! assertions, since they are part of what is checked.
 
 use std::fs::{self, File};
 
@@ -10,7 +12,8 @@ use xshell::{Cmd, Shell, cmd};
 use crate::flags;
 use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 
-/// Every model that must fail does so at the first bound, and every other one ends within seconds; the second takes minutes.
+/// Every model that must fail does so at the first bound, and every other one ends within seconds;
+/// the second takes minutes.
 pub(crate) const PREEMPTIONS: u32 = 2;
 pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 
@@ -25,8 +28,8 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
     explore(sh, LOOM, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
 }
 
-/// The models whose names contain `filter`. The test program takes several filters as "any of them", so the models are
-/// listed first and then named exactly.
+/// The models whose names contain `filter`. The test program takes several filters as "any of
+/// them", so the models are listed first and then named exactly.
 pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) -> Result {
     let models = select(&cargo(sh, checker, "test", "--release -- --list --format terse").read()?, checker[0], filter);
     if models.is_empty() {
@@ -34,7 +37,8 @@ pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) 
     }
     println!("{} models, {} {bound}", models.len(), checker[2]);
     let test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
-    // The models that must fail do it by a panic each: that is only of interest if something else fails too.
+    // The models that must fail do it by a panic each: that is only of interest if something else
+    // fails too.
     let path = target_dir().join(checker[0]).join("panics.log");
     let log = File::create(&path)?;
     run_with(test.env(checker[2], bound.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))

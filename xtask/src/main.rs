@@ -1,5 +1,6 @@
-//! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file dispatches.
-//! Every command line is printed before it runs; its exit code is ours if it fails. Of our crates this depends on none.
+//! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file
+//! dispatches. Every command line is printed before it runs; its exit code is ours if it fails. Of
+//! our crates this depends on none.
 
 #![forbid(unsafe_code)]
 

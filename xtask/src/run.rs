@@ -74,8 +74,8 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
     if status.success() { Ok(()) } else { Err(Failure { code, what: format!("`{line}` failed ({status})") }) }
 }
 
-/// Runs lines of cargo. `{all}` in one is the workspace with all features but the peers of the bench, `{peers}` is the bench
-/// with them, `{libraries}` are the crates that are published.
+/// Runs lines of cargo. `{all}` in one is the workspace with all features but the peers of the
+/// bench, `{peers}` is the bench with them, `{libraries}` are the crates that are published.
 pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
     for line in lines {
         let mut line = line.replace("{peers}", "-p timer-bench --features peers");

@@ -1,8 +1,9 @@
 //! `cargo xtask sanitize`: the tests under programs that watch memory.
 //!
-//! Three watchers: the address sanitizer (use after free, out of bounds, double free, and at the end leaks), the thread
-//! sanitizer (data races), and valgrind's memcheck (the first and uninitialised memory, with the standard library watched
-//! as well). Helgrind is absent: it knows locks and not atomics, so all it says would be false.
+//! Three watchers: the address sanitizer (use after free, out of bounds, double free, and at the
+//! end leaks), the thread sanitizer (data races), and valgrind's memcheck (the first and
+//! uninitialised memory, with the standard library watched as well). Helgrind is absent: it knows
+//! locks and not atomics, so all it says would be false.
 
 use std::path::Path;
 
@@ -14,15 +15,17 @@ use crate::steps::{self, Step, Work::Call};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that judge the clock or measure memory: under a watcher all is slower, and freed memory is kept to catch late uses.
+/// Tests that judge the clock or measure memory: under a watcher all is slower, and freed memory is
+/// kept to catch late uses.
 const LEFT_OUT: &[&str] = &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows"];
 
-/// The only thing that is leaked on purpose: the payload of a panic in the drop of a panic's payload.
+/// The only thing that is leaked on purpose: the payload of a panic in the drop of a panic's
+/// payload.
 const LEAKED: &str = "leak:timer_executor::panics::drop_payload\n";
 const LEAKED_FOR_VALGRIND: &str = "{\n  leaked-on-purpose\n  Memcheck:Leak\n  ...\n  fun:*drop_payload*\n  ...\n}\n";
 
-/// Only blocks that nothing points to any more count as leaks: the standard library keeps some for threads that still run.
-/// Threads take fair turns, since a spinning one would keep the rest out.
+/// Only blocks that nothing points to any more count as leaks: the standard library keeps some for
+/// threads that still run. Threads take fair turns, since a spinning one would keep the rest out.
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --fair-sched=yes --num-callers=30 --leak-check=full \
                         --show-leak-kinds=definite --errors-for-leak-kinds=definite";
 
@@ -32,7 +35,8 @@ const STORMS: &str = "-p timer-core --test memory p16_bounded"; // The rest of i
 /// What ends in a few minutes though it is some thirty times slower, and runs one thread at a time.
 const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test behaviour";
 const TOO_SLOW: &[&str] = &["futures::", "races::", "wake_ups::", "worker_thread::", "bound::"];
-/// Where races could be. The standard library is built anew, since without the sanitizer each dropped `Arc` looks like one.
+/// Where races could be. The standard library is built anew, since without the sanitizer each
+/// dropped `Arc` looks like one.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
 
 pub(crate) const ASAN: Step = ("address sanitizer", Call(asan));
@@ -93,7 +97,8 @@ fn each(sh: &Shell, folder: &str, lines: &[&str], too_slow: &[&str]) -> Result {
     })
 }
 
-/// Writes a file for a watcher; returns its path from the top, since tests run in folders of their own.
+/// Writes a file for a watcher; returns its path from the top, since tests run in folders of their
+/// own.
 fn write(sh: &Shell, name: &str, text: &str) -> Result<String> {
     let path = target_dir().join("sanitize").join(name);
     sh.write_file(&path, text)?;

@@ -7,8 +7,8 @@ use timer_core::InfallibleTimer;
 use timer_core::infallible::Sleep;
 use tower::retry::backoff::{Backoff, MakeBackoff};
 
-/// Makes backoffs for a `tower::retry` policy: `tower::retry::backoff::ExponentialBackoffMaker` on a timer of
-/// this workspace.
+/// Makes backoffs for a `tower::retry` policy: `tower::retry::backoff::ExponentialBackoffMaker` on
+/// a timer of this workspace.
 ///
 /// # Examples
 ///
@@ -35,11 +35,12 @@ pub struct ExponentialBackoffMaker {
 }
 
 impl ExponentialBackoffMaker {
-    /// Creates a maker of backoffs that wait `min` at first and twice as long each time, but never longer
-    /// than `max`.
+    /// Creates a maker of backoffs that wait `min` at first and twice as long each time, but never
+    /// longer than `max`.
     ///
-    /// A random part of up to `jitter` times the wait is added, so that clients do not retry together. A
-    /// jitter that is negative or not a number is 0. If `max` is less than `min`, all waits are `max`.
+    /// A random part of up to `jitter` times the wait is added, so that clients do not retry
+    /// together. A jitter that is negative or not a number is 0. If `max` is less than `min`, all
+    /// waits are `max`.
     pub fn new(timer: InfallibleTimer, min: Duration, max: Duration, jitter: f64) -> Self {
         let jitter = if jitter.is_finite() { jitter.max(0.0) } else { 0.0 };
         Self { timer, min, max, jitter }

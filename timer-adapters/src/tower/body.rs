@@ -101,8 +101,8 @@ where
 pin_project! {
     /// A body that fails with [`Elapsed`] if a frame takes too long.
     ///
-    /// The deadline begins with the poll that asks for a frame, so the time in which nothing reads the body
-    /// does not count. Each frame moves the same entry of the timer.
+    /// The deadline begins with the poll that asks for a frame, so the time in which nothing reads
+    /// the body does not count. Each frame moves the same entry of the timer.
     #[derive(Debug)]
     pub struct TimeoutBody<B> {
         #[pin]

@@ -23,6 +23,6 @@ pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker};
 pub use body::{ResponseBodyFuture, ResponseBodyTimeout, ResponseBodyTimeoutLayer, TimeoutBody};
 pub use timeout::{ResponseFuture, Timeout, TimeoutLayer};
 
-/// The error of the services here, the same type as `tower::BoxError`. It contains the error of the inner
-/// service or [`Elapsed`](timer_core::global::error::Elapsed).
+/// The error of the services here, the same type as `tower::BoxError`. It contains the error of the
+/// inner service or [`Elapsed`](timer_core::global::error::Elapsed).
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -10,7 +10,8 @@ use timer_core::{InfallibleTimer, infallible};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that gives each request a deadline: `tower::timeout::TimeoutLayer` on a timer of this workspace.
+/// A layer that gives each request a deadline: `tower::timeout::TimeoutLayer` on a timer of this
+/// workspace.
 ///
 /// # Examples
 ///

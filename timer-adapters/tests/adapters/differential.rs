@@ -1,4 +1,5 @@
-//! The same random program on tokio's paused time and on ours: every event comes at the same millisecond.
+//! The same random program on tokio's paused time and on ours: every event comes at the same
+//! millisecond.
 
 use proptest::prelude::*;
 use std::cell::RefCell;

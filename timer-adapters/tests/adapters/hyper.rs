@@ -27,7 +27,8 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     Ok(Response::new(Full::new(b"hello".as_slice())))
 }
 
-/// A server that closes a connection if a header takes too long. It counts the connections that ended.
+/// A server that closes a connection if a header takes too long. It counts the connections that
+/// ended.
 async fn serve(timer: HyperTimer, limit: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -109,7 +110,8 @@ fn an_idle_keep_alive_connection_is_closed() {
         let mut socket = TcpStream::connect(address).await.unwrap();
         let begin = Instant::now();
         for _ in 0..5 {
-            // Half of the limit passes before each request, so only a deadline that moves lets all of them through.
+            // Half of the limit passes before each request, so only a deadline that moves lets all
+            // of them through.
             global::sleep(LIMIT / 2).await;
             socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             let mut reply = Vec::new();

@@ -1,7 +1,7 @@
 //! What the fuzz targets run: the models of timer-core's tests, on cases made of bytes.
 //!
-//! There is no second model here and no way of reading bytes: both belong to the tests, where `tests/model/fuzz_inputs.rs`
-//! runs the same code on a stable toolchain.
+//! There is no second model here and no way of reading bytes: both belong to the tests, where
+//! `tests/model/fuzz_inputs.rs` runs the same code on a stable toolchain.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// A map whose entries come out when their deadlines have passed.
 ///
-/// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A key is cloned once per
-/// insertion, so use a cheap one, such as a number or an `Arc<str>`.
+/// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A key is cloned once
+/// per insertion, so use a cheap one, such as a number or an `Arc<str>`.
 ///
 /// # Examples
 ///
@@ -56,8 +56,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
 
     /// Inserts `value`, to come out `delay` from now.
     ///
-    /// Returns the value that it replaces, if `key` has not come out and has not been removed. The new
-    /// deadline holds in any case.
+    /// Returns the value that it replaces, if `key` has not come out and has not been removed. The
+    /// new deadline holds in any case.
     ///
     /// # Examples
     ///
@@ -143,8 +143,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.reset(key, delay)
     }
 
-    /// Moves an entry to `deadline`, or makes it due at once if that has passed. Returns `false` if it has
-    /// come out or has been removed.
+    /// Moves an entry to `deadline`, or makes it due at once if that has passed. Returns `false` if
+    /// it has come out or has been removed.
     ///
     /// # Examples
     ///
@@ -182,7 +182,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns a value for changing it. Returns `None` if its entry has come out or has been removed.
+    /// Returns a value for changing it. Returns `None` if its entry has come out or has been
+    /// removed.
     ///
     /// # Examples
     ///
@@ -267,8 +268,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         Poll::Ready(Some(with_user_key(expired)))
     }
 
-    /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`. Returns the
-    /// number of entries, which is 0 if the map is empty or `max` is 0.
+    /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`.
+    /// Returns the number of entries, which is 0 if the map is empty or `max` is 0.
     ///
     /// # Examples
     ///
@@ -377,7 +378,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.shrink_to_fit();
     }
 
-    /// A hash table does not shrink by itself. The removals since it was full pay for moving the rest.
+    /// A hash table does not shrink by itself. The removals since it was full pay for moving the
+    /// rest.
     fn shrink_if_sparse(&mut self) {
         const MIN_CAPACITY: usize = 1 << 10;
         if self.keys.capacity() > MIN_CAPACITY && self.keys.len() < self.keys.capacity() / 8 {

@@ -1,10 +1,10 @@
 //! Queues whose items come out when their deadlines have passed: [`DelayQueue`] for one task,
 //! [`DelayMap`] with keys of the user, and [`SharedDelayQueue`] for many threads.
 //!
-//! A delay queue fits where many items expire in one place, such as the entries of a cache, the sessions
-//! of a server, or the jobs that a scheduler has put off. An item costs no task, no waker and no
-//! allocation of its own. A queue owns a keyed timing wheel and waits by one sleep of the timer that it
-//! was made with, so all operations cost O(1), whatever the number of items.
+//! A delay queue fits where many items expire in one place, such as the entries of a cache, the
+//! sessions of a server, or the jobs that a scheduler has put off. An item costs no task, no waker
+//! and no allocation of its own. A queue owns a keyed timing wheel and waits by one sleep of the
+//! timer that it was made with, so all operations cost O(1), whatever the number of items.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,15 +24,16 @@
 //!
 //! # Promises
 //!
-//! - No item comes out before its deadline. An item comes out at most one tick of the timer after it, if
-//!   the queue is polled in time.
+//! - No item comes out before its deadline. An item comes out at most one tick of the timer after
+//!   it, if the queue is polled in time.
 //! - A queue that is polled late hands out all items that are due, in the order of their deadlines.
-//! - A [`Key`] stays good until its item has been handed out or removed. After that it finds nothing, ever.
-//!   No operation panics because of a key, and a key of one queue has no meaning for another.
+//! - A [`Key`] stays good until its item has been handed out or removed. After that it finds
+//!   nothing, ever. No operation panics because of a key, and a key of one queue has no meaning for
+//!   another.
 //! - Memory follows the items. The queue that becomes empty gives back nearly all of it.
 //!
-//! The queues keep their timer alive. If the timer is stopped, they wait by the timer of the process, as
-//! described in [`infallible`](crate::infallible).
+//! The queues keep their timer alive. If the timer is stopped, they wait by the timer of the
+//! process, as described in [`infallible`](crate::infallible).
 
 mod expire;
 mod items;

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Cost
 ///
-/// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An item
-/// has no allocation of its own. It takes about 42 bytes more than its value.
+/// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An
+/// item has no allocation of its own. It takes about 42 bytes more than its value.
 ///
 /// # Examples
 ///
@@ -101,7 +101,8 @@ impl<T> DelayQueue<T> {
         self.put(value, deadline_after(now, delay), now)
     }
 
-    /// Inserts `value`, to come out at `deadline`, or at once if that has passed, and returns its key.
+    /// Inserts `value`, to come out at `deadline`, or at once if that has passed, and returns its
+    /// key.
     ///
     /// # Examples
     ///
@@ -129,8 +130,8 @@ impl<T> DelayQueue<T> {
 
     /// Removes an item before it comes out.
     ///
-    /// Returns `None` if the item has come out or has been removed. An item that is due and has not come out
-    /// yet can be removed.
+    /// Returns `None` if the item has come out or has been removed. An item that is due and has not
+    /// come out yet can be removed.
     ///
     /// # Examples
     ///
@@ -229,7 +230,8 @@ impl<T> DelayQueue<T> {
         self.items.get_mut(*key)
     }
 
-    /// Returns the deadline of an item. Returns `None` if the item has come out or has been removed.
+    /// Returns the deadline of an item. Returns `None` if the item has come out or has been
+    /// removed.
     ///
     /// # Examples
     ///
@@ -245,11 +247,11 @@ impl<T> DelayQueue<T> {
         self.items.deadline(*key)
     }
 
-    /// Returns the key of the item that comes out next, whether or not it is due. Returns `None` if the
-    /// queue is empty.
+    /// Returns the key of the item that comes out next, whether or not it is due. Returns `None` if
+    /// the queue is empty.
     ///
-    /// Costs O(1) if the item is due within 64 ticks. If it is further away, the call reads all items of
-    /// the same slot of the wheel, which may be the whole queue.
+    /// Costs O(1) if the item is due within 64 ticks. If it is further away, the call reads all
+    /// items of the same slot of the wheel, which may be the whole queue.
     ///
     /// # Examples
     ///
@@ -305,8 +307,8 @@ impl<T> DelayQueue<T> {
         drop(self.drain());
     }
 
-    /// Removes all items, due or not, and returns them in no particular order. Their keys find nothing from
-    /// then on, even if the iterator is dropped early.
+    /// Removes all items, due or not, and returns them in no particular order. Their keys find
+    /// nothing from then on, even if the iterator is dropped early.
     ///
     /// # Examples
     ///
@@ -324,7 +326,8 @@ impl<T> DelayQueue<T> {
         drained
     }
 
-    /// Makes room for the keys of `additional` items, so that inserting them does not move the table.
+    /// Makes room for the keys of `additional` items, so that inserting them does not move the
+    /// table.
     ///
     /// # Examples
     ///
@@ -338,8 +341,8 @@ impl<T> DelayQueue<T> {
 
     /// Gives back memory that was needed for more items than there are now. O(keys).
     ///
-    /// The slots of the wheel shrink by themselves, and a queue that becomes empty gives back its table of
-    /// keys. This call shortens the table of a queue that is not empty.
+    /// The slots of the wheel shrink by themselves, and a queue that becomes empty gives back its
+    /// table of keys. This call shortens the table of a queue that is not empty.
     ///
     /// # Examples
     ///

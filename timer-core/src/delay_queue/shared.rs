@@ -1,33 +1,34 @@
 //! A delay queue for many threads: leader and followers.
 //!
-//! Several threads may wait for an item. If each of them waited for the deadline of the first item, all of
-//! them would wake up for it and all but one in vain. So one thread, the *leader*, waits for that deadline,
-//! and the others, the *followers*, wait without one.
+//! Several threads may wait for an item. If each of them waited for the deadline of the first item,
+//! all of them would wake up for it and all but one in vain. So one thread, the *leader*, waits for
+//! that deadline, and the others, the *followers*, wait without one.
 //!
 //! # Taking
 //!
 //! A consumer holds the lock except while it waits.
 //!
-//! 1. It takes an item that is due and goes on with step 4. If the queue is closed or the consumer's time
-//!    is up, it goes on with step 4 without an item.
-//! 2. If there is no leader, it becomes the leader and waits until the first deadline. Otherwise it joins
-//!    the line of followers and waits to be woken.
+//! 1. It takes an item that is due and goes on with step 4. If the queue is closed or the
+//!    consumer's time is up, it goes on with step 4 without an item.
+//! 2. If there is no leader, it becomes the leader and waits until the first deadline. Otherwise it
+//!    joins the line of followers and waits to be woken.
 //! 3. When it wakes up, it resigns as leader or leaves the line, and starts again with step 1.
-//! 4. If there is no leader, it removes the first follower from the line, unlocks, and wakes that follower.
+//! 4. If there is no leader, it removes the first follower from the line, unlocks, and wakes that
+//!    follower.
 //!
 //! # Inserting
 //!
-//! A producer inserts its item under the lock. If the item is due before the instant that the leader waits
-//! for, the producer unlocks and wakes the leader, which starts again with step 1.
+//! A producer inserts its item under the lock. If the item is due before the instant that the
+//! leader waits for, the producer unlocks and wakes the leader, which starts again with step 1.
 //!
 //! # No item is left behind
 //!
-//! Whenever the queue is unlocked and somebody waits, there is a leader, or a follower that has been
-//! removed from the line and is about to start again with step 1. This is so because only steps 3 and 4
-//! remove the leader. After step 3 the consumer keeps the lock until it becomes the leader again or comes
-//! to step 4, and step 4 removes a follower if there is one. A wake-up that comes before the consumer waits
-//! is not lost, because the parker keeps it. The leader wakes up by the deadline of the first item, because
-//! a producer wakes it for each earlier item.
+//! Whenever the queue is unlocked and somebody waits, there is a leader, or a follower that has
+//! been removed from the line and is about to start again with step 1. This is so because only
+//! steps 3 and 4 remove the leader. After step 3 the consumer keeps the lock until it becomes the
+//! leader again or comes to step 4, and step 4 removes a follower if there is one. A wake-up that
+//! comes before the consumer waits is not lost, because the parker keeps it. The leader wakes up by
+//! the deadline of the first item, because a producer wakes it for each earlier item.
 
 use super::items::Items;
 use super::{Expired, Key};
@@ -41,7 +42,8 @@ use core::fmt;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A delay queue for many producers and many consumers on threads. Clones are handles to the same queue.
+/// A delay queue for many producers and many consumers on threads. Clones are handles to the same
+/// queue.
 ///
 /// [`take`](Self::take) blocks its thread until an item is due, so do not call it in async code. An item
 /// wakes one of the threads that wait.
@@ -210,7 +212,8 @@ impl<T> SharedDelayQueue<T> {
         self.shared.state.lock().items.remove(*key)
     }
 
-    /// Blocks until an item is due and returns it. Returns `None` if the queue is closed and nothing is due.
+    /// Blocks until an item is due and returns it. Returns `None` if the queue is closed and
+    /// nothing is due.
     ///
     /// On virtual time, another thread has to move the time.
     ///
@@ -227,8 +230,8 @@ impl<T> SharedDelayQueue<T> {
         self.take_by(None)
     }
 
-    /// Blocks until an item is due and returns it. Returns `None` after `limit`, or if the queue is closed
-    /// and nothing is due.
+    /// Blocks until an item is due and returns it. Returns `None` after `limit`, or if the queue is
+    /// closed and nothing is due.
     ///
     /// # Examples
     ///

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// A task that is also told when it will not run.
 ///
-/// A closure is enough in most cases. Implement this trait if a cancelled task has to answer as well.
+/// A closure is enough in most cases. Implement this trait if a cancelled task has to answer as
+/// well.
 ///
 /// # Examples
 ///
@@ -38,15 +39,15 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "Runnable")]
 pub trait TimerTask: Sized + Send + 'static {
-    /// Runs the task at its deadline, at most once, on the thread that the executor has chosen. A panic is caught
-    /// and counted.
+    /// Runs the task at its deadline, at most once, on the thread that the executor has chosen. A
+    /// panic is caught and counted.
     fn run(self, timeout: &Timeout);
 
-    /// Is called at most once, instead of [`run`](Self::run), if the timeout was cancelled, or if `stop` handed it
-    /// back and it was dropped unrun.
+    /// Is called at most once, instead of [`run`](Self::run), if the timeout was cancelled, or if
+    /// `stop` handed it back and it was dropped unrun.
     ///
-    /// Runs on the thread that cancels the timeout, before that call returns. It may call any method of the timer.
-    /// The default drops the task. A panic goes to the caller of `cancel`.
+    /// Runs on the thread that cancels the timeout, before that call returns. It may call any
+    /// method of the timer. The default drops the task. A panic goes to the caller of `cancel`.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }
@@ -64,9 +65,9 @@ pub(crate) enum Period {
 impl Period {
     /// Returns the next deadline after a run that was due at `due` and has ended at `now`.
     ///
-    /// The wheel makes each run late by up to one `tick`. A run of a fixed rate is missed only if it is later than that.
-    /// A period that is shorter than a tick therefore loses no runs. Those that fall into one tick run one after the other
-    /// at its end.
+    /// The wheel makes each run late by up to one `tick`. A run of a fixed rate is missed only if
+    /// it is later than that. A period that is shorter than a tick therefore loses no runs. Those
+    /// that fall into one tick run one after the other at its end.
     pub(crate) fn next(self, due: Nanos, now: Nanos, tick: Nanos, missed: MissedRuns) -> Nanos {
         let overdue = now.saturating_sub(tick);
         match (self, missed) {
@@ -184,7 +185,8 @@ mod tests {
         assert_eq!(Period::Delay(10).next(1_000, 1_500, 100, MissedRuns::Skip), 1_510);
     }
 
-    /// Returns the number of runs within `span` on a wheel with ticks of a millisecond whose turns begin `late`.
+    /// Returns the number of runs within `span` on a wheel with ticks of a millisecond whose turns
+    /// begin `late`.
     fn runs_within(span: Nanos, period: Nanos, late: Nanos, missed: MissedRuns) -> u64 {
         const TICK: Nanos = 1_000_000;
         let (mut runs, mut due, mut now) = (0, period, 0);

@@ -7,44 +7,47 @@
 //! +-------+------+----------+---------+--------+-------+------------+---------
 //! ```
 //!
-//! - The **state word** belongs to all threads, which change it only by the transitions of [`state`].
-//! - The **job** (the task and its captures) belongs to the thread that won it by a transition, as a
-//!   [`TaskRight`]. It is called and dropped with nothing held.
+//! - The **state word** belongs to all threads, which change it only by the transitions of
+//!   [`state`].
+//! - The **job** (the task and its captures) belongs to the thread that won it by a transition, as
+//!   a [`TaskRight`]. It is called and dropped with nothing held.
 //! - The **location** (bucket and position) is written by the holder of the shard's lock.
 //! - The **shard** and its generation never change. An entry knows them as numbers, not as a type.
-//! - A **reference** is a [`Timeout`], whether it belongs to the user, a wheel, a request or a turn. All
-//!   references are counted in `refs`.
+//! - A **reference** is a [`Timeout`], whether it belongs to the user, a wheel, a request or a
+//!   turn. All references are counted in `refs`.
 //!
 //! # The reference of the wheel
 //!
 //! When a cancelled timeout leaves its wheel, counting down the wheel's reference would cost a
-//! read-modify-write. The canceller takes that reference over instead: it stores [`Location::HANDED_OVER`]
-//! ([`Timeout::take_over`]), and from then on one reference fewer than `refs` is left. The last reference is
-//! dropped by loads alone:
+//! read-modify-write. The canceller takes that reference over instead: it stores
+//! [`Location::HANDED_OVER`] ([`Timeout::take_over`]), and from then on one reference fewer than
+//! `refs` is left. The last reference is dropped by loads alone:
 //!
 //! 1. Load `refs` (Acquire), then the mark. If one reference is left, free the entry.
 //! 2. Otherwise subtract one from `refs` by a compare-and-swap. If that fails, start again.
 //!
 //! This is correct for the following reasons:
 //!
-//! - `refs` changes only by read-modify-writes. The mark is set at most once, by a canceller that holds a
-//!   counted reference of its own, when the state is `Cancelled`. That state is final, so nothing links the
-//!   entry again.
-//! - A thread that drops its reference and reads the mark too early sees `refs` of 3 or more: its own, the
-//!   canceller's and the wheel's. A real reference therefore remains after its swap.
-//! - A thread that sees 2 after the canceller has dropped its own also sees the mark, because the canceller's
-//!   swap came after the mark and this load acquires it.
-//! - A thread that sees 2 while the wheel's reference is real subtracts one, and the wheel's remains.
+//! - `refs` changes only by read-modify-writes. The mark is set at most once, by a canceller that
+//!   holds a counted reference of its own, when the state is `Cancelled`. That state is final, so
+//!   nothing links the entry again.
+//! - A thread that drops its reference and reads the mark too early sees `refs` of 3 or more: its
+//!   own, the canceller's and the wheel's. A real reference therefore remains after its swap.
+//! - A thread that sees 2 after the canceller has dropped its own also sees the mark, because the
+//!   canceller's swap came after the mark and this load acquires it.
+//! - A thread that sees 2 while the wheel's reference is real subtracts one, and the wheel's
+//!   remains.
 //! - A thread never touches the entry after a swap that was not the last.
 //!
 //! # Unsafe code
 //!
 //! This is one of two modules with unsafe code. It upholds three invariants:
 //!
-//! 1. The pointer in a `Timeout` points to an allocation made by [`Timeout::new`], which is alive while a
-//!    counted reference exists.
+//! 1. The pointer in a `Timeout` points to an allocation made by [`Timeout::new`], which is alive
+//!    while a counted reference exists.
 //! 2. The entry is freed once, with the layout of its vtable.
-//! 3. The job is in the entry exactly while no [`TaskRight`] has taken it, and only that one right reaches it.
+//! 3. The job is in the entry exactly while no [`TaskRight`] has taken it, and only that one right
+//!    reaches it.
 
 mod job;
 pub(crate) mod state;
@@ -63,8 +66,8 @@ use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 use task_right::{JobCell, VTable};
 
-/// More references than a program can hold. A program that reaches this count leaks references, and a count that
-/// wrapped would free an entry in use.
+/// More references than a program can hold. A program that reaches this count leaks references, and
+/// a count that wrapped would free an entry in use.
 const MAX_REFS: u32 = i32::MAX as u32;
 
 /// The part that is the same for every type of job.
@@ -100,8 +103,8 @@ pub(crate) struct ShardId {
 
 /// A handle to an accepted timeout.
 ///
-/// The handle is as wide as a pointer. Clones refer to the same timeout, compare equal and hash equally. Dropping
-/// all of them does **not** cancel the timeout.
+/// The handle is as wide as a pointer. Clones refer to the same timeout, compare equal and hash
+/// equally. Dropping all of them does **not** cancel the timeout.
 ///
 /// Any thread may call any method at any time, also from inside a task and after the timer is gone.
 ///
@@ -125,13 +128,15 @@ pub struct Timeout {
     entry: NonNull<Header>,
 }
 
-// SAFETY: a reference reaches atomics, constants, and through the one `TaskRight` the job. Jobs are `Send`.
+// SAFETY: a reference reaches atomics, constants, and through the one `TaskRight` the job. Jobs are
+// `Send`.
 unsafe impl Send for Timeout {}
 // SAFETY: as above.
 unsafe impl Sync for Timeout {}
 
 impl Timeout {
-    /// Allocates an entry that waits for `deadline`. Returns the references of the user and of the wheel.
+    /// Allocates an entry that waits for `deadline`. Returns the references of the user and of the
+    /// wheel.
     #[inline]
     pub(crate) fn new<J: Job>(shard: ShardId, deadline: Deadline, job: J) -> (Timeout, Timeout) {
         const { assert!(align_of::<Entry<J>>() >= align_of::<Header>()) };
@@ -157,7 +162,8 @@ impl Timeout {
 
     #[inline]
     fn header(&self) -> &Header {
-        // SAFETY: by invariant 1 the entry is alive. No code makes an exclusive reference to a header.
+        // SAFETY: by invariant 1 the entry is alive. No code makes an exclusive reference to a
+        // header.
         let header = unsafe { self.entry.as_ref() };
         #[cfg(all(test, timer_loom))]
         header.memory.assert_in_use();
@@ -187,28 +193,33 @@ impl Timeout {
         self.entry.addr().get()
     }
 
-    /// Returns the place where the entry is linked or was linked last. Called by the holder of the shard's lock.
+    /// Returns the place where the entry is linked or was linked last. Called by the holder of the
+    /// shard's lock.
     #[inline]
     pub(crate) fn location(&self) -> Location {
         let header = self.header();
-        // ORDERING: Relaxed, only holders of the lock write it, and each acquires from the one before.
+        // ORDERING: Relaxed, only holders of the lock write it, and each acquires from the one
+        // before.
         Location::new(header.bucket.load(Ordering::Relaxed), header.position.load(Ordering::Relaxed))
     }
 
-    /// Takes over `linked`, the reference of the wheel, so that it is no longer counted. The caller has cancelled
-    /// the entry, holds the shard's lock and has just removed `linked` from the wheel.
+    /// Takes over `linked`, the reference of the wheel, so that it is no longer counted. The caller
+    /// has cancelled the entry, holds the shard's lock and has just removed `linked` from the
+    /// wheel.
     #[inline]
     pub(crate) fn take_over(&self, linked: Timeout) {
         debug_assert!(*self == linked && self.state().state() == state::State::Cancelled);
         std::mem::forget(linked);
-        // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change of `refs`.
+        // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
+        // of `refs`.
         self.header().bucket.store(Location::HANDED_OVER.bucket(), Ordering::Relaxed);
     }
 
     /// Returns `true` if this is the only reference.
     #[inline]
     pub(crate) fn is_last(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of a drop, so that the work of the others comes before.
+        // ORDERING: Acquire pairs with the Release of a drop, so that the work of the others comes
+        // before.
         self.left(self.header().refs.load(Ordering::Acquire)) == 1
     }
 
@@ -223,10 +234,12 @@ impl Timeout {
     #[inline(never)]
     fn drop_one_of_many(&mut self) {
         let header = self.header();
-        // ORDERING: Acquire, step 1: if this is the last reference, the work of the others comes before the free.
+        // ORDERING: Acquire, step 1: if this is the last reference, the work of the others comes
+        // before the free.
         let mut refs = header.refs.load(Ordering::Acquire);
         while self.left(refs) != 1 {
-            // ORDERING: AcqRel: the work of this thread comes before the free. Acquire on failure, as for the load.
+            // ORDERING: AcqRel: the work of this thread comes before the free. Acquire on failure,
+            // as for the load.
             match header.refs.compare_exchange_weak(refs, refs - 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(now) => refs = now,
@@ -245,13 +258,15 @@ impl Timeout {
             return self.header().memory.end(move || unsafe { dealloc(place, layout) });
         }
         #[cfg(not(all(test, timer_loom)))]
-        // SAFETY: by invariant 2 the last reference frees the entry. The job is gone, or leaked if it unwound.
+        // SAFETY: by invariant 2 the last reference frees the entry. The job is gone, or leaked if
+        // it unwound.
         unsafe {
             dealloc(self.entry.as_ptr().cast(), layout)
         };
     }
 
-    /// Fetches the entry into the cache of this CPU. Entries of different times are far apart in memory.
+    /// Fetches the entry into the cache of this CPU. Entries of different times are far apart in
+    /// memory.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -261,14 +276,15 @@ impl Timeout {
         }
     }
 
-    /// Wins the task of an entry that has left the wheel, if it is due. Called by the owner of the turn.
+    /// Wins the task of an entry that has left the wheel, if it is due. Called by the owner of the
+    /// turn.
     #[inline]
     pub(crate) fn expire(&self, now: Nanos) -> Due<TaskRight<&Timeout>> {
         self.state().expire(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
     }
 
-    /// Wins the task of a queued entry, if it is due. Called by the thread that an executor has chosen, once for
-    /// each hand-over.
+    /// Wins the task of a queued entry, if it is due. Called by the thread that an executor has
+    /// chosen, once for each hand-over.
     pub(crate) fn start(&self, now: Nanos) -> Due<TaskRight<&Timeout>> {
         self.state().start(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
     }
@@ -281,8 +297,8 @@ impl Timeout {
         (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))
     }
 
-    /// Cancels an entry that an executor has dropped unrun, and returns the right to its task. Returns `None` if it was
-    /// cancelled before.
+    /// Cancels an entry that an executor has dropped unrun, and returns the right to its task.
+    /// Returns `None` if it was cancelled before.
     pub(crate) fn cancel_queued(self) -> Option<TaskRight<Timeout>> {
         let is_won = matches!(self.state().cancel(), Cancel::Queued);
         is_won.then(|| TaskRight::new(self, Deadline::NEVER))

@@ -16,27 +16,30 @@
 //!                    Running, Moved --fail--> Fired --end_run--> Expired      (the run panicked)
 //! ```
 //!
-//! Every transition is one read-modify-write of this word. All threads therefore agree on one history, and
-//! exactly one of two rivals wins. Because the deadline is in the same word, the first swap also decides
-//! between `reset` and expiry, as it does between `cancel` and expiry. The winner owns the task.
+//! Every transition is one read-modify-write of this word. All threads therefore agree on one
+//! history, and exactly one of two rivals wins. Because the deadline is in the same word, the first
+//! swap also decides between `reset` and expiry, as it does between `cancel` and expiry. The winner
+//! owns the task.
 //!
-//! `Cancelled` is final. The hand-over of the wheel's reference ([`super::Header`]) depends on that.
+//! `Cancelled` is final. The hand-over of the wheel's reference ([`super::Header`]) depends on
+//! that.
 //!
 //! # The flag
 //!
 //! Bit 3 has one meaning for each group of states:
 //!
-//! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run. [`AtomicState::end_run`] reports
-//!   it.
-//! - `UNLINKED`, in `Waiting`: the wheel may know the entry under a tick after its deadline, or not at all. A
-//!   thread sets it in the transition that makes this true, links the entry, and clears it
-//!   ([`AtomicState::set_linked`]).
+//! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run.
+//!   [`AtomicState::end_run`] reports it.
+//! - `UNLINKED`, in `Waiting`: the wheel may know the entry under a tick after its deadline, or not
+//!   at all. A thread sets it in the transition that makes this true, links the entry, and clears
+//!   it ([`AtomicState::set_linked`]).
 //!
-//! `UNLINKED` exists for the thread that is preempted between these steps. Without the flag, a later `reset`
-//! by another thread to a deadline after the first one would rely on a link that does not exist yet, and the
-//! timeout would wait for the preempted thread. With it, the second thread links the entry itself. At most
-//! one of them clears the flag too early, which is harmless: a thread clears it only if it has linked the
-//! entry under a deadline that is not after the present one.
+//! `UNLINKED` exists for the thread that is preempted between these steps. Without the flag, a
+//! later `reset` by another thread to a deadline after the first one would rely on a link that does
+//! not exist yet, and the timeout would wait for the preempted thread. With it, the second thread
+//! links the entry itself. At most one of them clears the flag too early, which is harmless: a
+//! thread clears it only if it has linked the entry under a deadline that is not after the present
+//! one.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -74,8 +77,8 @@ pub(crate) enum State {
 pub(crate) enum Runs {
     Once,
     Again,
-    /// As `Once`, but it wakes the task of a future, always on the thread that takes the turn. `stop` does not
-    /// hand it back.
+    /// As `Once`, but it wakes the task of a future, always on the thread that takes the turn.
+    /// `stop` does not hand it back.
     Wake,
 }
 
@@ -194,8 +197,9 @@ impl Word {
     }
 }
 
-/// The word as an atomic. Any thread may read it. The transitions that win the task or give it back are private
-/// to this folder, because the right to the task ([`super::TaskRight`]) is made from them.
+/// The word as an atomic. Any thread may read it. The transitions that win the task or give it back
+/// are private to this folder, because the right to the task ([`super::TaskRight`]) is made from
+/// them.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct AtomicState(AtomicU64);
@@ -209,22 +213,22 @@ impl AtomicState {
 
     #[inline]
     fn load(&self) -> Word {
-        // ORDERING: Acquire pairs with the Release of every change, so that this thread sees all that was
-        // written before the change that it sees.
+        // ORDERING: Acquire pairs with the Release of every change, so that this thread sees all
+        // that was written before the change that it sees.
         Word(self.0.load(Ordering::Acquire))
     }
 
-    /// Replaces the word by the result of `change` and returns the former word. Returns the word as an error if
-    /// `change` returns `None` for it.
+    /// Replaces the word by the result of `change` and returns the former word. Returns the word as
+    /// an error if `change` returns `None` for it.
     #[inline]
     fn update(&self, change: impl Fn(Word) -> Option<Word>) -> Result<Word, Word> {
         let mut word = self.load();
         loop {
             let Some(next) = change(word) else { return Err(word) };
-            // ORDERING: AcqRel on success: the winner of the task sees all that its last owner wrote, and a
-            // thread that gives it up publishes all that it wrote. Every change is a read-modify-write, so all
-            // threads agree on one history of the word. Acquire on failure: the next attempt decides by that
-            // word.
+            // ORDERING: AcqRel on success: the winner of the task sees all that its last owner
+            // wrote, and a thread that gives it up publishes all that it wrote. Every change is a
+            // read-modify-write, so all threads agree on one history of the word. Acquire on
+            // failure: the next attempt decides by that word.
             match self.0.compare_exchange_weak(word.0, next.0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(seen) => word = Word(seen),
@@ -258,20 +262,22 @@ impl AtomicState {
         }
     }
 
-    /// Starts an entry that has left the wheel, if it is due. Called by the owner of the turn, which runs it.
+    /// Starts an entry that has left the wheel, if it is due. Called by the owner of the turn,
+    /// which runs it.
     #[inline]
     pub(super) fn expire(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         self.win_due(State::Waiting, runs.started(), now)
     }
 
-    /// Marks an entry that has left the wheel as queued, if it is due. Called by the owner of the turn.
+    /// Marks an entry that has left the wheel as queued, if it is due. Called by the owner of the
+    /// turn.
     #[inline]
     pub(crate) fn hand_over(&self, now: Nanos) -> Due<Deadline> {
         self.win_due(State::Waiting, State::Queued, now)
     }
 
-    /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an executor has
-    /// chosen, once for each `hand_over` that won.
+    /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an
+    /// executor has chosen, once for each `hand_over` that won.
     pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         let started = |word: Word| {
             let is_due = word.deadline().is_due(now);
@@ -301,12 +307,14 @@ impl AtomicState {
         }
     }
 
-    /// Cancels an entry that `stop` has taken out of a wheel. Returns `true` if this call has ended it.
+    /// Cancels an entry that `stop` has taken out of a wheel. Returns `true` if this call has ended
+    /// it.
     pub(super) fn cancel_by_stop(&self) -> bool {
         self.update(|word| (word.state() == State::Waiting).then(|| word.with(State::Cancelled))).is_ok()
     }
 
-    /// Moves the timeout to `deadline`. Any thread may call it. `is_due` asks for a link in any case.
+    /// Moves the timeout to `deadline`. Any thread may call it. `is_due` asks for a link in any
+    /// case.
     #[inline]
     pub(crate) fn reset(&self, deadline: Deadline, is_due: bool) -> Reset {
         self.reset_if(deadline, is_due, |_| true)
@@ -342,8 +350,9 @@ impl AtomicState {
         }
     }
 
-    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. An entry with an earlier deadline
-    /// by now stays as it is, because the thread that has moved it still has to link it.
+    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. An entry with an
+    /// earlier deadline by now stays as it is, because the thread that has moved it still has to
+    /// link it.
     pub(crate) fn set_linked(&self, deadline: Deadline) {
         let _ = self.update(|word| {
             let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() >= deadline;
@@ -351,8 +360,8 @@ impl AtomicState {
         });
     }
 
-    /// Lets the entry wait for `next`, or for the deadline that a `reset` has set during the run. Called by the
-    /// thread whose run has returned.
+    /// Lets the entry wait for `next`, or for the deadline that a `reset` has set during the run.
+    /// Called by the thread whose run has returned.
     pub(super) fn rearm(&self, next: Deadline) -> Rearm {
         let waiting = |word: Word| match word.state() {
             State::Running => Some(Word::unlinked(next)),
@@ -366,7 +375,8 @@ impl AtomicState {
         }
     }
 
-    /// Makes a run that panicked the last one. Returns `false` if the entry was cancelled during the run.
+    /// Makes a run that panicked the last one. Returns `false` if the entry was cancelled during
+    /// the run.
     pub(crate) fn fail(&self) -> bool {
         let failed =
             |word: Word| matches!(word.state(), State::Running | State::Moved).then(|| word.with(State::Fired));

@@ -1,8 +1,8 @@
 //! The right to the job of a timeout, and the table that reaches a job of any type.
 //!
-//! This module contains unsafe code, see the head of [`super`]. The job is in the entry exactly while no
-//! [`TaskRight`] has taken it out. Only the thread whose transition has won the task makes a `TaskRight`, once
-//! for each such transition.
+//! This module contains unsafe code, see the head of [`super`]. The job is in the entry exactly
+//! while no [`TaskRight`] has taken it out. Only the thread whose transition has won the task makes
+//! a `TaskRight`, once for each such transition.
 
 use super::job::{Job, Period};
 use super::state::{Rearm, Runs};
@@ -31,12 +31,13 @@ pub(super) struct VTable {
     pub(super) runs: Runs,
     pub(super) layout: Layout,
     job: fn() -> TypeId,
-    /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs again.
+    /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs
+    /// again.
     ///
     /// # Safety
     ///
-    /// This and the other functions require that the entry is of this table's type, that only the caller has
-    /// the right to its job, and that the job is in the entry.
+    /// This and the other functions require that the entry is of this table's type, that only the
+    /// caller has the right to its job, and that the job is in the entry.
     run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
     /// Takes the job out and tells it that it will not run.
     cancelled: unsafe fn(NonNull<Header>, &Timeout),
@@ -65,7 +66,8 @@ impl VTable {
 /// As for the table's functions.
 #[inline]
 unsafe fn take<J>(entry: NonNull<Header>) -> J {
-    // SAFETY: the entry is an `Entry<J>` and alive. Only the caller has the right to its job, which is there.
+    // SAFETY: the entry is an `Entry<J>` and alive. Only the caller has the right to its job, which
+    // is there.
     unsafe { entry.cast::<Entry<J>>().as_ref().job.0.with_mut(|job| ManuallyDrop::take(&mut *job)) }
 }
 
@@ -114,7 +116,8 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
         self.timeout.borrow()
     }
 
-    /// Runs the task. Returns the right and the period if the task runs again. If the task unwinds, the job is gone.
+    /// Runs the task. Returns the right and the period if the task runs again. If the task unwinds,
+    /// the job is gone.
     #[inline]
     pub(crate) fn run(self) -> Option<(Self, Period)> {
         let timeout = self.timeout.borrow();
@@ -123,8 +126,8 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
         Some((self, period))
     }
 
-    /// Gives back a job that runs again, and returns the deadline for which the timeout now waits. That is `next`
-    /// unless a `reset` has set another one.
+    /// Gives back a job that runs again, and returns the deadline for which the timeout now waits.
+    /// That is `next` unless a `reset` has set another one.
     ///
     /// # Errors
     ///

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Ticks at a fixed rate: [`Timer::interval`](crate::Timer::interval), [`Timer::interval_at`](crate::Timer::interval_at).
 ///
-/// A tick takes place when it is awaited; one that nothing waits for costs nothing. A tick is missed if it is awaited more
-/// than 5 ms after its deadline. Missed ticks are skipped and the phase is kept, unless
-/// [`with_missed_runs`](Self::with_missed_runs) says otherwise.
+/// A tick takes place when it is awaited; one that nothing waits for costs nothing. A tick is
+/// missed if it is awaited more than 5 ms after its deadline. Missed ticks are skipped and the
+/// phase is kept, unless [`with_missed_runs`](Self::with_missed_runs) says otherwise.
 ///
 /// # Examples
 ///
@@ -61,7 +61,8 @@ impl Interval {
         self
     }
 
-    /// Waits for the next tick and returns when it was due. Dropped before it is ready, it loses no tick.
+    /// Waits for the next tick and returns when it was due. Dropped before it is ready, it loses no
+    /// tick.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! Futures that wait for a timer on any executor: [`Sleep`], [`TimeoutFuture`] and [`Interval`].
 //!
-//! They are made by a [`Timer`](crate::Timer), and keep nothing of it alive: it may be stopped or dropped while they wait, and they say
-//! so. They need no runtime, no reactor and no feature; tasks are woken on the thread that takes the timer's turns, with nothing
-//! held, whatever executor the timer's own tasks run on. On virtual time [`ManualDriver::advance`](crate::ManualDriver::advance) wakes
-//! exactly what is due:
+//! They are made by a [`Timer`](crate::Timer), and keep nothing of it alive: it may be stopped or
+//! dropped while they wait, and they say so. They need no runtime, no reactor and no feature; tasks
+//! are woken on the thread that takes the timer's turns, with nothing held, whatever executor the
+//! timer's own tasks run on. On virtual time
+//! [`ManualDriver::advance`](crate::ManualDriver::advance) wakes exactly what is due:
 //!
 //! ```
 //! use std::pin::pin;
@@ -23,29 +24,32 @@
 //! # Promises
 //!
 //! - The deadline is fixed when the future is made. A future is never ready early.
-//! - A future that is never polled, or is ready at its first poll, touches no counter, lock or heap.
-//! - A future allocates once for each deadline for which a poll has to wait. A reset before the deadline allocates
-//!   nothing.
+//! - A future that is never polled, or is ready at its first poll, touches no counter, lock or
+//!   heap.
+//! - A future allocates once for each deadline for which a poll has to wait. A reset before the
+//!   deadline allocates nothing.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
 //! - `stop`, and the drop of the last `Timer`, wake all tasks. Their futures return
 //!   [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them back. A future that
 //!   was pending at the stop returns `Stopped` even if it has become due since.
 //! - A future that was accepted is not refused when it is polled with another waker.
-//! - The clone, the wake and the drop of a waker are user code. They run with nothing held, and their panics are
-//!   caught and counted in [`task_panics`](crate::TimerStats::task_panics). If the clone panics, the task is asked to
-//!   poll again.
+//! - The clone, the wake and the drop of a waker are user code. They run with nothing held, and
+//!   their panics are caught and counted in [`task_panics`](crate::TimerStats::task_panics). If the
+//!   clone panics, the task is asked to poll again.
 //!
 //! # The protocol
 //!
-//! A future that waits owns an entry, as the caller of `new_timeout` does. The job of the entry is the waker. The
-//! entry is used up when it has fired.
+//! A future that waits owns an entry, as the caller of `new_timeout` does. The job of the entry is
+//! the waker. The entry is used up when it has fired.
 //!
-//! 1. *First poll for a deadline.* The future asks the shard of its CPU whether it still serves the timer, and the
-//!    clock whether the deadline has come. Otherwise it clones the waker and schedules an entry.
-//! 2. *Later poll.* The state word has the answer. If the entry waits and the waker is the same, the poll is done. If
-//!    the waker is another one, the future cancels the entry and links a new one, which takes over the count and the
-//!    permit of the old one.
-//! 3. *Expiry.* The owner of the turn wins the entry, takes the waker out, ends the run, and wakes the task.
+//! 1. *First poll for a deadline.* The future asks the shard of its CPU whether it still serves the
+//!    timer, and the clock whether the deadline has come. Otherwise it clones the waker and
+//!    schedules an entry.
+//! 2. *Later poll.* The state word has the answer. If the entry waits and the waker is the same,
+//!    the poll is done. If the waker is another one, the future cancels the entry and links a new
+//!    one, which takes over the count and the permit of the old one.
+//! 3. *Expiry.* The owner of the turn wins the entry, takes the waker out, ends the run, and wakes
+//!    the task.
 //! 4. *Drop.* The future cancels the entry as [`Timeout::cancel`](crate::Timeout::cancel) does.
 //! 5. *Reset.* An entry that waits is reset as by [`Timeout::reset`](crate::Timeout::reset). One that has fired is
 //!    dropped, and the next poll is step 1.
@@ -53,10 +57,12 @@
 //!
 //! All races are those of a timeout, but for two:
 //!
-//! - *A task that is woken inline* on the thread of the turn may poll, reset or drop its future. The run has ended by
-//!   then and the waker is taken out, so this is the same as on another thread.
-//! - *Another waker against `stop`.* If the shard is closed when the future links the new entry, the future counts
-//!   the old one as cancelled and returns `Stopped`. Otherwise `stop` finds the new entry. It counts once either way.
+//! - *A task that is woken inline* on the thread of the turn may poll, reset or drop its future.
+//!   The run has ended by then and the waker is taken out, so this is the same as on another
+//!   thread.
+//! - *Another waker against `stop`.* If the shard is closed when the future links the new entry,
+//!   the future counts the old one as cancelled and returns `Stopped`. Otherwise `stop` finds the
+//!   new entry. It counts once either way.
 
 mod interval;
 mod registration;

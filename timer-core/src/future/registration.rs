@@ -26,8 +26,8 @@ pub(super) struct Registration {
 
 /// Tells a waker from others, as [`Waker::will_wake`] does, without owning one.
 ///
-/// No other waker can have the data of the clone in the entry while that clone exists. The waker from which it
-/// was cloned may be gone, and another one may have its address.
+/// No other waker can have the data of the clone in the entry while that clone exists. The waker
+/// from which it was cloned may be gone, and another one may have its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct WakerId {
     data: usize,
@@ -39,8 +39,8 @@ impl WakerId {
 
     /// Returns the identity by which to recognize `given` while its `clone` is in the entry.
     ///
-    /// If both have the same data, that data lives as long as the clone, so `given` itself is recognized, even
-    /// if the vtables differ. Otherwise only the clone is.
+    /// If both have the same data, that data lives as long as the clone, so `given` itself is
+    /// recognized, even if the vtables differ. Otherwise only the clone is.
     fn kept(given: &Waker, clone: &Waker) -> Self {
         let (given, clone) = (Self::of(given), Self::of(clone));
         if given.data == clone.data { given } else { clone }
@@ -80,7 +80,8 @@ impl Registration {
         }
     }
 
-    /// Returns `true` if the deadline has come. A poll then returns `Ok`, unless the timer was stopped before.
+    /// Returns `true` if the deadline has come. A poll then returns `Ok`, unless the timer was
+    /// stopped before.
     pub(super) fn is_elapsed(&self) -> bool {
         let has_fired = |entry: &Timeout| matches!(entry.state().state(), State::Fired | State::Expired);
         self.entry.as_ref().is_some_and(has_fired) || self.deadline.is_due(self.now())
@@ -92,8 +93,8 @@ impl Registration {
         self.deadline = deadline;
         let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now, is_due) && !entry.is_cancelled();
         if self.entry.as_ref().is_some_and(has_fired) {
-            // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the poll
-            // reports the stop.
+            // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the
+            // poll reports the stop.
             self.entry = None;
         }
     }
@@ -166,8 +167,9 @@ impl Registration {
 
     /// Performs step 2, a poll with another waker.
     ///
-    /// The new entry takes over the count and the permit of the old one, so a change of the waker cannot be
-    /// refused because of the timer's bound. If the shard is closed, the old entry is counted as cancelled.
+    /// The new entry takes over the count and the permit of the old one, so a change of the waker
+    /// cannot be refused because of the timer's bound. If the shard is closed, the old entry is
+    /// counted as cancelled.
     #[cold]
     fn change_waker(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {
         let Some(former) = &self.entry else { return Poll::Pending };
@@ -223,7 +225,8 @@ fn start_worker(id: ShardId) -> Result<(), RejectReason> {
     worker::start(&engine_of(id).ok_or(RejectReason::Stopped)?)
 }
 
-/// Counts a refusal by the timer's bound, and drops the waker in an entry that no other thread has seen.
+/// Counts a refusal by the timer's bound, and drops the waker in an entry that no other thread has
+/// seen.
 #[cold]
 fn refused(entry: &Timeout, reason: RejectReason) {
     if let (RejectReason::TooManyPending { .. }, Some(context)) = (reason, entry.context()) {

@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 
 /// Ready at its deadline: [`Timer::sleep`](crate::Timer::sleep), [`Timer::sleep_until`](crate::Timer::sleep_until).
 ///
-/// Its output is `Ok`, or `Err` with [`Stopped`](RejectReason::Stopped) if the timer was stopped or its last handle dropped,
-/// [`TooManyPending`](RejectReason::TooManyPending) if the timer has a bound and it is reached when the sleep has to be registered,
+/// Its output is `Ok`, or `Err` with [`Stopped`](RejectReason::Stopped) if the timer was stopped or
+/// its last handle dropped, [`TooManyPending`](RejectReason::TooManyPending) if the timer has a
+/// bound and it is reached when the sleep has to be registered,
 /// [`ThreadRefused`](RejectReason::ThreadRefused) if the system gives no thread for the worker, or
-/// [`TooManyTimers`](RejectReason::TooManyTimers). Polled again after that it says the same, or tries again.
+/// [`TooManyTimers`](RejectReason::TooManyTimers). Polled again after that it says the same, or
+/// tries again.
 ///
-/// The future needs no pin, may move between tasks and threads, and can be used again with [`reset`](Self::reset). The first
-/// poll that waits for a deadline allocates 48 bytes. A `reset` before the deadline allocates nothing. Dropping the future
-/// cancels it.
+/// The future needs no pin, may move between tasks and threads, and can be used again with
+/// [`reset`](Self::reset). The first poll that waits for a deadline allocates 48 bytes. A `reset`
+/// before the deadline allocates nothing. Dropping the future cancels it.
 ///
 /// # Examples
 ///
@@ -48,11 +50,11 @@ impl Sleep {
         Self { registration: Registration::new(block, started, deadline) }
     }
 
-    /// It is ready `delay` from now instead, whether it has been ready before or not. The task that waits for it stays the one that
-    /// is woken; after it was ready, poll it again.
+    /// It is ready `delay` from now instead, whether it has been ready before or not. The task that
+    /// waits for it stays the one that is woken; after it was ready, poll it again.
     ///
-    /// While it waits, to a later deadline this costs reading the clock and one read-modify-write of its own entry. A timer that is
-    /// stopped stays so.
+    /// While it waits, to a later deadline this costs reading the clock and one read-modify-write
+    /// of its own entry. A timer that is stopped stays so.
     ///
     /// # Examples
     ///

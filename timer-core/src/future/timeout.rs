@@ -14,8 +14,8 @@ pin_project! {
     /// Another future, and a deadline for it: [`Timer::timeout`](crate::Timer::timeout),
     /// [`Timer::timeout_at`](crate::Timer::timeout_at).
     ///
-    /// The inner future is polled first; if it is ready, it wins, and the deadline was perhaps never registered. It is `Unpin`, `Send`
-    /// and `Sync` if the inner future is.
+    /// The inner future is polled first; if it is ready, it wins, and the deadline was perhaps
+    /// never registered. It is `Unpin`, `Send` and `Sync` if the inner future is.
     ///
     /// # Examples
     ///
@@ -128,7 +128,8 @@ impl<F> fmt::Debug for TimeoutFuture<F> {
 pub enum TimeoutError {
     /// The deadline has come.
     Elapsed,
-    /// The timer has not taken the deadline, or was stopped. The inner future may still get ready: it was not harmed.
+    /// The timer has not taken the deadline, or was stopped. The inner future may still get ready:
+    /// it was not harmed.
     Rejected(RejectReason),
 }
 

@@ -1,5 +1,5 @@
-//! The names of `tokio::time` on the timer of the process: write `use timer_core::global` instead of
-//! `use tokio::time`.
+//! The names of `tokio::time` on the timer of the process: write `use timer_core::global` instead
+//! of `use tokio::time`.
 //!
 //! The functions work on any executor, and on a tokio runtime that was built without `enable_time`.
 //!
@@ -22,7 +22,8 @@
 //! # Which timer
 //!
 //! 1. The timer that the calling thread has [entered](enter), if there is one.
-//! 2. [`Timer::global`], which is the timer given to [`Timer::set_global`], or one with all defaults.
+//! 2. [`Timer::global`], which is the timer given to [`Timer::set_global`], or one with all
+//!    defaults.
 //!
 //! A manual timer in either place gives virtual time to all code that uses this module. See
 //! [`ManualDriver::block_on`](crate::ManualDriver::block_on).

@@ -12,9 +12,9 @@ impl Timer {
     /// Returns the timer of the process.
     ///
     /// This is the timer given to [`set_global`](Self::set_global). If there is none, the first call makes
-    /// one with all defaults, named "global". Its worker starts with the first timeout or the first future.
-    /// It is never stopped: [`stop`](Self::stop) and [`stop_and_wait`](Self::stop_and_wait) return
-    /// [`StopError::Global`](crate::StopError::Global).
+    /// one with all defaults, named "global". Its worker starts with the first timeout or the first
+    /// future. It is never stopped: [`stop`](Self::stop) and [`stop_and_wait`](Self::stop_and_wait)
+    /// return [`StopError::Global`](crate::StopError::Global).
     ///
     /// # Examples
     ///
@@ -42,8 +42,8 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// Returns `timer` if the process has a timer already, either from an earlier call or because something
-    /// has used it.
+    /// Returns `timer` if the process has a timer already, either from an earlier call or because
+    /// something has used it.
     ///
     /// # Examples
     ///
@@ -79,7 +79,8 @@ pub(crate) fn fallback() -> &'static Timer {
     })
 }
 
-/// Calls `call` with the timer that the calling thread has entered, or else with that of the process.
+/// Calls `call` with the timer that the calling thread has entered, or else with that of the
+/// process.
 #[inline]
 pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
     match thread_value().and_then(|value| value.downcast::<Timer>().ok()) {
@@ -91,8 +92,9 @@ pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
 /// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until the
 /// guard is dropped.
 ///
-/// Tests use it with a manual timer, which gives virtual time to all code on the thread. Other threads
-/// and [`Timer::global`] are not affected. Guards nest and must be dropped in the reverse order.
+/// Tests use it with a manual timer, which gives virtual time to all code on the thread. Other
+/// threads and [`Timer::global`] are not affected. Guards nest and must be dropped in the reverse
+/// order.
 ///
 /// # Examples
 ///

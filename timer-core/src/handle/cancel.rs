@@ -9,10 +9,12 @@ use std::fmt;
 use timer_executor::panics;
 
 impl Timeout {
-    /// Cancels many, of whatever timers, for less than [`cancel`](Self::cancel) costs for each: what lies all over the memory is
-    /// fetched ahead, and each shard's lock is taken once per chunk of 64. How many this call has won.
+    /// Cancels many, of whatever timers, for less than [`cancel`](Self::cancel) costs for each:
+    /// what lies all over the memory is fetched ahead, and each shard's lock is taken once per
+    /// chunk of 64. How many this call has won.
     ///
-    /// A panic in a `cancelled` hook or in the `Drop` of a capture is caught, counted and traced, and the call goes on.
+    /// A panic in a `cancelled` hook or in the `Drop` of a capture is caught, counted and traced,
+    /// and the call goes on.
     ///
     /// # Examples
     ///
@@ -41,14 +43,16 @@ impl Timeout {
         won
     }
 
-    /// Cancels it as [`cancel`](Self::cancel) does, and then waits for a run of it that goes on in another thread, and for the drop of
-    /// what that run right: afterwards the task does not run and will not. `Ok` says whether this call has cancelled it. It does not
-    /// wait for another canceller that is about to drop the task; one that `stop` has handed back may still be run by its owner.
+    /// Cancels it as [`cancel`](Self::cancel) does, and then waits for a run of it that goes on in
+    /// another thread, and for the drop of what that run right: afterwards the task does not run
+    /// and will not. `Ok` says whether this call has cancelled it. It does not wait for another
+    /// canceller that is about to drop the task; one that `stop` has handed back may still be run
+    /// by its owner.
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], with nothing changed, if a run of this timeout is on this thread's stack, at any depth. Other circular
-    /// waits (two tasks that wait for each other) are not detected.
+    /// [`WouldDeadlock`], with nothing changed, if a run of this timeout is on this thread's stack,
+    /// at any depth. Other circular waits (two tasks that wait for each other) are not detected.
     ///
     /// # Panics
     ///
@@ -148,7 +152,8 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
     won
 }
 
-/// A timeout that is cancelled when this is dropped. A panic of user code in that is caught, counted and traced.
+/// A timeout that is cancelled when this is dropped. A panic of user code in that is caught,
+/// counted and traced.
 ///
 /// # Examples
 ///

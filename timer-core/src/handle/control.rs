@@ -11,12 +11,14 @@ use crate::worker;
 use std::time::{Duration, Instant};
 
 impl Timer {
-    /// Starts the worker now instead of with the first timeout. Does nothing if the timer has a worker or a driver.
+    /// Starts the worker now instead of with the first timeout. Does nothing if the timer has a
+    /// worker or a driver.
     ///
     /// # Errors
     ///
     /// - [`RejectReason::Stopped`] if the timer is stopped.
-    /// - [`RejectReason::ThreadRefused`] if the system refuses the worker's thread. The next call tries again.
+    /// - [`RejectReason::ThreadRefused`] if the system refuses the worker's thread. The next call
+    ///   tries again.
     ///
     /// # Examples
     ///
@@ -34,15 +36,17 @@ impl Timer {
 
     /// Stops: no task starts on the worker after this returns, and what has not run is handed back.
     ///
-    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a pool before are the pool's, run there
-    /// if the process lives long enough ([`stop_and_wait`](Self::stop_and_wait) waits for them), and are not handed back;
-    /// a periodic task that is running there ends, as cancelled, when its run does. What a pool has thrown away without running
-    /// it runs here. A second call waits for the first and gets nothing. O(pending).
+    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a
+    /// pool before are the pool's, run there if the process lives long enough
+    /// ([`stop_and_wait`](Self::stop_and_wait) waits for them), and are not handed back; a periodic
+    /// task that is running there ends, as cancelled, when its run does. What a pool has thrown
+    /// away without running it runs here. A second call waits for the first and gets nothing.
+    /// O(pending).
     ///
     /// # Errors
     ///
-    /// [`StopError::OnWorker`] from a task that runs on the worker, which would wait for itself; [`StopError::Driven`] for a
-    /// timer with a driver. Nothing has been stopped then.
+    /// [`StopError::OnWorker`] from a task that runs on the worker, which would wait for itself;
+    /// [`StopError::Driven`] for a timer with a driver. Nothing has been stopped then.
     ///
     /// # Examples
     ///
@@ -61,16 +65,19 @@ impl Timer {
         self.engine.stop_by_handle()
     }
 
-    /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to the executor have run, or have
-    /// been cancelled. It waits for at most `limit` in all, also after a `stop`. No task runs on the calling thread: tasks that the
-    /// executor has dropped unrun are handed back. Besides the limit the call takes O(pending) time. A task that blocks the worker does not hold it
-    /// up beyond the limit; what was due together with that task and has not started is cancelled then, when the worker goes on.
+    /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to
+    /// the executor have run, or have been cancelled. It waits for at most `limit` in all, also
+    /// after a `stop`. No task runs on the calling thread: tasks that the executor has dropped
+    /// unrun are handed back. Besides the limit the call takes O(pending) time. A task that blocks
+    /// the worker does not hold it up beyond the limit; what was due together with that task and
+    /// has not started is cancelled then, when the worker goes on.
     ///
     /// # Errors
     ///
-    /// [`StopError::InTask`] if a task of this timer is on this thread's stack; [`StopError::OnWorker`] on its worker otherwise, from
-    /// an executor or a `tracing` subscriber; [`StopError::Driven`] for a timer with a driver;
-    /// [`StopError::Global`] for [`Timer::global`]. Nothing has been stopped then.
+    /// [`StopError::InTask`] if a task of this timer is on this thread's stack;
+    /// [`StopError::OnWorker`] on its worker otherwise, from an executor or a `tracing` subscriber;
+    /// [`StopError::Driven`] for a timer with a driver; [`StopError::Global`] for
+    /// [`Timer::global`]. Nothing has been stopped then.
     ///
     /// # Examples
     ///
@@ -109,8 +116,9 @@ impl Timer {
         clock::instant(self.engine.context.now())
     }
 
-    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it is cancelled, when its
-    /// task starts, or when it is handed back: what waits in an executor's queue is pending, what runs is not. O(shards).
+    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it
+    /// is cancelled, when its task starts, or when it is handed back: what waits in an executor's
+    /// queue is pending, what runs is not. O(shards).
     ///
     /// # Examples
     ///

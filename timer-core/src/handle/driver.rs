@@ -10,9 +10,10 @@ use std::time::Instant;
 
 /// Takes the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
 ///
-/// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns (or do other work: nothing is lost, only
-/// late), and call it again. If other threads schedule timeouts or move them earlier while the loop sleeps, or periodic tasks
-/// run on a pool, give it a [waker](Self::set_waker). Dropping the driver stops the timer.
+/// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns (or do other
+/// work: nothing is lost, only late), and call it again. If other threads schedule timeouts or move
+/// them earlier while the loop sleeps, or periodic tasks run on a pool, give it a
+/// [waker](Self::set_waker). Dropping the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -54,8 +55,8 @@ pub struct Driver {
 pub struct Turn {
     /// How many timeouts were handed over.
     pub expired: usize,
-    /// When to take the next turn, which may be now: never later than the earliest deadline's tick, but perhaps for a timeout
-    /// that was cancelled or moved since. `None` while nothing waits.
+    /// When to take the next turn, which may be now: never later than the earliest deadline's tick,
+    /// but perhaps for a timeout that was cancelled or moved since. `None` while nothing waits.
     pub next: Option<Instant>,
 }
 
@@ -64,7 +65,8 @@ impl Driver {
         Self { dispatcher }
     }
 
-    /// Runs everything that is due now. What its tasks schedule without delay is left to the next turn, so a turn is bounded.
+    /// Runs everything that is due now. What its tasks schedule without delay is left to the next
+    /// turn, so a turn is bounded.
     ///
     /// # Examples
     ///
@@ -84,7 +86,8 @@ impl Driver {
         let expired = self.dispatcher.turn_to_end(context.now()).expired;
         loop {
             context.alarm.arm();
-            // A loop without a waker must not be sent to sleep by a caller that is just at work on a shard whose lock this turn has asked for.
+            // A loop without a waker must not be sent to sleep by a caller that is just at work on
+            // a shard whose lock this turn has asked for.
             if !context.abandoned.is_empty() || !engine.is_quiescent() {
                 context.alarm.disarm();
                 return Turn { expired, next: Some(Instant::now()) };
@@ -98,9 +101,9 @@ impl Driver {
         }
     }
 
-    /// Sets what is called when a timeout is scheduled that is due before the instant which the last [`turn`](Self::turn)
-    /// returned: on the scheduling thread, seldom more than once between two turns, with no lock held. Write to an eventfd, push
-    /// to a channel, unpark a thread.
+    /// Sets what is called when a timeout is scheduled that is due before the instant which the
+    /// last [`turn`](Self::turn) returned: on the scheduling thread, seldom more than once between
+    /// two turns, with no lock held. Write to an eventfd, push to a channel, unpark a thread.
     ///
     /// # Examples
     ///

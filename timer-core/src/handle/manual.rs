@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Moves the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
 ///
-/// Time hops from due instant to due instant, so five years cost no more than what is due in them. With the default
-/// executor tasks run on the thread that advances, in the order of their deadlines, the same way every time. Dropping the
-/// driver stops the timer.
+/// Time hops from due instant to due instant, so five years cost no more than what is due in them.
+/// With the default executor tasks run on the thread that advances, in the order of their
+/// deadlines, the same way every time. Dropping the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -43,11 +43,12 @@ impl ManualDriver {
         Self { dispatcher, began }
     }
 
-    /// Moves time on by `by` and runs everything that comes due on the way, also what tasks schedule meanwhile; returns how
-    /// many timeouts were handed over (a periodic one counts with each run). `Duration::ZERO` runs what is due already.
+    /// Moves time on by `by` and runs everything that comes due on the way, also what tasks
+    /// schedule meanwhile; returns how many timeouts were handed over (a periodic one counts with
+    /// each run). `Duration::ZERO` runs what is due already.
     ///
-    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time ends 584 years after
-    /// the system's start: there it stands still.
+    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time
+    /// ends 584 years after the system's start: there it stands still.
     ///
     /// # Examples
     ///
@@ -86,10 +87,12 @@ impl ManualDriver {
         expired
     }
 
-    /// Moves time to the next deadline, runs the timeouts that are due, and returns the new present.
+    /// Moves time to the next deadline, runs the timeouts that are due, and returns the new
+    /// present.
     ///
-    /// Timeouts that are due already run without moving time. Deadlines of cancelled or moved timeouts are
-    /// passed over. Returns `None` if nothing is pending, or if all that is pending never comes.
+    /// Timeouts that are due already run without moving time. Deadlines of cancelled or moved
+    /// timeouts are passed over. Returns `None` if nothing is pending, or if all that is pending
+    /// never comes.
     ///
     /// # Examples
     ///
@@ -119,13 +122,14 @@ impl ManualDriver {
         None
     }
 
-    /// Runs `future` to its end on this thread and returns its output. Whenever the future waits, time
-    /// moves to the next deadline.
+    /// Runs `future` to its end on this thread and returns its output. Whenever the future waits,
+    /// time moves to the next deadline.
     ///
-    /// Time stands still while the future is being polled, and as long as it has been woken. If nothing is
-    /// pending, the call waits for another thread to wake the future or to schedule a timeout, and looks
-    /// for a new timeout every 10 ms of real time. Code that uses [`global`](crate::global) takes part if
-    /// the thread has [entered](crate::global::enter) the timer.
+    /// Time stands still while the future is being polled, and as long as it has been woken. If
+    /// nothing is pending, the call waits for another thread to wake the future or to schedule a
+    /// timeout, and looks for a new timeout every 10 ms of real time. Code that uses
+    /// [`global`](crate::global) takes part if the thread has [entered](crate::global::enter) the
+    /// timer.
     ///
     /// # Panics
     ///
@@ -162,9 +166,10 @@ impl ManualDriver {
         }
     }
 
-    /// How far off the next timeout is: never later than the earliest deadline, and exactly that unless it, or one due
-    /// earlier, was cancelled or reset to a later one. Zero if something is due already; `None` if nothing waits, or what
-    /// waits lies beyond the end of time. (A periodic task that runs on a pool just now is pending and does not wait.)
+    /// How far off the next timeout is: never later than the earliest deadline, and exactly that
+    /// unless it, or one due earlier, was cancelled or reset to a later one. Zero if something is
+    /// due already; `None` if nothing waits, or what waits lies beyond the end of time. (A periodic
+    /// task that runs on a pool just now is pending and does not wait.)
     ///
     /// # Examples
     ///
@@ -218,7 +223,8 @@ impl ManualDriver {
         clock::instant(self.present())
     }
 
-    /// When time began, in nanoseconds of the system's monotonic clock: for tests that must know how far ones round.
+    /// When time began, in nanoseconds of the system's monotonic clock: for tests that must know
+    /// how far ones round.
     #[doc(hidden)]
     pub fn origin(&self) -> u64 {
         self.began
@@ -262,7 +268,8 @@ struct Bell {
 impl Bell {
     /// Returns `true` if the future was woken since the last call.
     fn take(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees what the waker did.
+        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees what the
+        // waker did.
         self.is_rung.swap(false, Ordering::Acquire)
     }
 }

@@ -14,15 +14,16 @@ impl Timeout {
     /// Cancels it: `true` exactly once, for the caller that won.
     ///
     /// The task and what it captured are dropped (or told, see [`TimerTask::cancelled`](crate::TimerTask::cancelled)) before
-    /// this returns, on this thread. Only a periodic task that is running just now is dropped by its run, as soon as it
-    /// returns. `false` if the task has started, the timeout was cancelled, or was handed back by `stop`. What waits in an executor's
-    /// queue can be cancelled.
+    /// this returns, on this thread. Only a periodic task that is running just now is dropped by
+    /// its run, as soon as it returns. `false` if the task has started, the timeout was cancelled,
+    /// or was handed back by `stop`. What waits in an executor's queue can be cancelled.
     ///
     /// Costs a read-modify-write of the timeout and the way through its shard; O(1).
     ///
     /// # Panics
     ///
-    /// Not by itself; a panic in the `Drop` of a capture or in `cancelled` goes to the caller. All is counted by then.
+    /// Not by itself; a panic in the `Drop` of a capture or in `cancelled` goes to the caller. All
+    /// is counted by then.
     ///
     /// # Examples
     ///
@@ -52,12 +53,13 @@ impl Timeout {
         true
     }
 
-    /// Moves a timeout that has not run: it is due `delay` from now. `false` if it has run, was cancelled or handed back.
+    /// Moves a timeout that has not run: it is due `delay` from now. `false` if it has run, was
+    /// cancelled or handed back.
     ///
-    /// To move it later, which is what an idle timeout does with every packet, costs reading the clock and one
-    /// read-modify-write of the timeout itself; the wheel finds out when the old deadline comes. To move it earlier goes
-    /// through its shard. For a periodic task this sets the next run, from which a fixed rate then counts on; during a run it
-    /// sets the run after it.
+    /// To move it later, which is what an idle timeout does with every packet, costs reading the
+    /// clock and one read-modify-write of the timeout itself; the wheel finds out when the old
+    /// deadline comes. To move it earlier goes through its shard. For a periodic task this sets the
+    /// next run, from which a fixed rate then counts on; during a run it sets the run after it.
     ///
     /// # Examples
     ///
@@ -79,7 +81,8 @@ impl Timeout {
     pub fn reset(&self, delay: Duration) -> bool {
         let now = self.now();
         let deadline = deadline_after(now, delay);
-        // What is due now must not wait for the tick under which it is linked, even if its old deadline has passed.
+        // What is due now must not wait for the tick under which it is linked, even if its old
+        // deadline has passed.
         self.reset_to(deadline, now, delay.is_zero())
     }
 
@@ -104,9 +107,9 @@ impl Timeout {
         self.reset_to(deadline, now, deadline.is_due(now))
     }
 
-    /// Runs it now instead of later: the deadline becomes the present and it is handed over as soon as the worker gets to it. `false`
-    /// if it is due, was handed over, or has ended. For a periodic task, the next run, and the phase restarts there; during a run,
-    /// the one after.
+    /// Runs it now instead of later: the deadline becomes the present and it is handed over as soon
+    /// as the worker gets to it. `false` if it is due, was handed over, or has ended. For a
+    /// periodic task, the next run, and the phase restarts there; during a run, the one after.
     ///
     /// # Examples
     ///
@@ -162,8 +165,9 @@ impl Timeout {
         matches!(self.state().state(), State::Dying | State::Cancelled)
     }
 
-    /// When it is due, or was: the instant of the call plus the delay, to the nanosecond for the first 18 years of the
-    /// system's uptime (rounded up to 32 ns after that). For a periodic task, the current or next run.
+    /// When it is due, or was: the instant of the call plus the delay, to the nanosecond for the
+    /// first 18 years of the system's uptime (rounded up to 32 ns after that). For a periodic task,
+    /// the current or next run.
     ///
     /// A delay beyond the range of the clock gives a deadline that never comes.
     ///
@@ -182,7 +186,8 @@ impl Timeout {
         clock::instant(self.state().deadline().nanos())
     }
 
-    /// How long until it is due, on the timer's clock; zero when it is due or has ended. At most 584 years.
+    /// How long until it is due, on the timer's clock; zero when it is due or has ended. At most
+    /// 584 years.
     ///
     /// # Examples
     ///

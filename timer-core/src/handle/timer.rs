@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 /// A timer for millions of timeouts. A cheap handle: clones are the same timer.
 ///
 /// The worker thread starts with the first timeout, or by [`start`](Self::start). It ends when the timer is
-/// [stopped](Self::stop) or its last handle is dropped, and never keeps the process alive. After a `fork` the child has no
-/// worker: build a new timer there.
+/// [stopped](Self::stop) or its last handle is dropped, and never keeps the process alive. After a
+/// `fork` the child has no worker: build a new timer there.
 ///
-/// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled with it at the end of
-/// the statement. A task that captures a `Timer` keeps it alive, so use [`Timeout::timer`] or a
-/// [`WeakTimer`](crate::WeakTimer) in it.
+/// *Two traps*: the timeouts of a temporary, `Timer::new().new_timeout(..)`, are cancelled with it
+/// at the end of the statement. A task that captures a `Timer` keeps it alive, so use
+/// [`Timeout::timer`] or a [`WeakTimer`](crate::WeakTimer) in it.
 ///
-/// Scheduling costs O(1). A caller that finds the shard of its CPU locked leaves a request, up to 8 in a
-/// millisecond, and beyond that waits for the lock as at a fair mutex.
+/// Scheduling costs O(1). A caller that finds the shard of its CPU locked leaves a request, up to 8
+/// in a millisecond, and beyond that waits for the lock as at a fair mutex.
 ///
 /// # Examples
 ///
@@ -47,7 +47,8 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// All defaults: hierarchical wheel, 1 ms tick, tasks run on the worker, no bound, named "timer".
+    /// All defaults: hierarchical wheel, 1 ms tick, tasks run on the worker, no bound, named
+    /// "timer".
     ///
     /// # Examples
     ///
@@ -84,8 +85,8 @@ impl Timer {
         &self.engine
     }
 
-    /// Returns one more handle. Returns `None` if the last one is gone, although the worker keeps the engine alive for
-    /// a while after that.
+    /// Returns one more handle. Returns `None` if the last one is gone, although the worker keeps
+    /// the engine alive for a while after that.
     pub(super) fn try_from_engine(engine: Arc<Engine>) -> Option<Timer> {
         engine.try_ref_inc().then(|| Self { engine })
     }
@@ -110,17 +111,20 @@ impl Timer {
         if self.engine.has_started() { Ok(()) } else { worker::start(&self.engine) }
     }
 
-    /// Runs `task` once, `delay` from now: never earlier, and at most a tick later but for what the machine adds.
+    /// Runs `task` once, `delay` from now: never earlier, and at most a tick later but for what the
+    /// machine adds.
     ///
-    /// A closure that is stored before it is passed needs the type of its argument: `|_: &Timeout|`.
+    /// A closure that is stored before it is passed needs the type of its argument:
+    /// `|_: &Timeout|`.
     ///
-    /// A delay of zero runs as soon as the worker gets to it, not at the next tick. Any delay is fine, up to
-    /// [`Duration::MAX`], which never comes. Tasks that are due in the same tick run in no particular order.
+    /// A delay of zero runs as soon as the worker gets to it, not at the next tick. Any delay is
+    /// fine, up to [`Duration::MAX`], which never comes. Tasks that are due in the same tick run in
+    /// no particular order.
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
-    /// shard ([`RejectReason`]).
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or
+    /// for lack of a thread or a shard ([`RejectReason`]).
     ///
     /// # Examples
     ///
@@ -144,12 +148,13 @@ impl Timer {
 
     /// Runs `task` once, at `deadline` or right now if that is past. Otherwise as [`new_timeout`](Self::new_timeout).
     ///
-    /// The deadline is one of the timer's clock: under virtual time count from [`now`](Self::now), not from `Instant::now()`.
+    /// The deadline is one of the timer's clock: under virtual time count from [`now`](Self::now),
+    /// not from `Instant::now()`.
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or for lack of a thread or a
-    /// shard ([`RejectReason`]).
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached, or
+    /// for lack of a thread or a shard ([`RejectReason`]).
     ///
     /// # Examples
     ///
@@ -173,7 +178,8 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached; its `cancelled` is not called.
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped or its bound is reached;
+    /// its `cancelled` is not called.
     ///
     /// # Examples
     ///
@@ -199,15 +205,18 @@ impl Timer {
         self.schedule(Hooked(task), |now| deadline_after(now, delay), |job| job.0)
     }
 
-    /// Runs `task` `initial_delay` from now and then every `period`, counted from when each run was due.
+    /// Runs `task` `initial_delay` from now and then every `period`, counted from when each run was
+    /// due.
     ///
-    /// One handle for all runs; runs never overlap, a run that is late or long makes the next ones wait. Runs that were
-    /// missed are skipped and the phase is kept, unless the builder chose [`MissedRuns::Burst`](crate::MissedRuns::Burst).
-    /// [`cancel`](Timeout::cancel) works before, between and during runs. A run that panics is the last.
+    /// One handle for all runs; runs never overlap, a run that is late or long makes the next ones
+    /// wait. Runs that were missed are skipped and the phase is kept, unless the builder chose
+    /// [`MissedRuns::Burst`](crate::MissedRuns::Burst). [`cancel`](Timeout::cancel) works before,
+    /// between and during runs. A run that panics is the last.
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or the period is zero.
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or
+    /// the period is zero.
     ///
     /// # Examples
     ///
@@ -235,12 +244,13 @@ impl Timer {
         self.periodic(initial_delay, period_nanos(period).map(Period::Rate), task)
     }
 
-    /// Runs `task` `initial_delay` from now and then again and again, `delay` after the end of each run. Otherwise as
-    /// [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate).
+    /// Runs `task` `initial_delay` from now and then again and again, `delay` after the end of each
+    /// run. Otherwise as [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate).
     ///
     /// # Errors
     ///
-    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or the delay is zero.
+    /// [`RejectedTimeout`] with the task in it, if the timer is stopped, its bound is reached, or
+    /// the delay is zero.
     ///
     /// # Examples
     ///
@@ -266,11 +276,13 @@ impl Timer {
         self.periodic(initial_delay, period_nanos(delay).map(Period::Delay), task)
     }
 
-    /// Runs many tasks, each after its delay, for less than [`new_timeout`](Self::new_timeout) costs for each: the clock is read
-    /// once, and a shard's lock taken once, per chunk of 64. One result per item, in order.
+    /// Runs many tasks, each after its delay, for less than [`new_timeout`](Self::new_timeout)
+    /// costs for each: the clock is read once, and a shard's lock taken once, per chunk of 64. One
+    /// result per item, in order.
     ///
-    /// The iterator is called with nothing held, and the delays of a chunk count from when its last item was drawn. If the iterator
-    /// panics, what was accepted before stays accepted. The closures need `|_: &Timeout|` for an argument.
+    /// The iterator is called with nothing held, and the delays of a chunk count from when its last
+    /// item was drawn. If the iterator panics, what was accepted before stays accepted. The
+    /// closures need `|_: &Timeout|` for an argument.
     ///
     /// # Errors
     ///
@@ -314,9 +326,10 @@ impl Timer {
         }
     }
 
-    /// Runs `task` once, at a deadline between `delay` and `delay + slack` from now that the timer picks at the call, so that many of
-    /// them fall together and the worker wakes less often. [`deadline`](Timeout::deadline) tells it; lags count from it, and
-    /// [`reset`](Timeout::reset) is exact.
+    /// Runs `task` once, at a deadline between `delay` and `delay + slack` from now that the timer
+    /// picks at the call, so that many of them fall together and the worker wakes less often.
+    /// [`deadline`](Timeout::deadline) tells it; lags count from it, and [`reset`](Timeout::reset)
+    /// is exact.
     ///
     /// # Errors
     ///

@@ -7,11 +7,13 @@ use crate::time::Deadline;
 use std::time::{Duration, Instant};
 
 impl Timer {
-    /// A future that is ready `delay` from now, which is the instant of this call: never earlier, and at most a tick later but for
-    /// what the machine and the executor add. On any executor; see [`future`](crate::future).
+    /// A future that is ready `delay` from now, which is the instant of this call: never earlier,
+    /// and at most a tick later but for what the machine and the executor add. On any executor; see
+    /// [`future`](crate::future).
     ///
-    /// Zero is ready at the first poll. A delay beyond the range of the clock never comes. Made and dropped unpolled it touches
-    /// nothing that is shared (but that the timer's first future starts the worker).
+    /// Zero is ready at the first poll. A delay beyond the range of the clock never comes. Made and
+    /// dropped unpolled it touches nothing that is shared (but that the timer's first future starts
+    /// the worker).
     ///
     /// # Examples
     ///
@@ -33,7 +35,8 @@ impl Timer {
         self.sleep_to(deadline_after(self.engine().context.now(), delay))
     }
 
-    /// A future that is ready at `deadline`, or at its first poll if that is past. Otherwise as [`sleep`](Self::sleep).
+    /// A future that is ready at `deadline`, or at its first poll if that is past. Otherwise as
+    /// [`sleep`](Self::sleep).
     ///
     /// # Examples
     ///
@@ -56,7 +59,8 @@ impl Timer {
     /// Gives `future` `delay` from now to be ready: then its output is `Ok`, and otherwise
     /// [`TimeoutError::Elapsed`](crate::TimeoutError::Elapsed).
     ///
-    /// The inner future is polled first, also when time is up; only if it waits is the deadline registered.
+    /// The inner future is polled first, also when time is up; only if it waits is the deadline
+    /// registered.
     ///
     /// # Examples
     ///

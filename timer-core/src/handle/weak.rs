@@ -6,7 +6,8 @@ use crate::timer::Engine;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A handle that does not keep its timer running, for exporters, registries and tasks that outlive the timer's users.
+/// A handle that does not keep its timer running, for exporters, registries and tasks that outlive
+/// the timer's users.
 ///
 /// # Examples
 ///
@@ -29,7 +30,8 @@ impl WeakTimer {
         Self { engine }
     }
 
-    /// Returns a full handle as long as there is another one. Returns `None` once the last one was dropped.
+    /// Returns a full handle as long as there is another one. Returns `None` once the last one was
+    /// dropped.
     ///
     /// # Examples
     ///

@@ -16,8 +16,8 @@ const MIN_PERIOD: Duration = Duration::from_millis(1);
 
 /// The treatment of missed ticks by an [`Interval`].
 ///
-/// A tick is missed if it is polled more than 5 ms after its deadline. Any other tick is followed by one
-/// that is due exactly one period after it, whatever the behavior.
+/// A tick is missed if it is polled more than 5 ms after its deadline. Any other tick is followed
+/// by one that is due exactly one period after it, whatever the behavior.
 ///
 /// # Examples
 ///

@@ -1,14 +1,15 @@
-//! Futures that cannot be refused: [`InfallibleTimer`] and its [`Sleep`], [`Timeout`] and [`Interval`].
+//! Futures that cannot be refused: [`InfallibleTimer`] and its [`Sleep`], [`Timeout`] and
+//! [`Interval`].
 //!
-//! A [`Timer`] may refuse a timeout, because it is stopped, its bound is reached, or the system gives no
-//! thread. Libraries that accept a timer from outside, such as hyper, quinn or tower, have no place for
-//! that error. The futures here handle it themselves. A future that its timer refuses registers the same
-//! deadline with the timer of the process ([`Timer::global`]). If that timer is manual or bounded, the
-//! future goes to an unbounded timer that the crate keeps for this purpose. A future of a manual timer
-//! stays pending instead, because no other timer knows its time.
+//! A [`Timer`] may refuse a timeout, because it is stopped, its bound is reached, or the system
+//! gives no thread. Libraries that accept a timer from outside, such as hyper, quinn or tower, have
+//! no place for that error. The futures here handle it themselves. A future that its timer refuses
+//! registers the same deadline with the timer of the process ([`Timer::global`]). If that timer is
+//! manual or bounded, the future goes to an unbounded timer that the crate keeps for this purpose.
+//! A future of a manual timer stays pending instead, because no other timer knows its time.
 //!
-//! No future here is ready before its deadline, so a caller that loops on one cannot spin. If the system
-//! refuses a thread to every timer, a future is ready at the first poll after its deadline.
+//! No future here is ready before its deadline, so a caller that loops on one cannot spin. If the
+//! system refuses a thread to every timer, a future is ready at the first poll after its deadline.
 
 mod interval;
 mod sleep;
@@ -25,7 +26,8 @@ use std::time::{Duration, Instant};
 
 /// A handle to a [`Timer`] whose futures have no error: made by [`Timer::infallible`].
 ///
-/// The handle keeps the timer alive. Its futures do not. They move to another timer if this one is stopped.
+/// The handle keeps the timer alive. Its futures do not. They move to another timer if this one is
+/// stopped.
 ///
 /// # Examples
 ///
@@ -162,7 +164,8 @@ impl InfallibleTimer {
         sleep_until(&self.timer, deadline)
     }
 
-    /// Gives `future` `delay` from now to be ready. Its output is `Ok` then, and otherwise [`Elapsed`].
+    /// Gives `future` `delay` from now to be ready. Its output is `Ok` then, and otherwise
+    /// [`Elapsed`].
     ///
     /// The future is polled first, also when the deadline has passed.
     ///

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// A future that is ready at its deadline and has no error: [`global::sleep`](crate::global::sleep),
 /// [`InfallibleTimer::sleep`](crate::InfallibleTimer::sleep).
 ///
-/// It is [`Unpin`], so that it needs no pin, and can move between tasks and threads. Dropping it cancels
-/// it. Polling it again after it was ready returns ready again.
+/// It is [`Unpin`], so that it needs no pin, and can move between tasks and threads. Dropping it
+/// cancels it. Polling it again after it was ready returns ready again.
 ///
 /// # Examples
 ///
@@ -40,8 +40,9 @@ impl Sleep {
 
     /// Moves the deadline to `deadline`, whether or not the future was ready before.
     ///
-    /// The task that waits for the future stays the one that is woken. If the future was ready, poll it
-    /// again. While it waits, a later deadline costs one reading of the clock and one atomic operation.
+    /// The task that waits for the future stays the one that is woken. If the future was ready,
+    /// poll it again. While it waits, a later deadline costs one reading of the clock and one
+    /// atomic operation.
     ///
     /// # Examples
     ///
@@ -121,7 +122,8 @@ impl Sleep {
         self.sleep.set(deadline, now);
     }
 
-    /// Registers the deadline with the fallback. If that refuses as well, the next poll tries again.
+    /// Registers the deadline with the fallback. If that refuses as well, the next poll tries
+    /// again.
     #[cold]
     fn change_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_virtual {

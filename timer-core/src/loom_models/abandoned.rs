@@ -1,4 +1,5 @@
-//! An executor throws a task away: the worker runs it, or `stop` does, or the thread that has thrown it away; never none of them.
+//! An executor throws a task away: the worker runs it, or `stop` does, or the thread that has
+//! thrown it away; never none of them.
 
 use super::executor::{Keeper, Queued, queued};
 use super::{assert_sound, check, check_heavy, fails, new, turn};
@@ -89,7 +90,8 @@ fn thrown_away_and_cancel_and_stop() {
     });
 }
 
-/// The turn hands over while an executor drops what it has got, and the engine's last reference goes.
+/// The turn hands over while an executor drops what it has got, and the engine's last reference
+/// goes.
 #[test]
 fn thrown_away_when_the_timer_is_gone() {
     check(|| {

@@ -1,4 +1,5 @@
-//! A new earliest timeout while the worker goes to sleep: no wake-up is missed, and no more than one is sent.
+//! A new earliest timeout while the worker goes to sleep: no wake-up is missed, and no more than
+//! one is sent.
 
 use super::{check, check_at, engine, fails, fails_at, new};
 use crate::alarm::Alarm;
@@ -51,7 +52,8 @@ fn negative_arming_by_load_and_store() {
     fails("alarm.rs", "self.until.swap(NO_TICK", How::Split, sleep_and_schedule);
 }
 
-/// A caller that looks at the word before it wakes: a load is no part of the word's history, so it may read an old `AWAKE`.
+/// A caller that looks at the word before it wakes: a load is no part of the word's history, so it
+/// may read an old `AWAKE`.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_a_caller_that_only_loads() {
@@ -76,8 +78,8 @@ fn two_callers_send_one_wake_up() {
     });
 }
 
-/// A turn between two sleeps, as the worker takes them: `disarm` must not cut the order between a caller that found the
-/// sleeper up and the sleeper's next look.
+/// A turn between two sleeps, as the worker takes them: `disarm` must not cut the order between a
+/// caller that found the sleeper up and the sleeper's next look.
 fn turn_between_two_sleeps() {
     let next = Arc::new(AtomicU64::new(NO_TICK));
     let alarm = Arc::new(Alarm::default());

@@ -1,5 +1,5 @@
-//! Cancel, reset and expiry against one another: exactly one wins; the task runs or is dropped, never both, once; the entry is freed
-//! once.
+//! Cancel, reset and expiry against one another: exactly one wins; the task runs or is dropped,
+//! never both, once; the entry is freed once.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
 use crate::sync::How;
@@ -76,7 +76,8 @@ fn cancel_and_reset(nanos: u64) {
     assert_sound(&engine);
 }
 
-/// Either the reset comes first, and the timeout is linked again; or the expiry does, and the reset says so.
+/// Either the reset comes first, and the timeout is linked again; or the expiry does, and the reset
+/// says so.
 fn reset_and_expire() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
@@ -102,7 +103,8 @@ fn reset_and_expire_never_both_win() {
     check(reset_and_expire);
 }
 
-/// An earlier deadline is linked before the worker could miss it, though another caller is at work on the shard.
+/// An earlier deadline is linked before the worker could miss it, though another caller is at work
+/// on the shard.
 #[test]
 fn reset_to_earlier_while_others_are_at_work() {
     check(|| {

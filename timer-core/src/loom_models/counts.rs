@@ -1,7 +1,8 @@
 //! The counts as another thread reads them: what is seen to have ended is seen to have started.
 //!
-//! The checker remembers the last load of a location only, so a load before a store by the same thread hides a load by another. Hence the
-//! reader is the thread that is started here: it comes after the writer first, and each of its loads is moved before the writer's stores.
+//! The checker remembers the last load of a location only, so a load before a store by the same
+//! thread hides a load by another. Hence the reader is the thread that is started here: it comes
+//! after the writer first, and each of its loads is moved before the writer's stores.
 
 use super::executor::Keeper;
 use super::{check, engine, fails, new, set_time, turn};
@@ -78,8 +79,8 @@ fn negative_starts_are_read_before_ends() {
     });
 }
 
-/// Of a timeout that was handed over, the start is counted by its shard and the end by the thread that runs it. Another, which stays,
-/// is scheduled before.
+/// Of a timeout that was handed over, the start is counted by its shard and the end by the thread
+/// that runs it. Another, which stays, is scheduled before.
 fn an_end_elsewhere() {
     let (engine, keeper) = Keeper::timer();
     let (kept, _) = new(&engine, 90);

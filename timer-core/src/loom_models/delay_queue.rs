@@ -1,4 +1,5 @@
-//! Leader and followers of a shared delay queue. No wait ends by a timeout, so an item that is left behind is a deadlock.
+//! Leader and followers of a shared delay queue. No wait ends by a timeout, so an item that is left
+//! behind is a deadlock.
 
 use super::{check, engine, fails};
 use crate::delay_queue::SharedDelayQueue;

@@ -1,5 +1,6 @@
-//! A driven timer whose loop has no waker: it sleeps as its last turn said, so what a call has scheduled before the turn must be in it,
-//! also if another thread has just taken the request out of the inbox and not linked it yet.
+//! A driven timer whose loop has no waker: it sleeps as its last turn said, so what a call has
+//! scheduled before the turn must be in it, also if another thread has just taken the request out
+//! of the inbox and not linked it yet.
 
 use super::{assert_sound, check_at, engine, fails_at, new};
 use crate::clock;

@@ -1,4 +1,5 @@
-//! A task that was handed over to an executor and has not started: start against cancel, reset and `stop`.
+//! A task that was handed over to an executor and has not started: start against cancel, reset and
+//! `stop`.
 
 use super::{Outcome, Subject, assert_sound, at, check, check_heavy, engine_of, fails, turn, turn_at, turn_out};
 use crate::config::{Config, DrivenBy};
@@ -140,7 +141,8 @@ fn start_and_cancel_and_reset() {
     });
 }
 
-/// What was moved goes back into its wheel just when the timer is stopped: handed back, or cancelled by the thread that finds it shut.
+/// What was moved goes back into its wheel just when the timer is stopped: handed back, or
+/// cancelled by the thread that finds it shut.
 #[test]
 fn start_and_reset_and_stop() {
     check(|| {

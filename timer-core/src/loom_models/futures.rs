@@ -1,4 +1,5 @@
-//! A future against its expiry, and against `stop`: it is woken, by the waker that it has last been polled with, and counted once.
+//! A future against its expiry, and against `stop`: it is woken, by the waker that it has last been
+//! polled with, and counted once.
 
 use super::{LATER, Subject, assert_sound, at, check, engine, fails, set_time, turn_elsewhere, turn_out};
 use crate::error::RejectReason;

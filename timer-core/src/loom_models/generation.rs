@@ -1,5 +1,6 @@
-//! A thread that was preempted between its win and the shard's lock, while its timer is stopped and dropped and another leases the same
-//! shard: it does not count there, gives back no permit of the other timer, and links and unlinks nothing there.
+//! A thread that was preempted between its win and the shard's lock, while its timer is stopped and
+//! dropped and another leases the same shard: it does not count there, gives back no permit of the
+//! other timer, and links and unlinks nothing there.
 
 use super::{at, bounded, check, check_at, engine, fails, heartbeat, new, turn_at};
 use crate::entry::Timeout;
@@ -98,7 +99,8 @@ fn negative_counts_begin_where_others_ended() {
     fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
 }
 
-/// A run of a periodic task on another thread ends when its timer is gone and another has the shard.
+/// A run of a periodic task on another thread ends when its timer is gone and another has the
+/// shard.
 fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectReason>) {
     let former = engine();
     let (timeout, outcome) = heartbeat(&former);

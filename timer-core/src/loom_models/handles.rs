@@ -1,5 +1,5 @@
-//! Handles of one timer: it ends with the last one, not before, and after all that was done with the others. The timer of the process does
-//! not end.
+//! Handles of one timer: it ends with the last one, not before, and after all that was done with
+//! the others. The timer of the process does not end.
 
 use super::{Subject, check, check_at, engine_of, fails};
 use crate::config::{Config, DrivenBy};
@@ -44,7 +44,8 @@ fn negative_one_more_by_load_and_store() {
     fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
 }
 
-/// Each of two threads writes, and drops its handle; one that sees the timer's end sees what the other has written.
+/// Each of two threads writes, and drops its handle; one that sees the timer's end sees what the
+/// other has written.
 #[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
 fn the_end_comes_last() {
     let (engine, timer) = timer();

@@ -1,4 +1,5 @@
-//! Requests of callers that find the lock of a shard taken, and the worker that owes their reading. There is room for one request.
+//! Requests of callers that find the lock of a shard taken, and the worker that owes their reading.
+//! There is room for one request.
 
 use super::{
     assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
@@ -59,7 +60,8 @@ fn three_callers_and_room_for_one() {
     });
 }
 
-/// A turn goes on while callers come: what it did not get is announced, however the worker's reading and the pushes fall.
+/// A turn goes on while callers come: what it did not get is announced, however the worker's
+/// reading and the pushes fall.
 fn a_turn_and_two_callers() {
     let engine = engine();
     set_time(&engine, 10);
@@ -108,7 +110,8 @@ fn negative_due_raised_with_the_queue_unlocked() {
     });
 }
 
-/// The holder that the worker meets has nothing of its own to tell: it wakes the worker all the same.
+/// The holder that the worker meets has nothing of its own to tell: it wakes the worker all the
+/// same.
 fn a_holder_with_nothing_to_tell() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
@@ -214,7 +217,8 @@ fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
     drop(scheduled.unwrap_or_else(|_| panic!("refused")));
 }
 
-/// The worker itself, and callers: were a request, a wake request or a wake-up lost, this would be a deadlock.
+/// The worker itself, and callers: were a request, a wake request or a wake-up lost, this would be
+/// a deadlock.
 fn the_worker_and(callers: u32) {
     let engine = engine();
     let bell = Arc::new(Bell::default());

@@ -1,4 +1,5 @@
-//! The beginning and the end: a lazy start from two threads, the worker's sleep and end, the last handle against a turn and an upgrade.
+//! The beginning and the end: a lazy start from two threads, the worker's sleep and end, the last
+//! handle against a turn and an upgrade.
 
 use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails, new, set_time, turn_elsewhere};
 use crate::config::{Config, DrivenBy};
@@ -87,7 +88,8 @@ fn the_last_handle_goes_during_a_turn() {
     });
 }
 
-/// The last handle goes while another thread makes one of a weak one: either that comes first, and its timer lives; or it is refused.
+/// The last handle goes while another thread makes one of a weak one: either that comes first, and
+/// its timer lives; or it is refused.
 fn last_handle_and_upgrade() {
     let engine = with_worker();
     let timer = Timer::from_engine((*engine).clone());

@@ -1,4 +1,5 @@
-//! The lock: one guard at a time, and none is forgotten: a caller at the gate, a worker that asks or that has reserved.
+//! The lock: one guard at a time, and none is forgotten: a caller at the gate, a worker that asks
+//! or that has reserved.
 //!
 //! All parks are without a limit, so a bell that is not rung is a deadlock.
 

@@ -1,13 +1,16 @@
 //! The races of the hand-overs, model-checked: `cargo xtask loom`.
 //!
-//! The code under the models is the code that ships; only `crate::sync` differs. Each file proves the races of one protocol, says so,
-//! and has negative twins that must fail: the same model with one line of the product left out or weakened ([`fails`]), or, for a step
-//! that is no atomic operation, the protocol written again without it.
+//! The code under the models is the code that ships; only `crate::sync` differs. Each file proves
+//! the races of one protocol, says so, and has negative twins that must fail: the same model with
+//! one line of the product left out or weakened ([`fails`]), or, for a step that is no atomic
+//! operation, the protocol written again without it.
 //!
-//! The bound on preemptions is the environment's; heavy models run with one fewer ([`check_heavy`]).
+//! The bound on preemptions is the environment's; heavy models run with one fewer
+//! ([`check_heavy`]).
 //!
-//! *What the checker does not see*: it remembers only the last load of a location, so a thread that loads and then stores hides an
-//! earlier load by another thread. Where that matters the thread that loads only is one that the model starts.
+//! *What the checker does not see*: it remembers only the last load of a location, so a thread that
+//! loads and then stores hides an earlier load by another thread. Where that matters the thread
+//! that loads only is one that the model starts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a model is a test")]
 
@@ -57,7 +60,8 @@ fn check_heavy(model: fn()) {
     explore(builder, model);
 }
 
-/// The same with one preemption at the most, for what would take longer than all others together: storms take more of it.
+/// The same with one preemption at the most, for what would take longer than all others together:
+/// storms take more of it.
 fn check_heaviest(model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.map_or(1, |bound| bound.min(1)));
@@ -93,7 +97,8 @@ fn fails_at(preemptions: usize, file: &'static str, line: &'static str, how: How
     Fault { file, line, how }.during(|| check_at(preemptions, model));
 }
 
-/// A timer in a model. If the model panics it is leaked: its end would ask the checker, which has given up.
+/// A timer in a model. If the model panics it is leaked: its end would ask the checker, which has
+/// given up.
 #[derive(Clone)]
 struct Subject(Option<Arc<Engine>>);
 
@@ -172,7 +177,8 @@ fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
     turn(dispatcher)
 }
 
-/// What has become of a task. It is leaked: where two threads are let win a task, it is dropped twice.
+/// What has become of a task. It is leaked: where two threads are let win a task, it is dropped
+/// twice.
 #[derive(Default)]
 struct Outcome {
     ran: AtomicUsize,
@@ -236,7 +242,8 @@ fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Outcome) {
     (scheduled.unwrap_or_else(|_| panic!("refused")), outcome)
 }
 
-/// What every model of a whole timer ends with: the checker's own panics within a run would be counted as the task's.
+/// What every model of a whole timer ends with: the checker's own panics within a run would be
+/// counted as the task's.
 fn assert_sound(engine: &Engine) {
     assert_eq!(engine.stats().task_panics, 0);
 }

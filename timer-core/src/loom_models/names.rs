@@ -1,5 +1,5 @@
-//! The time that a future reads from a shard by its name, without the lock, while another timer takes the shard
-//! over: it is never the time of the other timer.
+//! The time that a future reads from a shard by its name, without the lock, while another timer
+//! takes the shard over: it is never the time of the other timer.
 
 use super::{check_at, engine, fails};
 use crate::entry::ShardId;
@@ -8,7 +8,8 @@ use crate::sync::How;
 use crate::time::Nanos;
 use loom::thread;
 
-/// Calls `read` with the name of the first timer's shard and with that timer's time, which stands still.
+/// Calls `read` with the name of the first timer's shard and with that timer's time, which stands
+/// still.
 fn two_leases(read: fn(&Shard, ShardId, Nanos)) {
     let former = engine();
     let (shard, then) = (former.shards()[0], former.context.now());

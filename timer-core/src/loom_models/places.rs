@@ -48,9 +48,10 @@ fn negative_the_lock_orders_nothing() {
     fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, two_in_a_bucket);
 }
 
-/// Two threads reset one timeout, one of them to 5 and the other to 45. When the second `reset` has returned, the wheel
-/// or the inbox must know the timeout under 45 or earlier, although the first thread may not have linked it yet. The
-/// thread that looks is one that the model starts, see the head of [`super`].
+/// Two threads reset one timeout, one of them to 5 and the other to 45. When the second `reset` has
+/// returned, the wheel or the inbox must know the timeout under 45 or earlier, although the first
+/// thread may not have linked it yet. The thread that looks is one that the model starts, see the
+/// head of [`super`].
 fn two_resets(reset: fn(&Timeout, Deadline)) {
     let engine = engine();
     let (timeout, _) = new(&engine, 90);

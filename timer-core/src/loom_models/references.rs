@@ -1,7 +1,8 @@
-//! The count of a timeout's references: two handles and the worker, the wheel's reference handed over by a plain store, and the last
-//! dropped by loads.
+//! The count of a timeout's references: two handles and the worker, the wheel's reference handed
+//! over by a plain store, and the last dropped by loads.
 //!
-//! The checker sees each use of an entry's memory and its end: a use after the end, a second end and none at all fail.
+//! The checker sees each use of an entry's memory and its end: a use after the end, a second end
+//! and none at all fail.
 
 use super::{DropCounter, Outcome, check, check_at, check_heavy, fails};
 use crate::entry::state::{Cancel, Due};
@@ -57,7 +58,8 @@ fn cancel_and_drop() {
     assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
 }
 
-/// One handle cancels and is dropped, another is dropped, and the worker takes the entry out and runs it if it can.
+/// One handle cancels and is dropped, another is dropped, and the worker takes the entry out and
+/// runs it if it can.
 fn cancel_and_drop_and_expire() {
     let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();

@@ -1,4 +1,5 @@
-//! What comes with an end that is seen: a thread that finds a timeout cancelled sees what was done before the cancel.
+//! What comes with an end that is seen: a thread that finds a timeout cancelled sees what was done
+//! before the cancel.
 
 use super::{assert_sound, check_at, engine, fails, new};
 use crate::sync::{Arc, How, UnsafeCell};

@@ -1,5 +1,5 @@
-//! `stop` shuts the door first: against new timeouts, requests, cancel, reset and expiry. What was accepted ends exactly once, and pending
-//! returns to zero.
+//! `stop` shuts the door first: against new timeouts, requests, cancel, reset and expiry. What was
+//! accepted ends exactly once, and pending returns to zero.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn_elsewhere};
 use crate::error::RejectReason;
@@ -35,7 +35,8 @@ fn a_new_timeout_beside_stop() {
     });
 }
 
-/// Three meet at the lock: `stop`, a caller whose request it must not miss, and one that reads the request in its stead.
+/// Three meet at the lock: `stop`, a caller whose request it must not miss, and one that reads the
+/// request in its stead.
 #[test]
 fn two_new_timeouts_beside_stop() {
     check_heavy(|| {
@@ -71,7 +72,8 @@ fn a_cancel_or_stop_wins() {
     check(stop_and_cancel);
 }
 
-/// The canceller's request lies in the inbox, or is refused there, since another caller has the lock.
+/// The canceller's request lies in the inbox, or is refused there, since another caller has the
+/// lock.
 #[test]
 fn a_cancel_and_a_caller_beside_stop() {
     check_heavy(|| {
@@ -132,7 +134,8 @@ fn an_expiry_beside_stop() {
     check(stop_and_expire);
 }
 
-/// The turn has taken out what was moved to a later deadline, and finds the shard shut when it gives it back.
+/// The turn has taken out what was moved to a later deadline, and finds the shard shut when it
+/// gives it back.
 #[test]
 fn a_turn_that_gives_back_beside_stop() {
     check(|| {

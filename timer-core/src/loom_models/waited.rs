@@ -1,5 +1,5 @@
-//! Threads that wait: for the end of a run (`cancel_and_wait`), and for all that is in flight (`stop_and_wait`). No wait ends by a
-//! timeout, so an end that is not told is a deadlock.
+//! Threads that wait: for the end of a run (`cancel_and_wait`), and for all that is in flight
+//! (`stop_and_wait`). No wait ends by a timeout, so an end that is not told is a deadlock.
 
 use super::executor::{Queued, queued};
 use super::{check, check_at, engine, fails, heartbeat, new, set_time, turn};

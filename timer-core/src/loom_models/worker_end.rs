@@ -1,4 +1,5 @@
-//! `stop_and_wait` and the worker's end: no task runs there when it has returned, and what tasks have done is seen.
+//! `stop_and_wait` and the worker's end: no task runs there when it has returned, and what tasks
+//! have done is seen.
 
 use super::{Subject, assert_sound, check, check_at, check_heavy, engine_of, fails};
 use crate::config::{Config, DrivenBy};
@@ -96,7 +97,8 @@ fn negative_heard_without_acquire() {
     fails("timer/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
 }
 
-/// Two wait that know nothing of the thread which starts the worker: it has ended when they return, or is not started any more.
+/// Two wait that know nothing of the thread which starts the worker: it has ended when they return,
+/// or is not started any more.
 #[test]
 fn is_waited_for_by_two() {
     check(|| {
@@ -114,7 +116,8 @@ fn is_waited_for_by_two() {
     });
 }
 
-/// Why a thread that waits takes the lock of `start`: the flag that a worker runs may be read as it was before.
+/// Why a thread that waits takes the lock of `start`: the flag that a worker runs may be read as it
+/// was before.
 fn start_and_wait(with_lock: bool) {
     let life = Arc::new((Mutex::new(()), AtomicBool::new(false), AtomicBool::new(true)));
     let runs = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,8 @@
 //! What callers do with a shard: link new entries, link others earlier, and unlink cancelled ones.
 //!
-//! Each call takes the shard's lock for its own work. If the lock is taken, the call leaves a request in the
-//! [inbox](super::inbox) instead. If it may not leave another request, it waits at the gate of the lock.
+//! Each call takes the shard's lock for its own work. If the lock is taken, the call leaves a
+//! request in the [inbox](super::inbox) instead. If it may not leave another request, it waits at
+//! the gate of the lock.
 
 use super::inbox::{PushOutcome, Request, RequestKind};
 use super::{Core, Shard};
@@ -11,11 +12,12 @@ use crate::sync::Guard;
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 
 impl Shard {
-    /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps another.
+    /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps
+    /// another.
     ///
-    /// The lease, the permit of the timer's bound and the counter are seen to while the lock is held. On an
-    /// error the entry is neither counted nor linked. Returns the tick before which the caller must wake the
-    /// worker, or [`NO_TICK`].
+    /// The lease, the permit of the timer's bound and the counter are seen to while the lock is
+    /// held. On an error the entry is neither counted nor linked. Returns the tick before which the
+    /// caller must wake the worker, or [`NO_TICK`].
     #[inline]
     pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
         match self.lock.try_lock() {
@@ -67,8 +69,8 @@ impl Shard {
         }
     }
 
-    /// Makes the wheel agree with the state word of an entry that waits again or has to be linked earlier.
-    /// Does nothing if the entry has ended.
+    /// Makes the wheel agree with the state word of an entry that waits again or has to be linked
+    /// earlier. Does nothing if the entry has ended.
     ///
     /// An entry that was never linked is linked without a count and without a permit.
     ///
@@ -100,7 +102,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Counts a timeout that its caller has cancelled while it waited, and removes it from the wheel.
+    /// Counts a timeout that its caller has cancelled while it waited, and removes it from the
+    /// wheel.
     #[inline]
     pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
         let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };

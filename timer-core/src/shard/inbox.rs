@@ -1,43 +1,44 @@
 //! The inbox of a shard: a bounded queue of requests.
 //!
-//! A caller that finds the shard locked does not wait. It pushes a request into the inbox and returns. The
-//! worker serves the request later. Other callers that hold the shard's lock may serve it earlier, but they
-//! do not have to.
+//! A caller that finds the shard locked does not wait. It pushes a request into the inbox and
+//! returns. The worker serves the request later. Other callers that hold the shard's lock may serve
+//! it earlier, but they do not have to.
 //!
 //! # Pushing a request (caller)
 //!
-//! 1. Lock the queue. This lock is a leaf: its holder neither blocks nor calls user code. Fail if the inbox
-//!    is closed or if another timer leases the shard by now.
-//! 2. Push the request and count the operation. A new timeout also acquires its permit. If the thread has
-//!    used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full ([`CAPACITY`]), fail
-//!    instead; the caller then waits for the lock and does the work itself. The quota keeps a fast caller
-//!    from living on the worker.
-//! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request or to
-//!    [`MAX_DELAY`] from now, whichever is earlier. If that lowered it, wake the worker before that tick
-//!    (see [`crate::alarm`]).
+//! 1. Lock the queue. This lock is a leaf: its holder neither blocks nor calls user code. Fail if
+//!    the inbox is closed or if another timer leases the shard by now.
+//! 2. Push the request and count the operation. A new timeout also acquires its permit. If the
+//!    thread has used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full
+//!    ([`CAPACITY`]), fail instead; the caller then waits for the lock and does the work itself.
+//!    The quota keeps a fast caller from living on the worker.
+//! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
+//!    or to [`MAX_DELAY`] from now, whichever is earlier. If that lowered it, wake the worker
+//!    before that tick (see [`crate::alarm`]).
 //!
 //! # Serving requests
 //!
-//! - A caller that is about to unlock the shard serves up to [`MAX_HELPED`] requests. If the queue is
-//!   locked, it leaves them to the worker.
-//! - The worker serves up to [`MAX_HELPED`] requests whenever it visits a shard whose `due` has come or
-//!   which has requests waiting. Otherwise it does not touch the queue, because that cache line belongs to
-//!   the callers.
+//! - A caller that is about to unlock the shard serves up to [`MAX_HELPED`] requests. If the queue
+//!   is locked, it leaves them to the worker.
+//! - The worker serves up to [`MAX_HELPED`] requests whenever it visits a shard whose `due` has
+//!   come or which has requests waiting. Otherwise it does not touch the queue, because that cache
+//!   line belongs to the callers.
 //!
 //! # No request is forgotten
 //!
-//! The critical case is a request that is pushed right after the holder of the shard's lock has looked at
-//! the inbox. Nobody helps with it, so the worker has to wake up in time:
+//! The critical case is a request that is pushed right after the holder of the shard's lock has
+//! looked at the inbox. Nobody helps with it, so the worker has to wake up in time:
 //!
-//! - The caller lowers `due` while it holds the queue's lock, and wakes the worker afterwards. These are
-//!   steps 1 and 2 of the alarm's protocol, which guarantees that the worker does not sleep past `due`.
-//! - `due` is raised only under the queue's lock, by the thread that has just removed the last request. It
-//!   can therefore not overwrite a value that belongs to a request still in the queue.
+//! - The caller lowers `due` while it holds the queue's lock, and wakes the worker afterwards.
+//!   These are steps 1 and 2 of the alarm's protocol, which guarantees that the worker does not
+//!   sleep past `due`.
+//! - `due` is raised only under the queue's lock, by the thread that has just removed the last
+//!   request. It can therefore not overwrite a value that belongs to a request still in the queue.
 //!
 //! # Bounds
 //!
-//! At most [`CAPACITY`] requests are in an inbox. A call serves at most [`MAX_HELPED`] requests of others
-//! (about 6 us). A request is served within about 2 ms plus one turn.
+//! At most [`CAPACITY`] requests are in an inbox. A call serves at most [`MAX_HELPED`] requests of
+//! others (about 6 us). A request is served within about 2 ms plus one turn.
 
 use super::lease::Lease;
 use crate::context::Context;
@@ -47,8 +48,8 @@ use crate::error::RejectReason;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
 
-/// A request to make the wheel agree with an entry's state word: to link the entry under this tick at the
-/// latest if it waits, and to unlink it if it has ended.
+/// A request to make the wheel agree with an entry's state word: to link the entry under this tick
+/// at the latest if it waits, and to unlink it if it has ended.
 pub(crate) struct Request {
     pub(crate) timeout: Timeout,
     pub(crate) tick: u64,
@@ -83,8 +84,8 @@ pub(crate) enum PushOutcome {
     Accepted(u64),
     /// The inbox is full or the thread's quota is used up. The caller must lock the shard itself.
     Full(Request),
-    /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has been
-    /// counted if its timer still leases the shard.
+    /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has
+    /// been counted if its timer still leases the shard.
     Refused(RejectReason),
 }
 
@@ -169,7 +170,8 @@ impl Inbox {
         let due = request.tick.min(context.resolution.tick_at(now.saturating_add(MAX_DELAY)));
         requests.push(request);
         self.publish(requests.len());
-        // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the sleeper.
+        // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the
+        // sleeper.
         if due >= self.due.load(Ordering::Relaxed) {
             return PushOutcome::Accepted(NO_TICK);
         }
@@ -193,8 +195,8 @@ impl Inbox {
         // ORDERING: Relaxed, a hint for holders.
         self.waiting.store(waiting as u32, Ordering::Relaxed);
         if waiting == 0 {
-            // ORDERING: Release pairs with the load in `due`: a thread that sees the raised value also sees
-            // the holder's change of `next`.
+            // ORDERING: Release pairs with the load in `due`: a thread that sees the raised value
+            // also sees the holder's change of `next`.
             self.due.store(NO_TICK, Ordering::Release);
         }
     }
@@ -214,18 +216,19 @@ impl Inbox {
     /// Returns the tick by which the worker must serve the inbox.
     #[inline]
     pub(crate) fn due(&self) -> u64 {
-        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load after the
-        // store that lowers it.
+        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load
+        // after the store that lowers it.
         self.due.load(Ordering::Acquire)
     }
 
-    /// Removes up to [`MAX_HELPED`] requests. Returns nothing if the queue is locked, because its holder may
-    /// have been preempted. The caller must hold the shard's lock.
+    /// Removes up to [`MAX_HELPED`] requests. Returns nothing if the queue is locked, because its
+    /// holder may have been preempted. The caller must hold the shard's lock.
     pub(crate) fn try_drain(&self, lower_next: impl FnOnce(u64)) -> Vec<Request> {
         self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests, lower_next))
     }
 
-    /// Removes up to [`MAX_HELPED`] requests. Called by the worker, which must hold the shard's lock.
+    /// Removes up to [`MAX_HELPED`] requests. Called by the worker, which must hold the shard's
+    /// lock.
     pub(crate) fn drain(&self) -> Vec<Request> {
         self.take(&mut self.queue.lock().requests, |_| {})
     }

@@ -1,9 +1,10 @@
 //! The lease of a shard: which timer the shard serves, and whether it accepts timeouts.
 //!
-//! A shard keeps its lease twice, once behind its own lock and once behind the lock of its inbox, because
-//! a caller may hold only one of the two. The fields are private to this module, so every access to the
-//! timer's [`Context`] compares the generation. A thread that was preempted with the name of an earlier
-//! lease therefore counts nothing for the present timer and gives back none of its permits.
+//! A shard keeps its lease twice, once behind its own lock and once behind the lock of its inbox,
+//! because a caller may hold only one of the two. The fields are private to this module, so every
+//! access to the timer's [`Context`] compares the generation. A thread that was preempted with the
+//! name of an earlier lease therefore counts nothing for the present timer and gives back none of
+//! its permits.
 
 use crate::context::Context;
 use crate::entry::ShardId;
@@ -39,7 +40,8 @@ impl Lease {
         self.context.as_ref().filter(|_| self.generation == id.generation)
     }
 
-    /// Returns the timer that leases the shard under the generation of `id`, if it accepts timeouts.
+    /// Returns the timer that leases the shard under the generation of `id`, if it accepts
+    /// timeouts.
     #[inline]
     pub(super) fn serving(&self, id: ShardId) -> Option<&Arc<Context>> {
         self.context(id).filter(|_| self.is_open)

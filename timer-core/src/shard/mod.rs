@@ -1,13 +1,15 @@
-//! A shard: a wheel behind a lock, an inbox, and the counters of timeouts that were accepted or cancelled here.
+//! A shard: a wheel behind a lock, an inbox, and the counters of timeouts that were accepted or
+//! cancelled here.
 //!
-//! A timer has one shard per CPU. As many threads run at once as there are CPUs, so two threads meet at a
-//! shard only if one of them was preempted in the few dozen nanoseconds of its critical section or moved to
-//! another CPU. A caller that finds the lock taken leaves a request in the [`inbox`]. Beyond its quota it
-//! waits at the gate of the lock ([`crate::sync::Lock`]). A request, like every other change here, makes the
-//! wheel agree with the state word of one entry (`reconcile`), so it may be served late, early or twice.
+//! A timer has one shard per CPU. As many threads run at once as there are CPUs, so two threads
+//! meet at a shard only if one of them was preempted in the few dozen nanoseconds of its critical
+//! section or moved to another CPU. A caller that finds the lock taken leaves a request in the
+//! [`inbox`]. Beyond its quota it waits at the gate of the lock ([`crate::sync::Lock`]). A request,
+//! like every other change here, makes the wheel agree with the state word of one entry
+//! (`reconcile`), so it may be served late, early or twice.
 //!
-//! `next` is the earliest tick in the wheel, or an earlier one. Only the holder of the lock writes it. A
-//! holder that lowers it wakes the worker after unlocking ([`crate::alarm`]).
+//! `next` is the earliest tick in the wheel, or an earlier one. Only the holder of the lock writes
+//! it. A holder that lowers it wakes the worker after unlocking ([`crate::alarm`]).
 //!
 //! # Stopping
 //!
@@ -17,19 +19,19 @@
 //! 2. It closes the lease behind the shard's lock and takes the whole wheel.
 //! 3. With nothing held, `stop` ends the entries that it got.
 //!
-//! A caller therefore sees under either lock that the shard is closed, or that another timer leases it by
-//! now ([`lease`]).
+//! A caller therefore sees under either lock that the shard is closed, or that another timer leases
+//! it by now ([`lease`]).
 //!
 //! # Under the lock
 //!
-//! No user code runs and no user value is dropped while the lock is held. Entries that leave the wheel are
-//! kept until it is unlocked. A holder does one of the following:
+//! No user code runs and no user value is dropped while the lock is held. Entries that leave the
+//! wheel are kept until it is unlocked. A holder does one of the following:
 //!
 //! - A caller handles one entry, or a chunk of at most [`MAX_PER_LOCK`], and serves at most
-//!   [`inbox::MAX_HELPED`] requests. An insertion into a bucket of n entries may move its array, and a
-//!   removal may compact it, so both are O(n) then and O(1) amortized.
-//! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket, reads
-//!   16,384 places, or empties 2,048. In a hashed wheel it walks one bucket, which is O(n).
+//!   [`inbox::MAX_HELPED`] requests. An insertion into a bucket of n entries may move its array,
+//!   and a removal may compact it, so both are O(n) then and O(1) amortized.
+//! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
+//!   reads 16,384 places, or empties 2,048. In a hashed wheel it walks one bucket, which is O(n).
 
 mod callers;
 mod entry_wheel;
@@ -58,17 +60,17 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 
 /// One of the parts among which the callers of a timer are spread.
 ///
-/// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them only if
-/// it was moved there. The fields that the worker and the callers write in turn share one line: the end of a
-/// hierarchical wheel, the word of the lock, and the fields behind it.
+/// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them
+/// only if it was moved there. The fields that the worker and the callers write in turn share one
+/// line: the end of a hierarchical wheel, the word of the lock, and the fields behind it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// The virtual time of the timer, if it has one.
     present: Present,
     inbox: Inbox,
     index: u16,
-    /// The generation of the lease, shifted left by one, and in the lowest bit whether the lease is open. A
-    /// hint for threads that do not lock the shard. Written with the lock held.
+    /// The generation of the lease, shifted left by one, and in the lowest bit whether the lease is
+    /// open. A hint for threads that do not lock the shard. Written with the lock held.
     lease_hint: AtomicU32,
     lock: Lock<Core>,
     next: AtomicU64,
@@ -127,8 +129,8 @@ impl Shard {
         self.unlock(core);
     }
 
-    /// Ends the lease, so that the shard serves no timer. Returns the generation of the next lease. Called by
-    /// the pool.
+    /// Ends the lease, so that the shard serves no timer. Returns the generation of the next lease.
+    /// Called by the pool.
     fn vacate(&self) -> u16 {
         let generation = self.id().generation.saturating_add(1);
         self.inbox.vacate();
@@ -159,20 +161,22 @@ impl Shard {
         ShardId { index: self.index, generation: generation as u16 }
     }
 
-    /// Returns `true` if the shard serves the timer with this name and that timer is not stopped. Another
-    /// thread may change that at any time.
+    /// Returns `true` if the shard serves the timer with this name and that timer is not stopped.
+    /// Another thread may change that at any time.
     #[inline]
     pub(crate) fn serves(&self, id: ShardId) -> bool {
         // ORDERING: Relaxed, a hint. A caller that has read `present` before acts as in `now_of`.
         self.lease_hint.load(Ordering::Relaxed) == u32::from(id.generation) << 1 | OPEN
     }
 
-    /// Returns the present of the timer with this name. Returns `None` if it no longer leases the shard.
+    /// Returns the present of the timer with this name. Returns `None` if it no longer leases the
+    /// shard.
     #[inline]
     pub(crate) fn now_of(&self, id: ShardId) -> Option<Nanos> {
         let now = self.present.now();
-        // `present` holds a later timer's time only after `vacate` has published the next generation.
-        // ORDERING: Relaxed, the reading above acquires, so this load sees that generation.
+        // `present` holds a later timer's time only after `vacate` has published the next
+        // generation. ORDERING: Relaxed, the reading above acquires, so this load sees that
+        // generation.
         let generation = self.lease_hint.load(Ordering::Relaxed) >> 1;
         (generation == u32::from(id.generation)).then_some(now)
     }
@@ -253,8 +257,8 @@ impl Shard {
     fn help_and_unlock(&self, core: Guard<'_, Core>) {
         let mut core = core;
         let (mut drop_after_unlock, mut wake_before) = (Vec::new(), NO_TICK);
-        // A request must be visible in `next` before it leaves the inbox. Otherwise a driver that looks in
-        // between would see neither.
+        // A request must be visible in `next` before it leaves the inbox. Otherwise a driver that
+        // looks in between would see neither.
         let lower_next = |tick| {
             // ORDERING: Relaxed, as in `link`; the inbox's `due` publishes it.
             if tick < self.next.load(Ordering::Relaxed) {
@@ -291,8 +295,8 @@ impl Shard {
         }
     }
 
-    /// Makes the wheel agree with the entry's state word. Returns the tick before which the worker must wake
-    /// up, or [`NO_TICK`].
+    /// Makes the wheel agree with the entry's state word. Returns the tick before which the worker
+    /// must wake up, or [`NO_TICK`].
     fn reconcile(&self, wheel: &mut EntryWheel, request: Request, drop_after_unlock: &mut Vec<Timeout>) -> u64 {
         let Request { timeout, tick } = request;
         let waits = timeout.state().is_waiting();
@@ -315,8 +319,8 @@ impl Shard {
     #[inline]
     fn link(&self, wheel: &mut EntryWheel, tick: u64, timeout: Timeout) -> u64 {
         wheel.insert(tick, timeout);
-        // ORDERING: Relaxed load, only the holder writes it. The store is published by the lock's release
-        // and, for the sleeper, by the alarm's word.
+        // ORDERING: Relaxed load, only the holder writes it. The store is published by the lock's
+        // release and, for the sleeper, by the alarm's word.
         if tick >= self.next.load(Ordering::Relaxed) {
             return NO_TICK;
         }

@@ -1,15 +1,16 @@
 //! The shards of the process, which are leased to timers in blocks and never freed.
 //!
-//! A shard is named by its index and a generation ([`ShardId`]). The generation grows by one whenever a lease
-//! ends. A thread that still holds an old name, such as a canceller that was preempted between its win and the
-//! shard's lock, finds another generation under the lock and does nothing. Because shards are never freed, a
-//! name alone is enough to find one, without a reference count.
+//! A shard is named by its index and a generation ([`ShardId`]). The generation grows by one
+//! whenever a lease ends. A thread that still holds an old name, such as a canceller that was
+//! preempted between its win and the shard's lock, finds another generation under the lock and does
+//! nothing. Because shards are never freed, a name alone is enough to find one, without a reference
+//! count.
 //!
 //! A block has a power of two of shards. It always keeps its size.
 //!
 //! - *Generations run out*: after 65,535 leases a block is retired, so no name is ever used twice.
-//! - *Indices run out* ([`INDICES`]): a timer gets a smaller block if there is one. Otherwise its [`Block`] is
-//!   empty and the timer refuses everything.
+//! - *Indices run out* ([`INDICES`]): a timer gets a smaller block if there is one. Otherwise its
+//!   [`Block`] is empty and the timer refuses everything.
 
 use super::Shard;
 use crate::config::{SpreadBy, WheelKind};
@@ -45,8 +46,8 @@ struct Free {
 /// The number of shards on a page.
 const PAGE: usize = 256;
 
-/// A part of the table of shards. It is allocated when one of its shards is first leased, because a table of all
-/// indices would add 1 MiB to the data of every program.
+/// A part of the table of shards. It is allocated when one of its shards is first leased, because a
+/// table of all indices would add 1 MiB to the data of every program.
 type Page = OnceLock<Box<[OnceLock<&'static Shard>]>>;
 
 /// The shards of the process.
@@ -97,8 +98,8 @@ impl Pool {
         Self { shards, indices, free: Mutex::new(free) }
     }
 
-    /// Leases a block of `shards` shards, rounded up to a power of two. Leases a smaller block if there is none
-    /// of that size, and an empty one if there is none at all.
+    /// Leases a block of `shards` shards, rounded up to a power of two. Leases a smaller block if
+    /// there is none of that size, and an empty one if there is none at all.
     pub(crate) fn lease(&'static self, shards: usize) -> Block {
         let largest = shards.clamp(1, INDICES / 2).next_power_of_two().ilog2() as usize;
         let found = (0..=largest).rev().find_map(|order| self.take(order).map(|first| (first, order)));
@@ -159,8 +160,8 @@ impl Drop for Block {
     }
 }
 
-/// The name of a block during one lease. It lets a future find the shards of its timer without keeping the
-/// timer alive.
+/// The name of a block during one lease. It lets a future find the shards of its timer without
+/// keeping the timer alive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockId {
     first: u16,

@@ -27,8 +27,8 @@ impl Timeout {
         self.shard().now_of(self.shard_id()).unwrap_or_else(clock::now)
     }
 
-    /// Counts a cancel that the state word has decided, and unlinks the entry. Returns `false` if the cancel
-    /// was lost. Call it before user code.
+    /// Counts a cancel that the state word has decided, and unlinks the entry. Returns `false` if
+    /// the cancel was lost. Call it before user code.
     #[inline]
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
@@ -52,10 +52,11 @@ impl Timeout {
         }
     }
 
-    /// Moves the timeout to `deadline`, which was computed at `now`. Returns `false` if it has ended.
+    /// Moves the timeout to `deadline`, which was computed at `now`. Returns `false` if it has
+    /// ended.
     ///
-    /// `is_due` asks for a link although the deadline may not be earlier: a timeout that is due now must not
-    /// wait for the tick under which it is linked.
+    /// `is_due` asks for a link although the deadline may not be earlier: a timeout that is due now
+    /// must not wait for the tick under which it is linked.
     #[inline]
     pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, is_due: bool) -> bool {
         match self.state().reset(deadline, is_due) {
@@ -84,13 +85,15 @@ impl Timeout {
     #[cold]
     #[inline(never)]
     fn link_earlier(&self, deadline: Deadline, now: Nanos) {
-        // If the timer is gone, the timeout has ended. A closed shard has given the entry out already.
+        // If the timer is gone, the timeout has ended. A closed shard has given the entry out
+        // already.
         if let Some(context) = self.context() {
             let _ = self.link(deadline, context.resolution.tick_from(deadline, now));
         }
     }
 
-    /// Links the entry under `tick`, which is that of `deadline`, unless it has ended or is linked earlier.
+    /// Links the entry under `tick`, which is that of `deadline`, unless it has ended or is linked
+    /// earlier.
     ///
     /// # Errors
     ///

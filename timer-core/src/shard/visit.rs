@@ -1,4 +1,5 @@
-//! What the owner of the turn does with a shard: visits it when it is due, takes out what is due by then, puts back what was moved.
+//! What the owner of the turn does with a shard: visits it when it is due, takes out what is due by
+//! then, puts back what was moved.
 
 use super::inbox::Request;
 use super::{MAX_PER_LOCK, Shard, Slots};
@@ -12,7 +13,8 @@ use crate::time::{IMMEDIATE, NO_TICK};
 pub(crate) enum Take {
     /// What was due when it came in, if there is any; else as `Next`.
     OverdueFirst,
-    /// The first bucket in which something may be due. What has become overdue meanwhile is the next turn's.
+    /// The first bucket in which something may be due. What has become overdue meanwhile is the
+    /// next turn's.
     Next,
 }
 
@@ -45,13 +47,15 @@ impl Shard {
     pub(crate) fn next(&self) -> u64 {
         // First the inbox: what has left it is in `next`.
         let due = self.inbox.due();
-        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters, or that of `due` does.
+        // ORDERING: Relaxed, the alarm's word orders this load after the store that matters, or
+        // that of `due` does.
         due.min(self.next.load(Ordering::Relaxed))
     }
 
-    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while its wake request stands, because the holder that takes it
-    /// off wakes it. (If that was before the worker armed the alarm, it is seen here: the holder's wake, a read-modify-write of
-    /// the alarm's word, came after.)
+    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while its wake request stands,
+    /// because the holder that takes it off wakes it. (If that was before the worker armed the
+    /// alarm, it is seen here: the holder's wake, a read-modify-write of the alarm's word, came
+    /// after.)
     #[inline]
     pub(crate) fn next_to_visit(&self) -> u64 {
         if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
@@ -62,7 +66,8 @@ impl Shard {
         !self.lock.is_wake_owed()
     }
 
-    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`, which must be empty.
+    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`,
+    /// which must be empty.
     pub(crate) fn take(&self, what: Take, tick: u64, patience: Patience, out: &mut Slots, context: &Context) -> Taken {
         let mut core = match patience {
             Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
@@ -100,8 +105,8 @@ impl Shard {
         }
     }
 
-    /// For the owner of the turn: puts back what it has taken out and was moved to later, as far as it waits. What a shut shard does not take
-    /// stays in `entries`.
+    /// For the owner of the turn: puts back what it has taken out and was moved to later, as far as
+    /// it waits. What a shut shard does not take stays in `entries`.
     pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
         while !entries.is_empty() {
             let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
@@ -125,7 +130,8 @@ impl Shard {
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let mut drop_after_unlock = Vec::new();
-        // All of them, or it would be that of some; on virtual time the quota, and so their number, does not grow meanwhile.
+        // All of them, or it would be that of some; on virtual time the quota, and so their number,
+        // does not grow meanwhile.
         while self.inbox.has_requests() {
             for request in self.inbox.drain() {
                 let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);

@@ -1,7 +1,8 @@
 //! The engine of a timer: its shards, its executor, and the way in for new timeouts.
 //!
-//! A timer with a worker thread, a driven timer and a manual timer are all this engine. They differ in the owner
-//! of the turn, in the resolution, and in the number of shards, which is one on virtual time.
+//! A timer with a worker thread, a driven timer and a manual timer are all this engine. They differ
+//! in the owner of the turn, in the resolution, and in the number of shards, which is one on
+//! virtual time.
 
 use super::lifecycle::Lifecycle;
 use super::registry::{Registry, registry};
@@ -33,7 +34,8 @@ pub(crate) struct Engine {
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
-    /// Whether a task has run by the time the executor has accepted it. The executor was asked once.
+    /// Whether a task has run by the time the executor has accepted it. The executor was asked
+    /// once.
     pub(crate) runs_inline: bool,
     /// A task that holds up the worker for longer than this causes a warning.
     pub(crate) tick_nanos: Nanos,
@@ -97,7 +99,8 @@ impl Engine {
         self.block.shards()
     }
 
-    /// Returns the name by which a future finds its shards. Returns `None` if the timer has no shards.
+    /// Returns the name by which a future finds its shards. Returns `None` if the timer has no
+    /// shards.
     #[inline]
     pub(crate) fn block_id(&self) -> Option<BlockId> {
         self.block_id
@@ -128,7 +131,8 @@ impl Engine {
         accepted
     }
 
-    /// Accepts as many of `jobs` as possible, at most [`MAX_PER_LOCK`]. Reads the clock once and takes one lock.
+    /// Accepts as many of `jobs` as possible, at most [`MAX_PER_LOCK`]. Reads the clock once and
+    /// takes one lock.
     pub(crate) fn schedule_chunk<J: Job>(
         &self,
         jobs: &mut Vec<(Duration, J)>,
@@ -160,12 +164,14 @@ impl Engine {
         }
     }
 
-    /// Slows the caller down if the worker is late. Called once after all chunks of a call that has scheduled `n` timeouts.
+    /// Slows the caller down if the worker is late. Called once after all chunks of a call that has
+    /// scheduled `n` timeouts.
     pub(crate) fn slow_down(&self, n: usize) {
         self.context.backpressure.after_scheduling(self.context.now(), n);
     }
 
-    /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it was refused.
+    /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it
+    /// was refused.
     #[inline]
     fn finish<J: Job>(
         &self,
@@ -206,7 +212,8 @@ impl Engine {
         (job, reason)
     }
 
-    /// Returns the earliest tick at which an entry may be due. Called by the sleeper after it has armed the alarm.
+    /// Returns the earliest tick at which an entry may be due. Called by the sleeper after it has
+    /// armed the alarm.
     pub(crate) fn next_for_sleeper(&self) -> u64 {
         self.shards().iter().map(|shard| shard.next_to_visit()).min().unwrap_or(NO_TICK)
     }
@@ -225,7 +232,8 @@ impl Engine {
         match &self.context.limit {
             Some(limit) => limit.acquired() as u64,
             None => {
-                // The ends are read first, so that each of them has its start among those read afterwards.
+                // The ends are read first, so that each of them has its start among those read
+                // afterwards.
                 let ended = self.context.counters.expired() + self.cancelled();
                 self.scheduled().saturating_sub(ended)
             }

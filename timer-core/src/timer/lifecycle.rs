@@ -4,16 +4,17 @@
 //!
 //! 1. `stop` sets the flag of the timer.
 //! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]).
-//! 3. It wakes the worker and waits for its end. An entry that the worker has taken out of a wheel but not won is
-//!    left in `unclaimed`. If no thread waits for it any more, the worker cancels it.
-//! 4. It ends each of these entries by its state word, so it hands back only those that have neither run nor been
-//!    cancelled meanwhile.
+//! 3. It wakes the worker and waits for its end. An entry that the worker has taken out of a wheel
+//!    but not won is left in `unclaimed`. If no thread waits for it any more, the worker cancels
+//!    it.
+//! 4. It ends each of these entries by its state word, so it hands back only those that have
+//!    neither run nor been cancelled meanwhile.
 //!
-//! A caller that schedules a timeout at the same time either finds its shard closed and takes the task back, or
-//! was early enough, and `stop` hands the timeout back.
+//! A caller that schedules a timeout at the same time either finds its shard closed and takes the
+//! task back, or was early enough, and `stop` hands the timeout back.
 //!
-//! A task that an executor has received stays with the executor. It runs or is cancelled, and its timeout is
-//! pending until it starts.
+//! A task that an executor has received stays with the executor. It runs or is cancelled, and its
+//! timeout is pending until it starts.
 
 use super::engine::Engine;
 use super::run::run_abandoned;
@@ -79,7 +80,8 @@ impl Engine {
         self.lifecycle.started.load(Ordering::Relaxed)
     }
 
-    /// Starts the worker, whose thread executes `run`. Does nothing if the worker runs or the timer is driven.
+    /// Starts the worker, whose thread executes `run`. Does nothing if the worker runs or the timer
+    /// is driven.
     #[cold]
     pub(crate) fn start(self: &Arc<Self>, run: fn(Arc<Engine>)) -> Result<(), RejectReason> {
         let mut worker = self.lifecycle.worker.lock();
@@ -118,7 +120,8 @@ impl Engine {
 
     /// Reports the end of the worker, which calls nothing of the timer afterwards.
     pub(crate) fn worker_has_ended(&self) {
-        // ORDERING: Release pairs with the load in `wait_for_worker`: the work of the worker comes before.
+        // ORDERING: Release pairs with the load in `wait_for_worker`: the work of the worker comes
+        // before.
         self.lifecycle.worker_gone.store(true, Ordering::Release);
         self.lifecycle.worker_ended.notify_all();
     }
@@ -165,7 +168,8 @@ impl Engine {
         Ok(self.stop_by_limit(limit))
     }
 
-    /// Stops, waits for at most `limit` until all tasks have ended, and hands back what has not run. Runs no task.
+    /// Stops, waits for at most `limit` until all tasks have ended, and hands back what has not
+    /// run. Runs no task.
     pub(crate) fn stop_by_limit(&self, limit: Duration) -> StopReport {
         let until = Instant::now().checked_add(limit);
         self.lifecycle.unclaimed.lock().waited_for += 1;
@@ -180,8 +184,8 @@ impl Engine {
         StopReport { unprocessed: ended, in_flight: usize::try_from(queued + running).unwrap_or(usize::MAX) }
     }
 
-    /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later callers wait as well and
-    /// get nothing.
+    /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later
+    /// callers wait as well and get nothing.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
         let stopping = self.lifecycle.stopping.lock();
         let first = {
@@ -235,7 +239,8 @@ impl Engine {
         contents.into_iter().flat_map(Contents::into_entries).filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
-    /// Ends the unclaimed entries. Called by a thread that has waited for the worker, or by the last owner of the engine.
+    /// Ends the unclaimed entries. Called by a thread that has waited for the worker, or by the
+    /// last owner of the engine.
     fn end_unclaimed(&self) -> Vec<Unprocessed> {
         let entries = {
             let mut unclaimed = self.lifecycle.unclaimed.lock();
@@ -245,8 +250,8 @@ impl Engine {
         entries.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
-    /// Ends the tasks that an executor has dropped unrun. They are handed back, because a task that runs here could hold the
-    /// stopping thread beyond its limit.
+    /// Ends the tasks that an executor has dropped unrun. They are handed back, because a task that
+    /// runs here could hold the stopping thread beyond its limit.
     fn end_abandoned(&self) -> Vec<Unprocessed> {
         let context = &self.context;
         let abandoned = std::iter::from_fn(|| context.abandoned.pop());
@@ -272,15 +277,15 @@ impl Engine {
     }
 
     fn wait_for_worker(&self, until: Option<Instant>) {
-        // A start that came before this lock is seen. A later one finds the timer stopped. Without the lock, this thread
-        // could read an old value of the flag.
+        // A start that came before this lock is seen. A later one finds the timer stopped. Without
+        // the lock, this thread could read an old value of the flag.
         drop(self.lifecycle.worker.lock());
         // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
         self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));
     }
 
-    /// Keeps an entry that the owner of the turn has taken out of a wheel but not won, because the timer was stopped.
-    /// Cancels it if no thread waits for it.
+    /// Keeps an entry that the owner of the turn has taken out of a wheel but not won, because the
+    /// timer was stopped. Cancels it if no thread waits for it.
     pub(crate) fn leave_unclaimed(&self, timeout: Timeout) {
         if !timeout.state().is_waiting() {
             return;
@@ -309,7 +314,8 @@ impl Engine {
 
     /// Counts one handle less. Returns `true` for the last.
     pub(crate) fn ref_dec(&self) -> bool {
-        // ORDERING: AcqRel: the work through any handle comes before the work of the last one's drop.
+        // ORDERING: AcqRel: the work through any handle comes before the work of the last one's
+        // drop.
         self.lifecycle.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

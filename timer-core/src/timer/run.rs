@@ -1,7 +1,7 @@
 //! One run of a task, on the worker or on a thread that an executor has chosen.
 //!
-//! A task that an executor has dropped unrun runs on the worker after all. Whatever the task does, its timeout
-//! ends or waits again here. Nothing is held while the task runs or is dropped.
+//! A task that an executor has dropped unrun runs on the worker after all. Whatever the task does,
+//! its timeout ends or waits again here. Nothing is held while the task runs or is dropped.
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};
@@ -34,8 +34,8 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
     }
 }
 
-/// Wakes the task of a future. Ends the run first, because a task that is woken inline may use the future again or
-/// drop it.
+/// Wakes the task of a future. Ends the run first, because a task that is woken inline may use the
+/// future again or drop it.
 #[inline]
 pub(crate) fn wake(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Context) {
     let wakeup = right.into_job::<Wakeup>();
@@ -54,7 +54,8 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
             false
         }
         Err(right) => {
-            // The timeout was cancelled during the run. The canceller could not drop the task, so this thread does.
+            // The timeout was cancelled during the run. The canceller could not drop the task, so
+            // this thread does.
             context.contain(|| right.discard());
             true
         }
@@ -69,7 +70,8 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Conte
     }
 }
 
-/// Cancels a timeout that was in no wheel when the timer was stopped, so that `stop` could not hand it back.
+/// Cancels a timeout that was in no wheel when the timer was stopped, so that `stop` could not hand
+/// it back.
 fn cancel_stopped(timeout: &Timeout, context: &Context) {
     if let (_, Some(right)) = timeout.win_cancel() {
         context.counters.cancelled_elsewhere.add_contended(1);
@@ -78,8 +80,8 @@ fn cancel_stopped(timeout: &Timeout, context: &Context) {
     }
 }
 
-/// The part of a task that an executor gets: a timeout that was handed over and not started. If it is dropped unrun,
-/// the task runs on the worker.
+/// The part of a task that an executor gets: a timeout that was handed over and not started. If it
+/// is dropped unrun, the task runs on the worker.
 pub(crate) struct Shell {
     timeout: Option<Timeout>,
     context: Arc<Context>,
@@ -132,7 +134,8 @@ fn start(timeout: Timeout, context: &Context) {
     }
 }
 
-/// Runs the tasks that an executor has dropped unrun, on this thread, even if the executor and the timer are gone.
+/// Runs the tasks that an executor has dropped unrun, on this thread, even if the executor and the
+/// timer are gone.
 pub(crate) fn run_abandoned(context: &Context) {
     while let Some(timeout) = context.abandoned.pop() {
         context.counters.executor_rejections.add_contended(1);

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 /// A timeout that was pending when its timer was stopped.
 ///
-/// Its [`Timeout`] is cancelled. Call [`run`](Self::run) to run the task on this thread. Dropping the value calls
-/// [`TimerTask::cancelled`](crate::TimerTask::cancelled) and drops the task on the dropping thread. A panic in that
-/// is caught and counted.
+/// Its [`Timeout`] is cancelled. Call [`run`](Self::run) to run the task on this thread. Dropping
+/// the value calls [`TimerTask::cancelled`](crate::TimerTask::cancelled) and drops the task on the
+/// dropping thread. A panic in that is caught and counted.
 ///
 /// # Examples
 ///
@@ -131,6 +131,7 @@ impl fmt::Debug for Unprocessed {
 pub struct StopReport {
     /// The timeouts that were pending and not handed over to an executor, as in [`Timer::stop`](crate::Timer::stop).
     pub unprocessed: Vec<Unprocessed>,
-    /// The number of tasks that were still queued or running at the limit. It is 0 if all have ended.
+    /// The number of tasks that were still queued or running at the limit. It is 0 if all have
+    /// ended.
     pub in_flight: usize,
 }

@@ -1,8 +1,10 @@
-//! What the timer promises: a module for each promise, with the faults of other timers that would break it, and what is
-//! promised of handles, of executors' queues, of futures and of the worker's thread.
+//! What the timer promises: a module for each promise, with the faults of other timers that would
+//! break it, and what is promised of handles, of executors' queues, of futures and of the worker's
+//! thread.
 //!
-//! Virtual time wherever it will do. Tests on the real clock wait on channels and judge by `Instant`; none sleeps to be right.
-//! Promise 16, whose limits are those of the whole process, is in the binary `memory`, which runs one test at a time.
+//! Virtual time wherever it will do. Tests on the real clock wait on channels and judge by
+//! `Instant`; none sleeps to be right. Promise 16, whose limits are those of the whole process, is
+//! in the binary `memory`, which runs one test at a time.
 
 #![deny(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

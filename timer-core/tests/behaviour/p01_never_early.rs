@@ -1,4 +1,5 @@
-//! 1. Never early: a task starts at or after (instant of the call + delay), whatever the tick and its phase.
+//! 1. Never early: a task starts at or after (instant of the call + delay), whatever the tick and
+//!    its phase.
 
 use crate::support::*;
 use std::sync::mpsc::{Sender, channel};
@@ -202,7 +203,8 @@ fn a_delay_counts_from_the_call_in_a_slow_task() {
     }
 }
 
-// B14: the worker overslept, then took several buckets in a row, and with them what had just been added.
+// B14: the worker overslept, then took several buckets in a row, and with them what had just been
+// added.
 #[test]
 fn a_late_turn_runs_nothing_before_its_time() {
     for wheel in WHEELS {

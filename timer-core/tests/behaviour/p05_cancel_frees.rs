@@ -1,5 +1,6 @@
-//! 5. `cancel` frees the task and its captures before it returns, on the caller's thread, and what the wheel keeps for
-//!    cancelled timeouts is bounded by the live ones, whether or not time passes.
+//! 5. `cancel` frees the task and its captures before it returns, on the caller's thread, and what
+//!    the wheel keeps for cancelled timeouts is bounded by the live ones, whether or not time
+//!    passes.
 //!
 //! That the heap follows the live ones is measured in the binary `memory`.
 
@@ -12,7 +13,8 @@ use std::thread::current;
 use std::time::Duration;
 use timer_core::Timer;
 
-// B100: captures were kept until the deadline, or as long as the timer, or those of the first call by its worker.
+// B100: captures were kept until the deadline, or as long as the timer, or those of the first call
+// by its worker.
 #[test]
 fn captures_are_gone_when_cancel_returns() {
     for wheel in WHEELS {

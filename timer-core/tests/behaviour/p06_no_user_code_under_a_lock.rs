@@ -1,8 +1,9 @@
-//! 6. No user code (a task, `cancelled`, the `Drop` of a capture, a subscriber, an executor, a waker) runs under a lock of
-//!    ours or while the wheel is borrowed; it may call any method of the timer.
+//! 6. No user code (a task, `cancelled`, the `Drop` of a capture, a subscriber, an executor, a
+//!    waker) runs under a lock of ours or while the wheel is borrowed; it may call any method of
+//!    the timer.
 //!
-//! A timer on virtual time has one shard. Alone on it, a thread meets a taken lock only if it is inside of one already, so
-//! `inbox_handovers` stays 0 exactly if no user code ran under it.
+//! A timer on virtual time has one shard. Alone on it, a thread meets a taken lock only if it is
+//! inside of one already, so `inbox_handovers` stays 0 exactly if no user code ran under it.
 //!
 //! B53: a capture whose `Drop` calls back, dropped under the lock.
 

@@ -1,19 +1,21 @@
-//! 8. Any delay is fine: zero, 1 ns, `Duration::MAX`. Far ones wait; they do not wrap, run early or get lost, at any uptime.
+//! 8. Any delay is fine: zero, 1 ns, `Duration::MAX`. Far ones wait; they do not wrap, run early or
+//!    get lost, at any uptime.
 
 use crate::support::*;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer};
 
-/// Uptimes up to which virtual time is brought first: around each edge of wheels, words and encodings.
+/// Uptimes up to which virtual time is brought first: around each edge of wheels, words and
+/// encodings.
 fn uptimes() -> impl Iterator<Item = Duration> {
     let edges = [0u32, 6, 12, 30, 36, 48, 54, 58, 59].map(|bit| Duration::from_nanos(1 << bit));
     let around = edges.into_iter().flat_map(|edge| [edge.saturating_sub(NANO), edge, edge + 12_345 * NANO]);
     around.chain([12 * YEAR, 18 * YEAR, 19 * YEAR, 200 * YEAR, 500 * YEAR])
 }
 
-/// When one that is due `after` the driver's beginning is due, counted from there: to the nanosecond until the clock says 2^59 ns,
-/// in steps of 32 ns after that, rounded up.
+/// When one that is due `after` the driver's beginning is due, counted from there: to the
+/// nanosecond until the clock says 2^59 ns, in steps of 32 ns after that, rounded up.
 fn rounded(driver: &ManualDriver, after: Duration) -> Duration {
     let at = u128::from(driver.origin()) + after.as_nanos();
     let rounded = if at < 1 << 59 { at } else { at.next_multiple_of(32) };
@@ -58,7 +60,8 @@ fn the_farthest_delays_wait_at_any_uptime() {
     }
 }
 
-// B18, B24, B88: longer than the wheel, beyond the range, around each power of two: forced early or lost.
+// B18, B24, B88: longer than the wheel, beyond the range, around each power of two: forced early or
+// lost.
 #[test]
 fn every_delay_runs_at_its_deadline_at_any_uptime() {
     for wheel in WHEELS {

@@ -1,6 +1,7 @@
 //! 9. A jump of the clock costs levels + due timers, not ticks.
 //!
-//! Counted, not timed: turns and cascades are what a jump is made of. If it were ticks, these tests would not end.
+//! Counted, not timed: turns and cascades are what a jump is made of. If it were ticks, these tests
+//! would not end.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! 10. A panicking task is caught, counted and traced; the worker, the pool and the other tasks of the tick go on. A
-//!     panicking periodic task is not run again.
+//! 10. A panicking task is caught, counted and traced; the worker, the pool and the other tasks of
+//!     the tick go on. A panicking periodic task is not run again.
 
 use crate::support::executors::good;
 use crate::support::ledger::Ledger;

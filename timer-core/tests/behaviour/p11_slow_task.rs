@@ -1,4 +1,5 @@
-//! 11. A slow task on the immediate executor delays others, and `tracing` warns; on rayon or threadpool it does not.
+//! 11. A slow task on the immediate executor delays others, and `tracing` warns; on rayon or
+//!     threadpool it does not.
 
 use crate::support::*;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ fn a_task_longer_than_a_tick_is_warned_of() {
 #[test]
 fn finding_many_due_timeouts_is_blamed_on_no_task() {
     let complaints = log::complaints("many-due");
-    // A thread that is kept from running for a tick looks like a slow task: not three times in a row.
+    // A thread that is kept from running for a tick looks like a slow task: not three times in a
+    // row.
     assert!((0..3).any(|_| many_are_found(&complaints).is_empty()));
 }
 
@@ -126,7 +128,8 @@ fn on_a_thread_pool_others_do_not_wait() {
 
 #[test]
 fn on_rayon_others_do_not_wait() {
-    // The global pool has as many threads as the machine; on one alone no thread could take the others.
+    // The global pool has as many threads as the machine; on one alone no thread could take the
+    // others.
     if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
         delays_no_other("slow-rayon", RayonExecutor::global());
     }

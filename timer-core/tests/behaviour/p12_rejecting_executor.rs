@@ -77,7 +77,8 @@ fn a_full_pool_makes_the_worker_run_what_it_refuses() {
         let on = move |_: &_| ran.send(current().name() == Some("full")).unwrap();
         accepted(timer.new_timeout(Duration::ZERO, on));
     }
-    // The pool's one thread is taken and its queue has room for one: nine run on the worker, which does not wait.
+    // The pool's one thread is taken and its queue has room for one: nine run on the worker, which
+    // does not wait.
     assert_eq!((0..9).filter(|_| next(&received)).count(), 9);
     drop(release);
     assert!(!next(&received));

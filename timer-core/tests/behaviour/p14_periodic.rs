@@ -1,5 +1,6 @@
-//! 14. A periodic task keeps one handle; runs never overlap; `cancel` works before, between and during runs; missed runs of
-//!     a fixed rate are skipped and the phase is kept (a burst is an option).
+//! 14. A periodic task keeps one handle; runs never overlap; `cancel` works before, between and
+//!     during runs; missed runs of a fixed rate are skipped and the phase is kept (a burst is an
+//!     option).
 
 use crate::support::executors::{Later, good};
 use crate::support::*;
@@ -34,7 +35,8 @@ fn a_rate_and_a_delay_go_on_with_one_handle() {
     }
 }
 
-/// A task of prime periods whose runs the test delays: (period in ms, how late each run ends in ms).
+/// A task of prime periods whose runs the test delays: (period in ms, how late each run ends in
+/// ms).
 const LATE: [(u32, u32); 5] = [(2, 1), (3, 10), (7, 7), (13, 100), (31, 30)];
 
 // B62: the next time of an interval after missed runs.

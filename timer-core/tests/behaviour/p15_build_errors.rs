@@ -1,4 +1,5 @@
-//! 15. Bad configuration is a `BuildError` that says what was given and what is allowed; no panic on user input.
+//! 15. Bad configuration is a `BuildError` that says what was given and what is allowed; no panic
+//!     on user input.
 
 use crate::support::*;
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! 17. A panic of the user's code harms that timeout at most: wakers of drivers, hooks, and the `Drop` of captures. Tasks are
-//!     promise 10's, storms promise 16's.
+//! 17. A panic of the user's code harms that timeout at most: wakers of drivers, hooks, and the
+//!     `Drop` of captures. Tasks are promise 10's, storms promise 16's.
 
 use crate::support::executors::good;
 use crate::support::ledger::Ledger;

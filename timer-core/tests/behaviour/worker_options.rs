@@ -79,7 +79,8 @@ fn stop_and_wait_hands_back_what_a_pool_drops() {
     assert_eq!((stats.scheduled, stats.expired, stats.cancelled, stats.executor_rejections), (2, 1, 1, 1));
 }
 
-/// Returns the longest of many calls beside a worker that a task blocks, and how many calls were made.
+/// Returns the longest of many calls beside a worker that a task blocks, and how many calls were
+/// made.
 fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
     const STALL: Duration = Duration::from_millis(800);
     let timer = builder.build().unwrap();
@@ -101,8 +102,8 @@ fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
 
 #[test]
 fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slows down for the whole stall makes 128 calls in each 2 to 8 ms. One that finds after 100 ms that a task
-    // blocks the worker makes many thousands of calls.
+    // A caller that slows down for the whole stall makes 128 calls in each 2 to 8 ms. One that
+    // finds after 100 ms that a task blocks the worker makes many thousands of calls.
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
     assert!(calls > 10_000, "{calls} calls, the longest {longest:?}");
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));

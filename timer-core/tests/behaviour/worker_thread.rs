@@ -1,4 +1,5 @@
-//! What the worker's thread inherits, what is inherited from it, and a system that gives none. Linux, where it can be seen.
+//! What the worker's thread inherits, what is inherited from it, and a system that gives none.
+//! Linux, where it can be seen.
 
 use crate::support::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -46,7 +47,8 @@ fn signals_are_handled_on_other_threads() {
     assert_eq!(field(&own_status(), "SigBlk"), field(&before, "SigBlk"), "the caller's are as they were");
 }
 
-// Threads and processes that a task started kept the worker's slack of 1 ns, and woke the machine for each of their waits.
+// Threads and processes that a task started kept the worker's slack of 1 ns, and woke the machine
+// for each of their waits.
 #[test]
 fn what_a_task_starts_has_the_callers_timer_slack() {
     let usual = current_timer_slack().unwrap();
@@ -76,7 +78,8 @@ fn the_worker_waits_without_slack() {
     }
 }
 
-/// Run as a program of its own by the test below: no room for another thread's stack, and then room again.
+/// Run as a program of its own by the test below: no room for another thread's stack, and then room
+/// again.
 #[test]
 #[ignore = "a part of a_thread_that_is_refused_is_told_and_tried_again"]
 fn child_without_room_for_threads() {

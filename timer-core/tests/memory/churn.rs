@@ -1,6 +1,8 @@
-//! Timeouts of 30 s that are cancelled at once: the peak is that of the live set, however much traffic there is.
+//! Timeouts of 30 s that are cancelled at once: the peak is that of the live set, however much
+//! traffic there is.
 //!
-//! Kept until its deadline, each would cost about 400 bytes here: half a gigabyte for the least of these cases in release.
+//! Kept until its deadline, each would cost about 400 bytes here: half a gigabyte for the least of
+//! these cases in release.
 
 use crate::heap::*;
 use crate::support::*;
@@ -12,15 +14,18 @@ use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 /// What one may cost while it is churned through: itself (below 1 KB).
 const ONE: usize = 1 << 10;
 
-/// What churning may add per standing timeout: the array of a bucket in which the two meet may grow, or what is in it be
-/// carried down to finer buckets, and for a moment there are the old array and the new one. One bucket in twenty or less at a time.
+/// What churning may add per standing timeout: the array of a bucket in which the two meet may
+/// grow, or what is in it be carried down to finer buckets, and for a moment there are the old
+/// array and the new one. One bucket in twenty or less at a time.
 const PER_STANDING: usize = 8;
 
-/// While the holder of a shard's lock is off the processor, what others do there are requests, of 32 bytes each besides an
-/// entry's 64, until it is back: what a thread or two can write in some milliseconds.
+/// While the holder of a shard's lock is off the processor, what others do there are requests, of
+/// 32 bytes each besides an entry's 64, until it is back: what a thread or two can write in some
+/// milliseconds.
 const REQUESTS: usize = 48 << 20;
 
-/// Standing timeouts to churn among: none, or many with deadlines before, among and behind those of the traffic.
+/// Standing timeouts to churn among: none, or many with deadlines before, among and behind those of
+/// the traffic.
 const STANDING: [usize; 2] = [0, MILLION];
 
 fn limit(standing: usize, shards: usize) -> usize {

@@ -13,8 +13,8 @@ const DELAY: Duration = Duration::from_nanos(1 << 24);
 /// The entry: its head of 32 bytes, and the waker.
 const ENTRY: usize = 48;
 
-/// Whether what `f` returns is so much on the heap, and the most that it had there is so much: in one of three runs, since the
-/// test's own frame prints at times.
+/// Whether what `f` returns is so much on the heap, and the most that it had there is so much: in
+/// one of three runs, since the test's own frame prints at times.
 fn takes<R>(left: usize, most: usize, mut f: impl FnMut() -> R) -> bool {
     (0..3).any(|_| {
         let mark = Mark::set();

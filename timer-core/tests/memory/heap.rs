@@ -9,8 +9,9 @@ use timer_core::{Timeout, Timer, WheelKind};
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-/// What an empty wheel may keep of one shard, in bytes: at the most 11 levels of 64 buckets of 32 bytes, each with room for
-/// 4 entries of 24 bytes (90 KB), or for the hashed wheel below 26 pages of 64 such buckets (228 KB).
+/// What an empty wheel may keep of one shard, in bytes: at the most 11 levels of 64 buckets of 32
+/// bytes, each with room for 4 entries of 24 bytes (90 KB), or for the hashed wheel below 26 pages
+/// of 64 such buckets (228 KB).
 pub(crate) const TABLES: usize = 256 << 10;
 
 /// What the test's own frame (captured output, threads) may allocate meanwhile, in bytes.
@@ -49,7 +50,8 @@ impl Mark {
         HEAP.peak_usage().saturating_sub(self.0)
     }
 
-    /// Waits until no more than `most` bytes are left of what came since: for what a worker gives back in its own time.
+    /// Waits until no more than `most` bytes are left of what came since: for what a worker gives
+    /// back in its own time.
     #[track_caller]
     pub(crate) fn falls_to(self, most: usize) -> usize {
         let begun = Instant::now();

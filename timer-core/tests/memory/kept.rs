@@ -1,4 +1,5 @@
-//! A thousand live at any time, and none for long; and timeouts that are moved and moved again: the heap stands still.
+//! A thousand live at any time, and none for long; and timeouts that are moved and moved again: the
+//! heap stands still.
 
 use crate::heap::*;
 use crate::support::*;
@@ -26,14 +27,17 @@ impl Order {
     }
 }
 
-/// How much the peak of later traffic may exceed that of earlier traffic, in bytes: where it has not been before, a bucket
-/// takes room for four entries of 24 bytes, which counts among the tables; a thousand live need no more arrays than before.
+/// How much the peak of later traffic may exceed that of earlier traffic, in bytes: where it has
+/// not been before, a bucket takes room for four entries of 24 bytes, which counts among the
+/// tables; a thousand live need no more arrays than before.
 const STILL: usize = NOISE;
 
-/// The live ones lie in two buckets or three, in ever other shares: each array may have room for all while it is being left.
+/// The live ones lie in two buckets or three, in ever other shares: each array may have room for
+/// all while it is being left.
 const SHARES: usize = 2 * 24 * LIVE;
 
-/// A thousand live, however many went: an entry of 64 bytes each and 24 in an array that is a quarter full at the least.
+/// A thousand live, however many went: an entry of 64 bytes each and 24 in an array that is a
+/// quarter full at the least.
 const MOST: usize = TABLES + NOISE + LIVE * (64 + 4 * 24) + SHARES;
 
 #[test]
@@ -84,7 +88,8 @@ fn idle(wheel: WheelKind) {
     let idle = many(&timer, 10, 30 * SECOND, NANO);
     let mut resets = |times: usize| {
         for n in 0..times {
-            // Nearly always later, which the wheel learns when the old deadline comes; now and then earlier.
+            // Nearly always later, which the wheel learns when the old deadline comes; now and then
+            // earlier.
             let delay = if n % 8 == 0 { 20 * SECOND } else { 30 * SECOND };
             assert!(idle.iter().all(|timeout| timeout.reset(delay)));
             assert_eq!(driver.advance(10 * MILLI), 0);

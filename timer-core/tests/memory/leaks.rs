@@ -56,7 +56,8 @@ fn threads() -> usize {
 #[test]
 fn timers_that_come_and_go_leave_nothing() {
     let _alone = alone();
-    // The process keeps shards for as many timers as there were at a time: those whose workers have not ended yet count.
+    // The process keeps shards for as many timers as there were at a time: those whose workers have
+    // not ended yet count.
     drop((0..AT_A_TIME).map(|_| Timer::new()).collect::<Vec<_>>());
     for end in [End::Stop, End::Drop, End::ManualStop, End::ManualDrop, End::DriverFirst] {
         let mut handles = Vec::with_capacity(20 * TIMERS);

@@ -51,7 +51,8 @@ fn cancelled_handles_keep_no_captures() {
     }
 }
 
-/// Everything is due within `spread`, and nothing is left of it: neither in the wheel nor where it was handed on.
+/// Everything is due within `spread`, and nothing is left of it: neither in the wheel nor where it
+/// was handed on.
 fn expires(what: &str, wheel: WheelKind, timer: &Timer, spread: Duration, wait: impl FnOnce(Duration)) {
     let mark = Mark::set();
     let timeouts = many(timer, MILLION, MILLI, spread);

@@ -1,5 +1,6 @@
-//! 16. Everything is bounded under any load: here, threads at full speed, more than there are cores, which schedule timeouts of 1 to
-//!     3 ms and cancel nine in ten. `stop` ends while they go on, nothing is lost, and what waits stays little.
+//! 16. Everything is bounded under any load: here, threads at full speed, more than there are
+//!     cores, which schedule timeouts of 1 to 3 ms and cancel nine in ten. `stop` ends while they
+//!     go on, nothing is lost, and what waits stays little.
 //!
 //! Real clock and generous limits: a round that a busy machine has delayed is given two more.
 
@@ -206,7 +207,8 @@ fn storms_with_tasks_and_hooks_that_panic() {
     }
 }
 
-// The requests of callers that find a shard taken cost the worker at most a turn per two milliseconds, and one each tick.
+// The requests of callers that find a shard taken cost the worker at most a turn per two
+// milliseconds, and one each tick.
 #[test]
 fn turns_under_load_are_bounded_by_time() {
     let _alone = alone();

@@ -1,11 +1,13 @@
-//! Threads at full speed, more than there are cores: what waits for the worker is bounded, and so is the heap.
+//! Threads at full speed, more than there are cores: what waits for the worker is bounded, and so
+//! is the heap.
 
 use crate::heap::*;
 use crate::support::*;
 use std::time::{Duration, Instant};
 use timer_core::{Timer, TimerBuilder};
 
-/// Of 20 ms of a million timeouts a second each with its captures, and the room of their buckets: 64 MB is far more.
+/// Of 20 ms of a million timeouts a second each with its captures, and the room of their buckets:
+/// 64 MB is far more.
 const MOST: usize = 64 << 20;
 
 fn storm(build: impl Fn() -> TimerBuilder, threads: u64) {

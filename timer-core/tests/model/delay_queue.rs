@@ -32,7 +32,8 @@ struct Model {
     items: BTreeMap<(Instant, u32), Key>,
     /// Every item that there ever was.
     all: Vec<Key>,
-    /// An item was inserted or moved after it was due, so those that were collected before come first.
+    /// An item was inserted or moved after it was due, so those that were collected before come
+    /// first.
     is_unordered: bool,
 }
 

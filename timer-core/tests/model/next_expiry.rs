@@ -1,7 +1,7 @@
 //! The whole timer against a sorted map, after every operation.
 //!
-//! B36: ten separate lost or wrong wake-ups, after insert earlier, reset earlier, later or to the past, remove first, remove
-//! last, clear. B32, B48: the wrong next expiry.
+//! B36: ten separate lost or wrong wake-ups, after insert earlier, reset earlier, later or to the
+//! past, remove first, remove last, clear. B32, B48: the wrong next expiry.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -63,7 +63,8 @@ struct Both {
     pending: BTreeMap<u32, Option<Duration>>,
     /// The wheel may still hold an earlier deadline of something that was moved to later.
     moved_later: bool,
-    /// Deadlines of what was cancelled or moved to earlier: a bucket of many may keep one for a bound.
+    /// Deadlines of what was cancelled or moved to earlier: a bucket of many may keep one for a
+    /// bound.
     removed: BTreeSet<Duration>,
 }
 
@@ -199,7 +200,8 @@ proptest! {
     }
 }
 
-/// The first of many that wait in one bucket is cancelled: its deadline may be left for a bound, as long as they are many.
+/// The first of many that wait in one bucket is cancelled: its deadline may be left for a bound, as
+/// long as they are many.
 #[test]
 fn the_first_of_many_is_cancelled() {
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 1 }] {

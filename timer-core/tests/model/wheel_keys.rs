@@ -32,7 +32,8 @@ fn keys_of_a_million_uses_of_a_slot_find_nothing() {
     reuse_one_slot(HashedWheel::new(512));
 }
 
-// B71, B72: ids were wrong after growth, or after shrinking; here also after the memory was given back.
+// B71, B72: ids were wrong after growth, or after shrinking; here also after the memory was given
+// back.
 fn grow_and_empty(mut wheel: impl TimingWheel<u64>) {
     let mut old: Vec<Key> = Vec::new();
     for size in [1, 2, 3, 7, 64, 255, 256, 257, 1000, 5000, 3, 300] {
@@ -73,7 +74,8 @@ fn a_key_finds_its_value_after_any_cascade() {
     remove_what_was_carried_down(HashedWheel::new(64));
 }
 
-/// Crowds in one slot of each level, of which some are removed while they are carried down, and others come in.
+/// Crowds in one slot of each level, of which some are removed while they are carried down, and
+/// others come in.
 fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);

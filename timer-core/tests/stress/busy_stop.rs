@@ -1,4 +1,5 @@
-//! `stop` against callers whose shards are taken: what they leave requests for is accepted or refused, never both or neither.
+//! `stop` against callers whose shards are taken: what they leave requests for is accepted or
+//! refused, never both or neither.
 
 use crate::counts::Counts;
 use crate::progress::announce;
@@ -10,7 +11,8 @@ use timer_core::{RejectReason, Timeout, Timer, WheelKind};
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// `amount` timers, each of which is stopped while one thread schedules and cancels and another keeps its shard busy.
+/// `amount` timers, each of which is stopped while one thread schedules and cancels and another
+/// keeps its shard busy.
 pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) -> Counts {
     let mut random = Rng::with_seed(seed);
     announce(format!("stops: seed {seed:#x}, {wheel:?}"));

@@ -1,4 +1,5 @@
-//! What a timeout of a storm captures: it sees the runs, the hook and the end, and writes them into the record.
+//! What a timeout of a storm captures: it sees the runs, the hook and the end, and writes them into
+//! the record.
 
 use crate::ledger::{Kind, Ledger, Record, get};
 use std::cell::Cell;
@@ -47,7 +48,8 @@ impl Capture {
             return false;
         }
         if get(&record.cancelled) > 0 {
-            // A periodic run may have won its right before that cancel, and have come no further than to here.
+            // A periodic run may have won its right before that cancel, and have come no further
+            // than to here.
             let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
             ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
         }

@@ -1,4 +1,5 @@
-//! The time that the timer of a storm lives in: the machine's, or one that a thread of the storm moves by jumps.
+//! The time that the timer of a storm lives in: the machine's, or one that a thread of the storm
+//! moves by jumps.
 //!
 //! Virtual time may stand anywhere within the jump that goes on, so it is known as two bounds.
 

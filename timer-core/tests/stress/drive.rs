@@ -1,5 +1,6 @@
-//! Who takes the turns of a storm's timer: its worker, a loop of ours that now and then stands still as on a machine that
-//! was suspended, or a thread that moves virtual time by jumps from nothing to months.
+//! Who takes the turns of a storm's timer: its worker, a loop of ours that now and then stands
+//! still as on a machine that was suspended, or a thread that moves virtual time by jumps from
+//! nothing to months.
 
 use crate::clock::{Clock, Moved};
 use crate::storm::Storm;

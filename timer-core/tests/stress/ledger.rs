@@ -1,4 +1,5 @@
-//! Who has ended each timeout: one record per timeout, written by every thread that has to do with it.
+//! Who has ended each timeout: one record per timeout, written by every thread that has to do with
+//! it.
 //!
 //! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
 
@@ -60,7 +61,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Ends that a thread of the storm knows of. A cancel may come before the panic of the run that it could not stop.
+    /// Ends that a thread of the storm knows of. A cancel may come before the panic of the run that
+    /// it could not stop.
     pub(crate) fn ends(&self) -> u64 {
         let ran = if self.kind == Kind::Periodic { u64::from(self.ended_by_panic()) } else { get(&self.runs) };
         ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
@@ -80,8 +82,8 @@ pub(crate) fn get(count: &AtomicU64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     None,
-    /// The timer was stopped: a periodic run that goes on meanwhile is the last; and what was moved in an executor's queue is
-    /// cancelled when it comes out of it.
+    /// The timer was stopped: a periodic run that goes on meanwhile is the last; and what was moved
+    /// in an executor's queue is cancelled when it comes out of it.
     Periodic,
     /// The timer was dropped.
     Any,
@@ -166,7 +168,8 @@ impl Ledger {
         self.cancelled(won == 1, timeout, record);
     }
 
-    /// Cancels from outside of all tasks: afterwards the task does not run, and what it owned is gone.
+    /// Cancels from outside of all tasks: afterwards the task does not run, and what it owned is
+    /// gone.
     pub(crate) fn cancel_and_wait(&self, timeout: &Timeout, record: &Record) {
         let won = apart(|| timeout.cancel_and_wait()).unwrap();
         self.cancelled(won, timeout, record);

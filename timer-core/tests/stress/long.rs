@@ -1,7 +1,8 @@
-//! The long storm: every scenario in turn, each round with a seed of its own, until the time is over.
+//! The long storm: every scenario in turn, each round with a seed of its own, until the time is
+//! over.
 //!
-//! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` says how long, `TIMER_STRESS_SEED` where it begins;
-//! `TIMER_STRESS_ROUND` repeats that one round instead.
+//! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` says how long, `TIMER_STRESS_SEED` where it
+//! begins; `TIMER_STRESS_ROUND` repeats that one round instead.
 
 use crate::counts::{Table, grouped};
 use crate::progress::Progress;

@@ -1,8 +1,9 @@
 //! The whole timer under real threads, with a ledger that says who has ended each timeout.
 //!
-//! Each test is so many rounds of a fixed amount of work, drawn from a seed; nothing depends on how fast it goes. The
-//! round is printed, so that a failure shows it. `TIMER_STRESS_SEED` gives another seed, `TIMER_STRESS_ROUNDS`
-//! multiplies the rounds. The same rounds for minutes or hours are `cargo xtask stress`.
+//! Each test is so many rounds of a fixed amount of work, drawn from a seed; nothing depends on how
+//! fast it goes. The round is printed, so that a failure shows it. `TIMER_STRESS_SEED` gives
+//! another seed, `TIMER_STRESS_ROUNDS` multiplies the rounds. The same rounds for minutes or hours
+//! are `cargo xtask stress`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]

@@ -1,6 +1,8 @@
-//! The progress line of a long storm, about once a second: on a terminal always the same line, else one every ten seconds.
+//! The progress line of a long storm, about once a second: on a terminal always the same line, else
+//! one every ten seconds.
 //!
-//! It has a thread of its own, which also ends the program if a round never ends: a deadlock shows nowhere else.
+//! It has a thread of its own, which also ends the program if a round never ends: a deadlock shows
+//! nowhere else.
 
 use crate::counts::{Counts, grouped};
 use crate::ledger::{LOST, lock};
@@ -107,7 +109,8 @@ fn tick(state: &Mutex<State>, over: &Receiver<()>, every: u64) {
 impl State {
     fn show(&self) {
         let line = self.line();
-        // Written past what captures the output of tests. A terminal cuts the line instead of wrapping it.
+        // Written past what captures the output of tests. A terminal cuts the line instead of
+        // wrapping it.
         let _ = if self.on_terminal {
             write!(stderr(), "\r\x1b[?7l{line}\x1b[K\x1b[?7h")
         } else {

@@ -9,7 +9,8 @@ use crate::{busy_stop, wakes};
 use std::fmt;
 use timer_core::WheelKind;
 
-/// Storms of every executor and drive, wake-ups of either sleeper with and without tasks that get lost, busy stops.
+/// Storms of every executor and drive, wake-ups of either sleeper with and without tasks that get
+/// lost, busy stops.
 const KINDS: usize = Executor::ALL.len() * Drive::ALL.len() + 4 + 1;
 /// After so many rounds everything has been there with both wheels and all ends.
 pub(crate) const TURN: usize = KINDS * 2 * End::ALL.len();

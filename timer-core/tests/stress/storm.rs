@@ -1,4 +1,5 @@
-//! A storm: more threads than cores that schedule, cancel, move and forget timeouts whose tasks do the same.
+//! A storm: more threads than cores that schedule, cancel, move and forget timeouts whose tasks do
+//! the same.
 
 use crate::capture::taking_back;
 use crate::ledger::{Kind, Ledger, Record, lock};
@@ -38,7 +39,8 @@ impl Storm {
         Self { ledger, timer, bound, tasks_stop, ends, stalls }
     }
 
-    /// What one thread does, `halfway` in the middle of it. `ends_all`: no other thread will end the far timeouts.
+    /// What one thread does, `halfway` in the middle of it. `ends_all`: no other thread will end
+    /// the far timeouts.
     pub(crate) fn thread(
         self: &Arc<Self>,
         mut random: Rng,
@@ -88,7 +90,8 @@ impl Storm {
                     }
                 }
                 11 if !kept.is_empty() => {
-                    // There and back: every second one goes to the shard, which other threads use at the same time.
+                    // There and back: every second one goes to the shard, which other threads use
+                    // at the same time.
                     let (timeout, record) = kept[random.usize(..kept.len())].clone();
                     let near = random.micros(1_000);
                     for n in 0..20 {
@@ -143,7 +146,8 @@ impl Storm {
         drop(self.schedule(random, false));
     }
 
-    /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it is far, or periodic.
+    /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it
+    /// is far, or periodic.
     fn schedule(self: &Arc<Self>, random: &mut Rng, from_outside: bool) -> Option<(Tracked, bool)> {
         let timer = self.timer.upgrade();
         self.ledger.check(timer.is_some() || self.ends.load(Ordering::Acquire), "the timer is gone");

@@ -1,7 +1,8 @@
-//! One thing at a time, and the sleeper asleep in between: each wake-up counts, for there is no other one soon.
+//! One thing at a time, and the sleeper asleep in between: each wake-up counts, for there is no
+//! other one soon.
 //!
-//! Meanwhile another thread keeps the shards busy without making anything due, so that callers and the worker find them
-//! taken and have to leave requests for the lock holder.
+//! Meanwhile another thread keeps the shards busy without making anything due, so that callers and
+//! the worker find them taken and have to leave requests for the lock holder.
 
 use crate::counts::Counts;
 use crate::ledger::LOST;
@@ -15,9 +16,9 @@ use timer_executor::Task;
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// First one thread, then three, each of which waits `amount` times for something that is due before everything else.
-/// (One alone is helped by no other; three meet.) `loses`: the executor gives every task to a thread that drops it, so that
-/// each has to be called for twice.
+/// First one thread, then three, each of which waits `amount` times for something that is due
+/// before everything else. (One alone is helped by no other; three meet.) `loses`: the executor
+/// gives every task to a thread that drops it, so that each has to be called for twice.
 pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
     let mut random = Rng::with_seed(seed);
     let mut counts = wait(&mut random, 1, amount, wheel, driven, loses);

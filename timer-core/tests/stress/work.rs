@@ -10,7 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, TimerTask};
 
-/// Holds this thread up for so long. Not by a park: that would take the token which is meant for the loop of the thread.
+/// Holds this thread up for so long. Not by a park: that would take the token which is meant for
+/// the loop of the thread.
 pub(crate) fn hold_up(pause: Duration) {
     let (own, nothing) = (Mutex::new(()), Condvar::new());
     let begun = Instant::now();

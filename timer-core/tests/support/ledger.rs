@@ -1,4 +1,5 @@
-//! The ledger: how often each task was run and told that it is cancelled, and when all of them are gone.
+//! The ledger: how often each task was run and told that it is cancelled, and when all of them are
+//! gone.
 
 use super::all_gone;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -1,4 +1,5 @@
-//! What timers trace, told apart by the timer's name, as the events are made and on the thread that makes them.
+//! What timers trace, told apart by the timer's name, as the events are made and on the thread that
+//! makes them.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, channel};
@@ -21,7 +22,8 @@ type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 static LISTENERS: Mutex<Vec<(String, Listener)>> = Mutex::new(Vec::new());
 
-/// Calls `listener` with every event of the timer of that name, as the subscriber, on the thread that traces.
+/// Calls `listener` with every event of the timer of that name, as the subscriber, on the thread
+/// that traces.
 pub(crate) fn listen(timer: &str, listener: impl Fn(&Event) + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     LISTENERS.lock().unwrap().push((timer.to_owned(), Arc::new(listener)));

@@ -1,4 +1,5 @@
-//! What the tests share: patience, random numbers, a ledger of how timeouts end, and what is traced.
+//! What the tests share: patience, random numbers, a ledger of how timeouts end, and what is
+//! traced.
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
@@ -54,7 +55,8 @@ pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
     }
 }
 
-/// Lets `window` go by. For looking whether something happens that must not; a late test sees more, not less.
+/// Lets `window` go by. For looking whether something happens that must not; a late test sees more,
+/// not less.
 pub(crate) fn watch_for(window: Duration) {
     let (_silent, receiver) = std::sync::mpsc::channel::<()>();
     assert_eq!(receiver.recv_timeout(window), Err(RecvTimeoutError::Timeout));

@@ -1,4 +1,5 @@
-//! What tests draw besides numbers. `Rng::with_seed` gives the same numbers in every run, so a failure comes again.
+//! What tests draw besides numbers. `Rng::with_seed` gives the same numbers in every run, so a
+//! failure comes again.
 
 pub(crate) use fastrand::Rng;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Checks for implementations of [`Store`].
 //!
-//! Each check opens an empty store, executes batches, and compares the answers with the meaning that
-//! [`transaction`](crate::transaction) documents. A check that fails panics with its name.
+//! Each check opens an empty store, executes batches, and compares the answers with the meaning
+//! that [`transaction`](crate::transaction) documents. A check that fails panics with its name.
 //!
 //! ```
 //! use timer_durable::MemoryStore;
@@ -21,8 +21,8 @@ use std::fmt::Debug;
 /// A check of a store.
 type Check<S> = (&'static str, fn(&mut Bench<S>));
 
-/// Runs all checks, each on a store that `open` returns. The store has to be empty and to be used by nobody
-/// else.
+/// Runs all checks, each on a store that `open` returns. The store has to be empty and to be used
+/// by nobody else.
 ///
 /// # Panics
 ///

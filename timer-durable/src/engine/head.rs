@@ -4,12 +4,12 @@
 //!
 //! > **Every pending timeout of the range whose position is before the bound is in memory.**
 //!
-//! The bound advances when a page is loaded, which happens while the head is less than half full. A page
-//! that is shorter than asked for moves the bound to the end of the range. If the head grows beyond its
-//! capacity, the latest entries are dropped and the bound retreats to the first of them.
+//! The bound advances when a page is loaded, which happens while the head is less than half full. A
+//! page that is shorter than asked for moves the bound to the end of the range. If the head grows
+//! beyond its capacity, the latest entries are dropped and the bound retreats to the first of them.
 //!
-//! An entry is an id and a due time. Nothing else is kept in memory until the timeout begins. Absent:
-//! the store, threads, clocks.
+//! An entry is an id and a due time. Nothing else is kept in memory until the timeout begins.
+//! Absent: the store, threads, clocks.
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position};
@@ -126,8 +126,8 @@ impl Head {
         }
     }
 
-    /// Removes the next ready entry from the ready list. The entry itself stays until the timeout has
-    /// begun, so that a failed commit loses nothing.
+    /// Removes the next ready entry from the ready list. The entry itself stays until the timeout
+    /// has begun, so that a failed commit loses nothing.
     pub(super) fn pop_ready(&mut self) -> Option<TimeoutId> {
         while let Some(id) = self.ready.pop_front() {
             if self.entries.get(&id).is_some_and(|entry| entry.key.is_none()) {
@@ -157,8 +157,8 @@ impl Head {
         self.wheel.next_expiry().map(|tick| Micros::try_from(tick).unwrap_or(Micros::MAX))
     }
 
-    /// Returns the range to load next and the number of positions to ask for, or `None` if the head is at
-    /// least half full or has everything.
+    /// Returns the range to load next and the number of positions to ask for, or `None` if the head
+    /// is at least half full or has everything.
     pub(super) fn wants(&self, page: usize) -> Option<(Range<Position>, usize)> {
         let wants = self.bound < self.range.end && self.len() < self.capacity / 2;
         wants.then(|| (self.bound..self.range.end, page.min(self.capacity - self.len())))

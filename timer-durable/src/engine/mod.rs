@@ -1,7 +1,7 @@
 //! The engine, which is the keeper and the messages that reach it.
 //!
-//! Callers and handlers send messages to one thread, the [`keeper`]. It owns the store and the memory, so
-//! neither has a lock. A caller waits for the answer on a channel of its own.
+//! Callers and handlers send messages to one thread, the [`keeper`]. It owns the store and the
+//! memory, so neither has a lock. A caller waits for the answer on a channel of its own.
 
 mod collect;
 mod head;
@@ -128,7 +128,8 @@ impl Outcome {
     }
 }
 
-/// The duty of a handler to report its outcome. If it is dropped without a report, the attempt has failed.
+/// The duty of a handler to report its outcome. If it is dropped without a report, the attempt has
+/// failed.
 pub(crate) struct Report {
     keeper: Sender<Message>,
     id: TimeoutId,

@@ -36,8 +36,8 @@ impl Clock {
 
     /// Takes the time `server` of an answer to a question that was sent at `sent`.
     ///
-    /// A delay on the way makes the estimate of a sample too early, never too late. So a sample that gives a later
-    /// estimate is better than the one in use.
+    /// A delay on the way makes the estimate of a sample too early, never too late. So a sample
+    /// that gives a later estimate is better than the one in use.
     pub(super) fn take(&mut self, sent: Instant, server: Micros) {
         let at = sent + self.trip;
         let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));

@@ -136,7 +136,8 @@ pub(super) fn describe(config: &Config) -> String {
     format!("postgres:{}/{database}", hosts.join(","))
 }
 
-/// Connects and checks that the server can hold timeouts. Installs the schema into an empty database.
+/// Connects and checks that the server can hold timeouts. Installs the schema into an empty
+/// database.
 pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<PostgresConnection, ConnectError> {
     let server = describe(config);
     let mut connection =

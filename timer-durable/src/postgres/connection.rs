@@ -1,7 +1,7 @@
 //! A connection that blocks, with a limit for each call.
 //!
-//! The limit covers a server that hangs and a network that swallows packets, which no setting of the server
-//! can. After a call that was given up, the connection is of no more use.
+//! The limit covers a server that hangs and a network that swallows packets, which no setting of
+//! the server can. After a call that was given up, the connection is of no more use.
 
 use super::connect::ConnectError;
 use crate::store::StoreError;
@@ -80,10 +80,11 @@ impl QueryError {
         self.code().is_some_and(|code| transient.contains(code))
     }
 
-    /// Returns `true` if the server has undone the transaction and the connection can be used again.
+    /// Returns `true` if the server has undone the transaction and the connection can be used
+    /// again.
     fn is_undone(&self) -> bool {
-        // A connection that ends (57P, 08) may have ended after the commit. A server that became read-only (25006)
-        // has been replaced by another one.
+        // A connection that ends (57P, 08) may have ended after the commit. A server that became
+        // read-only (25006) has been replaced by another one.
         self.code().is_some_and(|code| {
             !code.code().starts_with("57P")
                 && !code.code().starts_with("08")
@@ -130,8 +131,8 @@ impl From<Error> for QueryError {
 /// A connection to PostgreSQL whose calls block.
 ///
 /// The work of [`Due::complete_in`](crate::Due::complete_in) receives it inside a transaction. Its methods are
-/// those of [`tokio_postgres::Client`] with the same names. A call that takes longer than the store's
-/// limit fails.
+/// those of [`tokio_postgres::Client`] with the same names. A call that takes longer than the
+/// store's limit fails.
 pub struct PostgresConnection {
     client: Client,
     limit: Duration,
@@ -185,7 +186,8 @@ impl PostgresConnection {
     ///
     /// # Errors
     ///
-    /// [`QueryError`] if the server refuses the statement or does not answer, or if there is not one row.
+    /// [`QueryError`] if the server refuses the statement or does not answer, or if there is not
+    /// one row.
     pub fn query_one<T: ToStatement + ?Sized + Sync>(
         &mut self,
         statement: &T,
@@ -198,7 +200,8 @@ impl PostgresConnection {
     ///
     /// # Errors
     ///
-    /// [`QueryError`] if the server refuses the statement or does not answer, or if there are several rows.
+    /// [`QueryError`] if the server refuses the statement or does not answer, or if there are
+    /// several rows.
     pub fn query_opt<T: ToStatement + ?Sized + Sync>(
         &mut self,
         statement: &T,
@@ -220,7 +223,8 @@ impl PostgresConnection {
         self.wait(self.client.prepare_typed(sql, types))
     }
 
-    /// Executes a statement without a name, for poolers that hand each transaction to another connection.
+    /// Executes a statement without a name, for poolers that hand each transaction to another
+    /// connection.
     pub(super) fn query_typed(
         &mut self,
         sql: &str,

@@ -24,12 +24,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so nothing is
-    /// prepared or set.
+    /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
+    /// nothing is prepared or set.
     pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
         if !pooled {
-            // The plans are always searches by an index, whatever the statistics say of a table that is empty in
-            // one minute and full in the next.
+            // The plans are always searches by an index, whatever the statistics say of a table
+            // that is empty in one minute and full in the next.
             connection.batch_execute(&format!(
                 "set statement_timeout = {0}; set idle_in_transaction_session_timeout = {0};
                  set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan;
@@ -81,8 +81,8 @@ impl Link {
         run(&mut self.connection, &self.renew, params)
     }
 
-    /// Begins a transaction of the user. A process that freezes in the middle of it is given up by the server,
-    /// because nobody can take over the shards meanwhile.
+    /// Begins a transaction of the user. A process that freezes in the middle of it is given up by
+    /// the server, because nobody can take over the shards meanwhile.
     pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
         self.connection.batch_execute(&format!(
             "begin isolation level read committed; set local statement_timeout = {0};

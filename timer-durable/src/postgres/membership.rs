@@ -33,8 +33,8 @@ impl PostgresStore {
     ///
     /// 1. Connect, unless the connection is in order.
     /// 2. Draw a number. If this process dies or loses an answer now, the number is never used.
-    /// 3. In one transaction, fence all instances that this process may have been, and join with the new number. The
-    ///    update of the fenced rows waits for statements that are under way.
+    /// 3. In one transaction, fence all instances that this process may have been, and join with
+    ///    the new number. The update of the fenced rows waits for statements that are under way.
     /// 4. Renew, which reads the shards.
     ///
     /// The number is noted before step 3. If the answer to step 3 is lost, the next join fences it.

@@ -1,11 +1,12 @@
 //! The store in a PostgreSQL database that many machines share.
 //!
-//! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it renews, and
-//!   writes into its own shards, so nodes need no messages.
-//! - Every transaction of a node first locks the node's own row for share, while it is alive. A take-over updates
-//!   that row, and therefore waits for the transaction. The database fences, and clocks do not.
-//! - A connection that fails may have executed its last statement or may still execute it. The node then
-//!   becomes a new instance, and fences the old one in the same way.
+//! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it
+//!   renews, and writes into its own shards, so nodes need no messages.
+//! - Every transaction of a node first locks the node's own row for share, while it is alive. A
+//!   take-over updates that row, and therefore waits for the transaction. The database fences, and
+//!   clocks do not.
+//! - A connection that fails may have executed its last statement or may still execute it. The node
+//!   then becomes a new instance, and fences the old one in the same way.
 //!
 //! Times are the server's clock. Absent: the memory and the handlers, which are the keeper's.
 
@@ -42,8 +43,8 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 
 /// A store in a PostgreSQL database, which many processes on many machines share.
 ///
-/// Each process opens a store of its own. If one of them dies, freezes or loses its connection, the others run
-/// its timeouts when its lease is over. The type of the connection for
+/// Each process opens a store of its own. If one of them dies, freezes or loses its connection, the
+/// others run its timeouts when its lease is over. The type of the connection for
 /// [`Due::complete_in`](crate::Due::complete_in) is [`PostgresConnection`].
 ///
 /// PostgreSQL 14 or newer is needed. A process uses two connections.
@@ -116,8 +117,8 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of other programs
-    /// and no schema `timer`.
+    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
+    /// other programs and no schema `timer`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;
@@ -151,8 +152,8 @@ impl PostgresStore {
         })
     }
 
-    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing if the
-    /// schema is there.
+    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing
+    /// if the schema is there.
     ///
     /// # Errors
     ///
@@ -169,19 +170,19 @@ impl PostgresStore {
         connect::SCHEMA
     }
 
-    /// Sets the lease, at least 500 ms. The default is 15 s. The timeouts of a process that dies run elsewhere
-    /// when its lease is over. The lease is renewed three times in its length.
+    /// Sets the lease, at least 500 ms. The default is 15 s. The timeouts of a process that dies
+    /// run elsewhere when its lease is over. The lease is renewed three times in its length.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(SHORTEST_LEASE);
         self
     }
 
-    /// Names the node. A process takes the shards of an earlier process with the same name at once, without waiting
-    /// for its lease, and fences it. So a node that restarts goes on where it was.
+    /// Names the node. A process takes the shards of an earlier process with the same name at once,
+    /// without waiting for its lease, and fences it. So a node that restarts goes on where it was.
     ///
-    /// Of two processes with the same name, the one that has joined last works. The other one begins nothing
-    /// and reports errors.
+    /// Of two processes with the same name, the one that has joined last works. The other one
+    /// begins nothing and reports errors.
     #[must_use]
     #[doc(alias = "transactional.id")]
     pub fn node(mut self, name: impl Into<String>) -> Self {
@@ -189,8 +190,9 @@ impl PostgresStore {
         self
     }
 
-    /// Tells that the URL leads to a pooler in transaction mode, such as PgBouncer. Then nothing depends on the state
-    /// of a session. Statements are planned each time, and timeouts of other writers are looked for once a second.
+    /// Tells that the URL leads to a pooler in transaction mode, such as PgBouncer. Then nothing
+    /// depends on the state of a session. Statements are planned each time, and timeouts of other
+    /// writers are looked for once a second.
     #[must_use]
     pub fn pooled(mut self) -> Self {
         self.pooled = true;

@@ -6,8 +6,8 @@ use crate::store::{Position, StoreError};
 use uuid::Uuid;
 
 impl PostgresStore {
-    /// Reads a page. Each shard gives a part of it, and if one of them has more, the page ends where that part
-    /// ends, and the next part is read.
+    /// Reads a page. Each shard gives a part of it, and if one of them has more, the page ends
+    /// where that part ends, and the next part is read.
     pub(super) fn load_page(
         &mut self,
         from: Position,

@@ -17,8 +17,8 @@ pub(super) fn uuid(id: TimeoutId) -> Uuid {
     Uuid::from_u128(id.as_u128())
 }
 
-/// Returns the time until which an insert of `id` may be repeated, or `None` if only `instance` could repeat
-/// it. It knows the outcome of its inserts.
+/// Returns the time until which an insert of `id` may be repeated, or `None` if only `instance`
+/// could repeat it. It knows the outcome of its inserts.
 pub(super) fn repeatable_until(id: TimeoutId, instance: u32) -> Option<Micros> {
     let is_known = id.maker() == instance || id.maker() == NOBODY;
     let birth = i64::try_from(id.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
@@ -76,7 +76,8 @@ fn attempt(attempt: u32) -> i32 {
 }
 
 impl<'a> Tables<'a> {
-    /// Returns the tables of `batch`. `moves` and `cancels` are the ids of the targets, where they are known.
+    /// Returns the tables of `batch`. `moves` and `cancels` are the ids of the targets, where they
+    /// are known.
     pub(super) fn new(
         batch: &'a Batch,
         moves: &[Option<TimeoutId>],

@@ -13,13 +13,14 @@ const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000000)::bigint";
 
 /// The parts of a batch that occur all the time.
 ///
-/// The fence is the share lock on the row of this instance. A take-over has to wait for it, so nothing
-/// of an instance is executed after it was taken over. All parts are one statement, so a client cannot stall
-/// between them.
+/// The fence is the share lock on the row of this instance. A take-over has to wait for it, so
+/// nothing of an instance is executed after it was taken over. All parts are one statement, so a
+/// client cannot stall between them.
 ///
-/// No id occurs twice, because a statement sees each row as it was before and changes it once. The ids of
-/// each part are sorted, so that `width_bucket` finds the values of a row by a binary search, and the plan
-/// is a search by `id` whatever the statistics say. A join with `unnest` can be planned the other way round.
+/// No id occurs twice, because a statement sees each row as it was before and changes it once. The
+/// ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
+/// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
+/// be planned the other way round.
 const COMMON: &str = "
 with fence as materialized (select {CLOCK} as now from timer.node where id = $1 and alive for share),
 inserted as (
@@ -195,7 +196,8 @@ order by 1";
     Sql { text: text.to_owned(), types }
 }
 
-/// The ids of the timeouts that have a key. The lateral query is a search by the index for each key.
+/// The ids of the timeouts that have a key. The lateral query is a search by the index for each
+/// key.
 pub(super) fn holders() -> Sql {
     let text = "
 select k.n, h.id from unnest($1, $2) with ordinality as k(topic, key, n), lateral (
@@ -210,8 +212,8 @@ pub(super) fn look() -> Sql {
     Sql { text: text.to_owned(), types: vec![Type::UUID_ARRAY] }
 }
 
-/// A page. Each shard's head is read by the index, because a plain search over many shards would sort all
-/// that is pending.
+/// A page. Each shard's head is read by the index, because a plain search over many shards would
+/// sort all that is pending.
 pub(super) fn load() -> Sql {
     let text = "
 select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
@@ -224,8 +226,8 @@ select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
     Sql { text: text.to_owned(), types }
 }
 
-/// Collects the rows that others have written into the shards of this instance, and counts the shards that
-/// nobody owns.
+/// Collects the rows that others have written into the shards of this instance, and counts the
+/// shards that nobody owns.
 pub(super) fn sweep() -> Sql {
     let text = "
 with fence as materialized (select from timer.node where id = $1 and alive for share),

@@ -158,8 +158,8 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Waits with the next begins until the first timeout that was not due yet, if the server's clock was set
-    /// back. Otherwise the keeper would try again and again.
+    /// Waits with the next begins until the first timeout that was not due yet, if the server's
+    /// clock was set back. Otherwise the keeper would try again and again.
     fn hold(&mut self, answers: &Answers, server: Micros) {
         let early = answers.begins.iter().filter_map(|begun| match begun {
             Begun::NotYet(due) => Some(due - server),

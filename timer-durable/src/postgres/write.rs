@@ -2,11 +2,12 @@
 //!
 //! 1. Look for the timeouts that calls address by key. Most batches have none.
 //! 2. Execute the batch as one statement, which begins with the fence.
-//! 3. Look at the timeouts that were not changed, to tell those that run from those that are unknown.
+//! 3. Look at the timeouts that were not changed, to tell those that run from those that are
+//!    unknown.
 //! 4. Execute the inserts that met another row, with regard to their key.
 //!
-//! Steps 3 and 4 follow a commit. If they fail, the answer is [`StoreError::InDoubt`], and the keeper reads
-//! everything anew.
+//! Steps 3 and 4 follow a commit. If they fail, the answer is [`StoreError::InDoubt`], and the
+//! keeper reads everything anew.
 
 use super::Link;
 use super::parts::{Tables, repeatable_until, uuid};
@@ -19,7 +20,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// How often a statement is repeated that met a deadlock, or a call whose timeout changes all the time.
+/// How often a statement is repeated that met a deadlock, or a call whose timeout changes all the
+/// time.
 const REPETITIONS: usize = 8;
 
 /// The facts about this instance that a write needs.
@@ -281,7 +283,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns a shard for each of `count` rows. An instance without shards leaves rows to the owner of any.
+    /// Returns a shard for each of `count` rows. An instance without shards leaves rows to the
+    /// owner of any.
     fn spread(&mut self, count: usize) -> Vec<i16> {
         let mut next = || {
             *self.turn = self.turn.wrapping_add(1);

@@ -1,9 +1,9 @@
 //! The store in an SQLite file, which one process owns.
 //!
-//! - The file is in WAL mode with `synchronous=FULL`, so each commit is synced. Both are read back when the
-//!   file is opened.
-//! - The process holds an exclusive lock on the file. Another process that opens it gets an error that names
-//!   the owner.
+//! - The file is in WAL mode with `synchronous=FULL`, so each commit is synced. Both are read back
+//!   when the file is opened.
+//! - The process holds an exclusive lock on the file. Another process that opens it gets an error
+//!   that names the owner.
 //! - One connection on the keeper's thread does everything, so no statement waits for another one.
 //!
 //! Times are the wall clock of the machine, but never less than the latest time in the file.
@@ -25,8 +25,9 @@ const FLOOR_INTERVAL: Micros = 1_000_000;
 
 /// A store in an SQLite file.
 ///
-/// The file and its companions (`-wal`, `-shm` is not used) belong to one process at a time. The type of the
-/// connection for [`Due::complete_in`](crate::Due::complete_in) is `rusqlite::Connection`.
+/// The file and its companions (`-wal`, `-shm` is not used) belong to one process at a time. The
+/// type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
+/// `rusqlite::Connection`.
 ///
 /// # Examples
 ///
@@ -57,8 +58,8 @@ pub struct SqliteStore {
 /// The wall clock, which never goes back.
 #[derive(Debug)]
 struct Clock {
-    /// A moment in both scales. The clock runs with the monotonic clock from there, and follows steps of the
-    /// wall clock forward.
+    /// A moment in both scales. The clock runs with the monotonic clock from there, and follows
+    /// steps of the wall clock forward.
     floor: std::cell::Cell<Micros>,
     /// The floor that the file has.
     written: Micros,
@@ -78,8 +79,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the file is not a database of timeouts, has another version, is damaged, belongs to
-    /// another process, or cannot be written.
+    /// [`OpenError`] if the file is not a database of timeouts, has another version, is damaged,
+    /// belongs to another process, or cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let (connection, floor) = open::open(path)?;
@@ -125,7 +126,8 @@ impl SqliteStore {
         }
     }
 
-    /// Decides whether a failed commit was executed. SQLite keeps the transaction open if it wrote nothing.
+    /// Decides whether a failed commit was executed. SQLite keeps the transaction open if it wrote
+    /// nothing.
     fn undo(&mut self, error: &rusqlite::Error) -> StoreError {
         if self.connection.is_autocommit() {
             return StoreError::InDoubt(error.to_string());
@@ -147,7 +149,8 @@ impl Store for SqliteStore {
     }
 
     fn instance(&self) -> u32 {
-        // The epoch grows with each start, and only its lower half is needed to tell instances apart.
+        // The epoch grows with each start, and only its lower half is needed to tell instances
+        // apart.
         self.epoch as u32
     }
 

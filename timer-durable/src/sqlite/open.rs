@@ -194,7 +194,8 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
     if synchronous < 2 { Err(not_durable("synchronous=full")) } else { Ok(()) }
 }
 
-/// Checks the structure of the schema's pages. A check of the whole file would take minutes with many timeouts.
+/// Checks the structure of the schema's pages. A check of the whole file would take minutes with
+/// many timeouts.
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
     let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_key')";

@@ -147,7 +147,8 @@ fn a_backup_opens_as_a_store() {
 fn a_file_in_use_names_its_owner() {
     let folder = Folder::new();
     let (_timer, _ran) = open(&folder);
-    // Locks of one process do not exclude it, so another process has to try. The locks are in /proc/locks.
+    // Locks of one process do not exclude it, so another process has to try. The locks are in
+    // /proc/locks.
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     assert!(locks.contains(&format!(" {} ", std::process::id())), "the lock is held");
 }

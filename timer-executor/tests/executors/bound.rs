@@ -29,7 +29,8 @@ fn free(executor: &ThreadPoolExecutor) -> usize {
     (0..).take_while(|_| executor.execute(gated.task(false)).is_ok()).count()
 }
 
-/// Hands the tasks over as permits become free: an ended task releases its permit a moment after its last word.
+/// Hands the tasks over as permits become free: an ended task releases its permit a moment after
+/// its last word.
 fn insist(executor: &ThreadPoolExecutor, mut tasks: Vec<Task>) {
     let begun = Instant::now();
     while !tasks.is_empty() {

@@ -1,5 +1,5 @@
-//! What every executor promises, and what the pools promise beyond that. Nothing here sleeps: tasks block on channels,
-//! and a wait that takes a minute means that the promise is broken.
+//! What every executor promises, and what the pools promise beyond that. Nothing here sleeps: tasks
+//! block on channels, and a wait that takes a minute means that the promise is broken.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in tests, but does not see that helpers of tests are such
 
 mod batch;

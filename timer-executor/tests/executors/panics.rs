@@ -131,8 +131,8 @@ impl io::Write for Log {
     }
 }
 
-/// One subscriber for the process: beside one of a single thread, an event that another thread is the first to make is
-/// turned off for all.
+/// One subscriber for the process: beside one of a single thread, an event that another thread is
+/// the first to make is turned off for all.
 fn logging(log: Log, f: impl FnOnce()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

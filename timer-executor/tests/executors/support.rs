@@ -1,5 +1,5 @@
-//! The executors under test, and work that says what became of it. A panic in a task is caught, also that of an
-//! assertion: a task tells what it saw, the test judges.
+//! The executors under test, and work that says what became of it. A panic in a task is caught,
+//! also that of an assertion: a task tells what it saw, the test judges.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! The clients: some make requests and then keep their connection idle, and some send nothing at all.
+//! The clients: some make requests and then keep their connection idle, and some send nothing at
+//! all.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -33,8 +34,8 @@ impl Tally {
     }
 }
 
-/// Makes `requests` requests, of which one in `stuck` never ends by itself, and waits until the server
-/// closes the idle connection.
+/// Makes `requests` requests, of which one in `stuck` never ends by itself, and waits until the
+/// server closes the idle connection.
 pub(crate) async fn active(
     server: SocketAddr,
     requests: u64,

@@ -18,8 +18,9 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    /// Returns hyper's builder for connections that wait at most `limit` for the header of a request. As
-    /// the header may be that of the next request, this closes idle connections as well.
+    /// Returns hyper's builder for connections that wait at most `limit` for the header of a
+    /// request. As the header may be that of the next request, this closes idle connections as
+    /// well.
     pub(crate) fn connections(&self, limit: Duration) -> http1::Builder {
         let mut builder = http1::Builder::new();
         match self {
@@ -38,8 +39,8 @@ impl Clock {
         }
     }
 
-    /// Returns the number of pending timeouts and of all so far, or `None` for tokio, which does not report
-    /// them.
+    /// Returns the number of pending timeouts and of all so far, or `None` for tokio, which does
+    /// not report them.
     pub(crate) fn counts(&self) -> Option<(usize, u64)> {
         match self {
             Self::Ours(timer) => Some((timer.timer().pending_timeouts(), timer.timer().stats().scheduled)),

@@ -1,9 +1,10 @@
 //! An HTTP server on hyper whose timeouts all come from one timer.
 //!
 //! The server closes connections that do not send a request in time, whether they are new or idle
-//! after a request, and answers requests that take too long with 504. The program makes its own load:
-//! clients that make requests, some of which never end by themselves, and clients that send nothing.
-//! With `--timer ours` the runtime has no timer. With `--timer tokio` the same server uses tokio's.
+//! after a request, and answers requests that take too long with 504. The program makes its own
+//! load: clients that make requests, some of which never end by themselves, and clients that send
+//! nothing. With `--timer ours` the runtime has no timer. With `--timer tokio` the same server uses
+//! tokio's.
 //!
 //! | file | contents |
 //! |---|---|

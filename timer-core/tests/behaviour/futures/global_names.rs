@@ -1,4 +1,5 @@
-//! Code that was written for `tokio::time`, with its `use` line changed, on runtimes without a time driver.
+//! Code that was written for `tokio::time`, with its `use` line changed, on runtimes without a time
+//! driver.
 
 use crate::support::{LONG, SECOND};
 use std::future::{pending, ready};

@@ -1,4 +1,5 @@
-//! Futures: what they promise ([`timer_core::future`]), on virtual time where that can be, and on real executors.
+//! Futures: what they promise ([`timer_core::future`]), on virtual time where that can be, and on
+//! real executors.
 
 mod bound;
 mod end_of_life;

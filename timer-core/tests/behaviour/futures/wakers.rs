@@ -1,4 +1,5 @@
-//! Wakers that do what they like: each runs with nothing held, and harms nothing but its own future.
+//! Wakers that do what they like: each runs with nothing held, and harms nothing but its own
+//! future.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -147,7 +148,8 @@ fn a_task_that_is_full_of_sleeps_drops_them_all() {
     assert_eq!((scheduled, pending, expired + cancelled), (100, 0, 100));
 }
 
-/// Executors whose tasks are known by a waker at one and the same place while they are polled, and by a clone elsewhere.
+/// Executors whose tasks are known by a waker at one and the same place while they are polled, and
+/// by a clone elsewhere.
 #[expect(unsafe_code, reason = "a waker without an `Arc` cannot be made otherwise")]
 mod lent {
     use std::ptr::without_provenance;

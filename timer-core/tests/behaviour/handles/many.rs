@@ -81,7 +81,8 @@ fn a_batch_whose_iterator_panics_keeps_what_it_took() {
             if id == at {
                 panic_on_purpose();
             }
-            // Nothing is held: the timer may be called, and what was drawn shows only when its chunk is full.
+            // Nothing is held: the timer may be called, and what was drawn shows only when its
+            // chunk is full.
             assert!(inner.new_timeout(HOUR, |_| {}).unwrap().cancel());
             let captured = captured.clone();
             (SECOND, move |_: &Timeout| drop(captured))

@@ -91,7 +91,8 @@ fn a_turn_ends_though_its_tasks_schedule_what_is_due() {
     }
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
-        // From many threads, so that many shards are due, among them the one into which the tasks will schedule.
+        // From many threads, so that many shards are due, among them the one into which the tasks
+        // will schedule.
         let scheduler = || {
             (0..3_000).for_each(|id| drop(accepted(timer.new_timeout(id % 8 * MILLI, again(&timer)))));
             (0..1_000).for_each(|_| drop(accepted(timer.new_timeout(Duration::ZERO, again(&timer)))));
@@ -245,7 +246,8 @@ fn a_task_that_is_always_due_starves_no_other() {
     }
 }
 
-// B63, B68: an endless loop over a slot into which its own entries put themselves back; a lock taken twice.
+// B63, B68: an endless loop over a slot into which its own entries put themselves back; a lock
+// taken twice.
 #[test]
 fn what_comes_into_the_slot_being_walked_runs_once() {
     for wheel in WHEELS {

@@ -1,7 +1,8 @@
-//! What one thread leaves for another to do: two threads on one shard, at the same moment, and then silence.
+//! What one thread leaves for another to do: two threads on one shard, at the same moment, and then
+//! silence.
 //!
-//! B33, B37, B52: a request that neither the thread which unlocks nor the one which comes has seen would be found by the next
-//! caller. So here there is none: each round waits for its own timeout.
+//! B33, B37, B52: a request that neither the thread which unlocks nor the one which comes has seen
+//! would be found by the next caller. So here there is none: each round waits for its own timeout.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -146,8 +147,8 @@ fn a_near_timeout_interrupts_the_sleep_for_a_far_one() {
     }
 }
 
-// B33: the next wake-up was written without a look at what was being inserted. The moments around the worker's going to
-// sleep are hit by a delay that is as short as its turn is long.
+// B33: the next wake-up was written without a look at what was being inserted. The moments around
+// the worker's going to sleep are hit by a delay that is as short as its turn is long.
 #[test]
 fn scheduled_as_the_worker_goes_to_sleep_it_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();

@@ -1,4 +1,5 @@
-//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whatever races.
+//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whatever
+//!    races.
 
 mod lost;
 mod races;
@@ -96,7 +97,8 @@ fn race(what: &str, timer: &Timer, queues: bool, seed: u64) {
         let (ran, cancelled) = one.end.counts();
         assert_eq!(ran + cancelled, 1, "{what}: ran {ran} times, cancelled {cancelled} times");
         let ended_by = one.cancelled.load(SeqCst) + u64::from(handed_back.contains(&one.timeout));
-        // What was moved in an executor's queue, and comes out of it after the stop, is cancelled by no caller.
+        // What was moved in an executor's queue, and comes out of it after the stop, is cancelled
+        // by no caller.
         let came_out = one.timeout.is_cancelled() && ended_by == 0;
         assert!(!came_out || queues && one.moved.load(SeqCst), "{what}: no caller has cancelled it, nor moved it");
         assert_eq!(u64::from(one.timeout.is_cancelled()), ended_by + u64::from(came_out), "{what}");

@@ -11,7 +11,8 @@ use timer_core::{Timeout, Timer};
 
 type Seats = Arc<Mutex<Vec<Timeout>>>;
 
-// B50: unlinking from the cancelling thread corrupted the list, or a node that was queued twice made it endless.
+// B50: unlinking from the cancelling thread corrupted the list, or a node that was queued twice
+// made it endless.
 #[test]
 fn of_eight_cancellers_and_expiry_one_wins() {
     const ROUNDS: usize = 400;
@@ -104,7 +105,8 @@ fn a_timeout_may_be_moved_by_any_thread_and_stays_one() {
     }
 }
 
-// B55: reset or remove of an entry that was on the expired list already, or at slot 0 with the clock on it, panicked.
+// B55: reset or remove of an entry that was on the expired list already, or at slot 0 with the
+// clock on it, panicked.
 #[test]
 fn every_call_in_every_state_says_what_is_so() {
     let pool = Later::default();
@@ -146,7 +148,8 @@ fn every_call_in_every_state_says_what_is_so() {
     assert_eq!((state(&left), left.reset(SECOND), left.cancel()), ((false, true), false, false), "handed back");
 }
 
-// B57: cancelled while it moved from one level to another, it stayed. At a tick of 1 us, much is being cascaded.
+// B57: cancelled while it moved from one level to another, it stayed. At a tick of 1 us, much is
+// being cascaded.
 #[test]
 fn nothing_runs_that_was_cancelled_while_it_cascaded() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
@@ -211,7 +214,8 @@ fn what_has_ended_cannot_be_armed_again() {
     assert_eq!((timer.pending_timeouts(), timer.stats().runs), (0, 0));
 }
 
-// Moved while its old deadline comes: either way it runs once, and a caller that was told that it was moved was told right.
+// Moved while its old deadline comes: either way it runs once, and a caller that was told that it
+// was moved was told right.
 #[test]
 fn a_reset_that_races_expiry_is_told_who_won() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();

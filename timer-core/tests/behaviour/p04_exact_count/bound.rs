@@ -1,8 +1,8 @@
 //! A bound of N: never more than N, and never fewer than N while a caller is turned away.
 //!
-//! Each thread records when each of its timeouts has surely been pending (from after the call until before its `cancel`, or
-//! until its deadline, before which it does not run) and when it may have been (from before the call until after the end).
-//! The records are put side by side afterwards.
+//! Each thread records when each of its timeouts has surely been pending (from after the call until
+//! before its `cancel`, or until its deadline, before which it does not run) and when it may have
+//! been (from before the call until after the end). The records are put side by side afterwards.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -65,7 +65,8 @@ impl Records {
         self.turned_away.append(&mut other.turned_away);
     }
 
-    /// Waits for the runs of what has expired: its permit was free by then, and not before it counted as expired.
+    /// Waits for the runs of what has expired: its permit was free by then, and not before it
+    /// counted as expired.
     fn await_runs(&mut self) {
         for (called, ran) in self.expired.drain(..) {
             let begun = Instant::now();
@@ -110,7 +111,8 @@ impl Records {
     }
 }
 
-/// One thread: schedules more than its share of the permits, cancels as it likes, and at the end all of its own.
+/// One thread: schedules more than its share of the permits, cancels as it likes, and at the end
+/// all of its own.
 fn traffic(timer: &Timer, seed: u64, together: &Barrier) -> Records {
     let (mut records, mut random, mut pending) = (Records::default(), Rng::with_seed(seed), Vec::new());
     for n in 0..EACH {

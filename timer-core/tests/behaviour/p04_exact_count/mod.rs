@@ -1,5 +1,5 @@
-//! 4. `pending_timeouts` is exact at quiet: it falls when the task starts, is cancelled or handed back,
-//!    never twice; a rejected call changes nothing.
+//! 4. `pending_timeouts` is exact at quiet: it falls when the task starts, is cancelled or handed
+//!    back, never twice; a rejected call changes nothing.
 
 mod bound;
 
@@ -141,7 +141,8 @@ fn a_rejected_task_comes_back_unharmed() {
     next(&received);
 }
 
-// Starts were read before ends, so that what ended between the two readings was taken off those that wait.
+// Starts were read before ends, so that what ended between the two readings was taken off those
+// that wait.
 #[test]
 fn no_count_misses_what_waits_while_others_come() {
     let timer = Timer::new();
@@ -166,7 +167,8 @@ fn no_count_misses_what_waits_while_others_come() {
     assert_eq!(timer.pending_timeouts(), held.len());
 }
 
-// B01: a cancel between placement and expiry in the same tick counted down twice, so the bound could be exceeded.
+// B01: a cancel between placement and expiry in the same tick counted down twice, so the bound
+// could be exceeded.
 #[test]
 fn siblings_that_a_task_cancels_count_once() {
     for bound in [None, Some(11)] {

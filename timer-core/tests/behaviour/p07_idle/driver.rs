@@ -121,7 +121,8 @@ fn a_driver_is_armed_exactly_if_something_is_pending() {
     }
 }
 
-// B40: the first timeout was moved to later and the wheel not told: it ran early, or with nothing to do.
+// B40: the first timeout was moved to later and the wheel not told: it ran early, or with nothing
+// to do.
 #[test]
 fn nothing_happens_at_the_old_deadline() {
     for wheel in WHEELS {
@@ -138,7 +139,8 @@ fn nothing_happens_at_the_old_deadline() {
     }
 }
 
-// B85: a huge wait returned at once, so the worker spun; here the far wait is the driver's to cut up.
+// B85: a huge wait returned at once, so the worker spun; here the far wait is the driver's to cut
+// up.
 #[test]
 fn a_driver_names_an_instant_to_wait_for() {
     for tick in [MICRO, MILLI, YEAR] {

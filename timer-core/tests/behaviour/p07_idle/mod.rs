@@ -1,4 +1,5 @@
-//! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both wheels.
+//! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both
+//!    wheels.
 
 mod driver;
 
@@ -9,7 +10,8 @@ use timer_core::{Timer, WheelKind};
 
 const TICKS: [Duration; 3] = [MICRO, MILLI, Duration::from_millis(7)];
 
-/// Idle timers of both wheels and several ticks, some with far timeouts, some with none, one with what never comes.
+/// Idle timers of both wheels and several ticks, some with far timeouts, some with none, one with
+/// what never comes.
 fn idle_timers(prefix: &str) -> Vec<Timer> {
     let mut timers = Vec::new();
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
@@ -105,7 +107,8 @@ fn what_was_cancelled_or_moved_costs_few_turns() {
     }
 }
 
-// Both a waker's calls and a worker's: nothing that is scheduled later than what is waited for wakes anybody.
+// Both a waker's calls and a worker's: nothing that is scheduled later than what is waited for
+// wakes anybody.
 #[cfg(target_os = "linux")]
 #[test]
 fn later_timeouts_wake_no_worker_under_load() {

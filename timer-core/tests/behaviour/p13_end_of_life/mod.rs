@@ -1,6 +1,7 @@
 //! 13. The worker never keeps the process alive; dropping the last `Timer` stops it.
 //!
-//! (More than 64 live timers: one warning. That counts timers of the whole process and has a binary of its own.)
+//! (More than 64 live timers: one warning. That counts timers of the whole process and has a binary
+//! of its own.)
 
 mod stop;
 
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 use timer_core::{RejectReason, StopError, Timeout, Timer};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-/// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this is gone.
+/// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this
+/// is gone.
 struct DropSignal(#[allow(dead_code)] Sender<()>);
 
 impl TaskExecutor for DropSignal {
@@ -162,7 +164,8 @@ fn no_handle_comes_back_while_the_worker_ends() {
     let weak = timer.downgrade();
     assert!(weak.upgrade().is_some() && task.timer().is_some(), "there is one handle");
     drop(timer);
-    // The worker holds the inside of the timer for as long as its last task runs, and it is stopped all the same.
+    // The worker holds the inside of the timer for as long as its last task runs, and it is stopped
+    // all the same.
     assert!(weak.upgrade().is_none() && task.timer().is_none() && far.timer().is_none());
     assert!(far.is_cancelled() && !far.reset(SECOND));
     release.send(()).unwrap();
@@ -170,7 +173,8 @@ fn no_handle_comes_back_while_the_worker_ends() {
     assert!(weak.upgrade().is_none() && task.is_expired());
 }
 
-/// Run as a program of its own by the test below: leaves a worker that waits for an hour, and returns.
+/// Run as a program of its own by the test below: leaves a worker that waits for an hour, and
+/// returns.
 #[test]
 #[ignore = "a part of the_worker_does_not_keep_the_process_alive"]
 fn child_with_a_worker() {

@@ -1,4 +1,5 @@
-//! What waits in an executor's queue is pending: it is cancelled, moved and counted there, and `stop_and_wait` waits for it.
+//! What waits in an executor's queue is pending: it is cancelled, moved and counted there, and
+//! `stop_and_wait` waits for it.
 
 mod stop_and_wait;
 
@@ -129,7 +130,8 @@ fn a_move_to_later_costs_one_turn_and_none_in_a_pool() {
         driver.advance(SECOND);
         assert!(moved.reset(3 * SECOND));
         if out_of_the_pool {
-            // It waits in the wheel again: told of a deadline that is earlier, not of one that is later.
+            // It waits in the wheel again: told of a deadline that is earlier, not of one that is
+            // later.
             assert_eq!((pool.run(), driver.next_expiry()), (1, Some(3 * SECOND)));
         }
         assert!(moved.reset(2 * SECOND) && moved.reset(3 * SECOND));

@@ -1,8 +1,8 @@
-//! Ten years of virtual time with a million timeouts, each of which must run at its very deadline: on both wheels,
-//! whether time hops from expiry to expiry or jumps over months.
+//! Ten years of virtual time with a million timeouts, each of which must run at its very deadline:
+//! on both wheels, whether time hops from expiry to expiry or jumps over months.
 //!
-//! It has its full size in release, and a small one in debug. `cargo xtask stress --ten-years` runs it with another seed
-//! each time.
+//! It has its full size in release, and a small one in debug. `cargo xtask stress --ten-years` runs
+//! it with another seed each time.
 
 mod model;
 mod world;
@@ -118,8 +118,9 @@ fn log_uniform(random: &mut Rng, least: u64, most: u64) -> u64 {
     ((least as f64 * exponent.exp2()) as u64 + random.u64(..1_000)).min(most)
 }
 
-/// Uptimes at which some counter or calendar comes to an end: of 30, 31, 32, 53, 63 bits in several units (2^30 ms are 12.4
-/// days, 2^32 ms are 49.7), of leap days and years, and of each level of a wheel.
+/// Uptimes at which some counter or calendar comes to an end: of 30, 31, 32, 53, 63 bits in several
+/// units (2^30 ms are 12.4 days, 2^32 ms are 49.7), of leap days and years, and of each level of a
+/// wheel.
 fn edges() -> impl Iterator<Item = u64> + Clone {
     let counters = [1, MICRO, MILLI, SECOND].into_iter().flat_map(|unit| {
         let bits = [30, 31, 32, 53, 63].into_iter().filter(move |bits| (unit << bits) >> bits == unit);

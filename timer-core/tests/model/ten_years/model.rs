@@ -1,4 +1,5 @@
-//! Every timeout beside its deadline in a sorted set. What runs must be the first of the set, at its deadline.
+//! Every timeout beside its deadline in a sorted set. What runs must be the first of the set, at
+//! its deadline.
 //!
 //! A fault that is seen inside a task is kept, since the timer would catch a panic there.
 
@@ -9,7 +10,8 @@ use timer_core::Timeout;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Once,
-    /// Schedules the next link so many nanoseconds later, which tells what time it was for the task.
+    /// Schedules the next link so many nanoseconds later, which tells what time it was for the
+    /// task.
     Link(u64),
     /// Runs again after so many nanoseconds, counted from its deadline.
     Rate(u64),

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 
-/// Below this time of the system's clock deadlines are exact; above they are rounded up to the next of these units.
+/// Below this time of the system's clock deadlines are exact; above they are rounded up to the next
+/// of these units.
 const EXACT: u64 = 1 << 59;
 const UNIT: u64 = 32;
 

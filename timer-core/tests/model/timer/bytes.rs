@@ -1,7 +1,8 @@
-//! Cases made of bytes, for the fuzz target and for `fuzz_inputs`: any bytes are a case, and when they are used up it ends.
+//! Cases made of bytes, for the fuzz target and for `fuzz_inputs`: any bytes are a case, and when
+//! they are used up it ends.
 //!
-//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte changed is an operation
-//! changed and not another case.
+//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte
+//! changed is an operation changed and not another case.
 
 use super::edges;
 use super::executors::Mode;
@@ -53,7 +54,8 @@ fn setup(bytes: &mut Unstructured<'_>) -> Result<Setup> {
 
 /// One operation from outside.
 fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
-    // What was added later shares its remainder with others, so that inputs which were kept say what they said.
+    // What was added later shares its remainder with others, so that inputs which were kept say
+    // what they said.
     let choice = bytes.arbitrary::<u8>()?;
     Ok(match choice % 36 {
         0..=11 => Op::Schedule(spawn(bytes, 2)?),

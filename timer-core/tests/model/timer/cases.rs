@@ -4,7 +4,8 @@ use super::run::run;
 use super::strategies;
 use proptest::prelude::*;
 
-/// So many cases for each wheel, unless the environment says otherwise. Nothing is written to the source tree.
+/// So many cases for each wheel, unless the environment says otherwise. Nothing is written to the
+/// source tree.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {

@@ -10,8 +10,9 @@ use timer_core::{ManualDriver, TimerStats};
 const FEW: usize = 4;
 
 impl World {
-    /// At any time, also within a task. To read the statistics costs as much as many operations, and what is counted
-    /// wrongly stays so: after the first few tasks of an operation they are left to `compare_at_rest`.
+    /// At any time, also within a task. To read the statistics costs as much as many operations,
+    /// and what is counted wrongly stays so: after the first few tasks of an operation they are
+    /// left to `compare_at_rest`.
     pub(crate) fn compare(&self) {
         let look = self.model().look();
         if look {

@@ -1,11 +1,13 @@
-//! The whole timer on virtual time against a model: a list of timeouts that is searched from end to end.
+//! The whole timer on virtual time against a model: a list of timeouts that is searched from end to
+//! end.
 //!
-//! After every operation, those of tasks included, all that can be seen of the timer is compared: what has run and in
-//! which order, at which instant, the state and deadline of every handle, every count, and when it says it is due next.
-//! The model and the timer take the same steps; see `world` for who calls whom.
+//! After every operation, those of tasks included, all that can be seen of the timer is compared:
+//! what has run and in which order, at which instant, the state and deadline of every handle, every
+//! count, and when it says it is due next. The model and the timer take the same steps; see `world`
+//! for who calls whom.
 //!
-//! `PROPTEST_CASES` sets the number of cases. The fuzz target `timer_virtual` makes its cases of bytes instead; see `bytes`. It
-//! takes this module, without what needs proptest.
+//! `PROPTEST_CASES` sets the number of cases. The fuzz target `timer_virtual` makes its cases of
+//! bytes instead; see `bytes`. It takes this module, without what needs proptest.
 
 pub(crate) mod bytes;
 #[cfg(test)]

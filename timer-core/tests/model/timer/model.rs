@@ -1,5 +1,5 @@
-//! The model: every timeout in a list, and what callers may do to it. It knows nothing of wheels, shards or ticks.
-//! What time does to it is in `time`.
+//! The model: every timeout in a list, and what callers may do to it. It knows nothing of wheels,
+//! shards or ticks. What time does to it is in `time`.
 
 use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::{Counts, Slot, State, down, up};
@@ -16,12 +16,14 @@ pub(crate) struct Model {
     pub(crate) now: u128,
     /// How far time may come in the operation that goes on.
     pub(crate) target: u128,
-    /// Deadlines beyond now of those that were taken out of the wheel: it may wake for one once more.
+    /// Deadlines beyond now of those that were taken out of the wheel: it may wake for one once
+    /// more.
     pub(crate) ghosts: BTreeSet<u128>,
     pub(crate) stopped: bool,
     /// The first thing that went wrong.
     pub(crate) failure: Option<String>,
-    /// How many tasks the executor has lost that run with the next turn, and how many it has lost so far.
+    /// How many tasks the executor has lost that run with the next turn, and how many it has lost
+    /// so far.
     pub(crate) lost: u64,
     pub(crate) ever_lost: u64,
     /// Lost tasks may run just now: nothing has been handed over since time left.
@@ -125,7 +127,8 @@ impl Model {
         }
     }
 
-    /// The slot of a new timeout, due at `at` or in a delay; and whether the timer takes it. `None` if it is enough.
+    /// The slot of a new timeout, due at `at` or in a delay; and whether the timer takes it. `None`
+    /// if it is enough.
     pub(crate) fn admit(
         &mut self,
         spawn: &Spawn,
@@ -207,23 +210,26 @@ impl Model {
         self.slots[id].state == State::Handed && self.slots[id].deadline > self.now
     }
 
-    /// Whether it is not to be moved to `at`, for it may be a task that the executor has lost. The model does not know which of them
-    /// runs with the next turn, nor whether its shell comes out with this one, and so whether it is handed over once more.
+    /// Whether it is not to be moved to `at`, for it may be a task that the executor has lost. The
+    /// model does not know which of them runs with the next turn, nor whether its shell comes out
+    /// with this one, and so whether it is handed over once more.
     pub(crate) fn is_lost(&self, id: usize, at: u128) -> bool {
         let comes_again = self.runs_lost && self.now < at && at <= self.target;
         self.slots[id].state == State::Handed && (self.lost > 0 || comes_again)
     }
 
-    /// After `stop` a shell of one that was moved is cancelled when it comes out, which its end tells.
+    /// After `stop` a shell of one that was moved is cancelled when it comes out, which its end
+    /// tells.
     pub(crate) fn come_out_after_stop(&mut self, id: usize) {
         if self.stopped && self.is_moved_shell(id) {
             self.relink(id);
         }
     }
 
-    /// Such shells that came out: their timeouts wait again. The order in which an executor runs a batch is its own, so only the
-    /// handle tells. Asked before each operation, because the wheel knows the deadline of the moment at which the shell came out, and
-    /// what moves the timeout after that may leave a former deadline behind.
+    /// Such shells that came out: their timeouts wait again. The order in which an executor runs a
+    /// batch is its own, so only the handle tells. Asked before each operation, because the wheel
+    /// knows the deadline of the moment at which the shell came out, and what moves the timeout
+    /// after that may leave a former deadline behind.
     pub(crate) fn take_out_shells(&mut self) {
         let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
         for id in 0..self.slots.len() {

@@ -106,7 +106,8 @@ impl Case {
             }
             Op::DropQueued(any) => {
                 let moved = |model: &Model| (0..model.slots.len()).any(|id| model.is_moved_shell(id));
-                // The model does not know which of the tasks it is, nor need it unless one of them was moved.
+                // The model does not know which of the tasks it is, nor need it unless one of them
+                // was moved.
                 if !moved(&self.world.model())
                     && let Some(task) = self.deferred.take(any)
                 {
@@ -121,7 +122,8 @@ impl Case {
         self.compare();
     }
 
-    /// A task comes out of the queue: it runs, or is the shell of one that was cancelled, or that was moved and waits again.
+    /// A task comes out of the queue: it runs, or is the shell of one that was cancelled, or that
+    /// was moved and waits again.
     fn run_queued(&self, task: Task) {
         task.run();
         self.world.model().take_out_shells();
@@ -184,7 +186,8 @@ impl Case {
         };
         world.report();
         assert_eq!(world.model().counts.executor_rejections, world.timer.stats().executor_rejections, "lost tasks ran");
-        // What was handed over before the stop is the executor's, which may run or lose it: then it runs as well.
+        // What was handed over before the stop is the executor's, which may run or lose it: then it
+        // runs as well.
         while let Some(task) = deferred.take(usize::MAX) {
             if end == End::StopAndRun {
                 task.run();

@@ -4,7 +4,8 @@ use super::ops::{Kind, Spawn};
 use std::collections::BTreeSet;
 use timer_core::Timeout;
 
-/// From here on deadlines are rounded up, and the present down, to multiples of `COARSE`: nanoseconds of the system's clock.
+/// From here on deadlines are rounded up, and the present down, to multiples of `COARSE`:
+/// nanoseconds of the system's clock.
 const EXACT: u128 = 1 << 59;
 const COARSE: u128 = 32;
 /// A deadline that never comes, and the last instant before it.

@@ -1,5 +1,6 @@
-//! Every boundary one by one, where the random cases pick some: uptimes just below each power of two, and timeouts a
-//! whole rotation of a level away, which in other wheels have hidden nearer ones.
+//! Every boundary one by one, where the random cases pick some: uptimes just below each power of
+//! two, and timeouts a whole rotation of a level away, which in other wheels have hidden nearer
+//! ones.
 
 use super::edges::{TOP, UNITS, nanos};
 use super::slot::{END_OF_TIME, NEVER, up};
@@ -97,7 +98,8 @@ fn sweep(wheels: &[WheelKind], check: impl Fn(WheelKind, Duration) -> Result<(),
     }
 }
 
-/// One rotation of the level that `uptime` ends, each of its 64 slots, and every other whole rotation.
+/// One rotation of the level that `uptime` ends, each of its 64 slots, and every other whole
+/// rotation.
 fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
     let level = uptime.as_nanos().max(1).ilog2().div_ceil(6).max(1);
     let slot = 1u128 << (6 * (level - 1));

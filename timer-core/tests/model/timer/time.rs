@@ -68,8 +68,8 @@ impl Model {
         due
     }
 
-    /// Between two batches. Of an executor that keeps no shells all have come out by now, and what has waited again since may be in
-    /// the queue once more, so that its handle says nothing.
+    /// Between two batches. Of an executor that keeps no shells all have come out by now, and what
+    /// has waited again since may be in the queue once more, so that its handle says nothing.
     fn take_out_all_shells(&mut self) {
         if self.keeps {
             return self.take_out_shells();
@@ -82,7 +82,8 @@ impl Model {
         }
     }
 
-    /// Its task begins; `inline` if nothing has said so before. `true` if `stop` had handed it back.
+    /// Its task begins; `inline` if nothing has said so before. `true` if `stop` had handed it
+    /// back.
     pub(crate) fn begin_run(&mut self, id: usize, inline: bool) -> bool {
         self.count_panics();
         if inline && self.slots[id].state == State::Waiting {

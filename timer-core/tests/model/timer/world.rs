@@ -1,7 +1,7 @@
 //! The timer beside its model: each operation is done to both.
 //!
-//! The model goes first where the timer may call a task, a hook or the `Drop` of a capture meanwhile, for these look at
-//! both again. It is never locked while the timer is called.
+//! The model goes first where the timer may call a task, a hook or the `Drop` of a capture
+//! meanwhile, for these look at both again. It is never locked while the timer is called.
 
 use super::edges::nanos;
 use super::executors::Mode;
@@ -35,7 +35,8 @@ impl World {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A panic in a task would be the timer's to catch: keeps it for the test. `None` if something is wrong.
+    /// A panic in a task would be the timer's to catch: keeps it for the test. `None` if something
+    /// is wrong.
     pub(crate) fn watched<R>(&self, check: impl FnOnce() -> R) -> Option<R> {
         if self.model().failure.is_some() {
             return None;
@@ -74,7 +75,8 @@ impl World {
                 let picked = self.picked(*target, own);
                 if let Some((id, _)) = picked {
                     let mut model = self.model();
-                    // Of one that was moved in the executor's queue, only the handle says when it waits again.
+                    // Of one that was moved in the executor's queue, only the handle says when it
+                    // waits again.
                     let handle = if model.is_moved_shell(id) { None } else { model.slots[id].handle.take() };
                     drop(model);
                     drop(handle);

@@ -1,7 +1,8 @@
-//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`: any bytes are a case, and when they are used up it ends.
+//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`: any bytes are a case, and when
+//! they are used up it ends.
 //!
-//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte changed is an operation
-//! changed and not another case.
+//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte
+//! changed is an operation changed and not another case.
 
 use super::{model, ops};
 use arbitrary::{Result, Unstructured};
@@ -31,7 +32,8 @@ impl Case {
 
     fn with(slots: usize, mut bytes: Unstructured<'_>) -> Result<Self> {
         let bytes = &mut bytes;
-        // Many removals leave `next_expiry` a bound, so it is the cases without any that ask most of it.
+        // Many removals leave `next_expiry` a bound, so it is the cases without any that ask most
+        // of it.
         let (uptime, removals) = (uptime(bytes)?, bytes.ratio(2, 3)?);
         let mut ops = Vec::new();
         while !bytes.is_empty() {

@@ -1,4 +1,5 @@
-//! A wheel beside a sorted map: each operation is done to both, and all that can be seen is compared after it.
+//! A wheel beside a sorted map: each operation is done to both, and all that can be seen is
+//! compared after it.
 
 use super::ops::Op;
 use std::collections::BTreeMap;

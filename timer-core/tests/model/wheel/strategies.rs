@@ -3,7 +3,8 @@
 use super::ops::Op;
 use proptest::prelude::*;
 
-/// 2^k and its neighbours, for every boundary of a level or a round; small numbers; the largest ones.
+/// 2^k and its neighbours, for every boundary of a level or a round; small numbers; the largest
+/// ones.
 fn edge() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (0u32..49, -1i64..2).prop_map(|(k, d)| (1u64 << k).wrapping_add_signed(d)),

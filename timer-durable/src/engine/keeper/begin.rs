@@ -136,7 +136,8 @@ impl<S: Store> Keeper<S> {
         while let Some(task) = self.rejected.pop_front() {
             if let Err(Rejected(task)) = self.settings.executor.execute(task) {
                 if self.rejected.len() + 1 >= self.running.len() {
-                    // The executor has no task of this timer, so no end would give the next occasion.
+                    // The executor has no task of this timer, so no end would give the next
+                    // occasion.
                     std::thread::spawn(move || task.run());
                     continue;
                 }

@@ -71,8 +71,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Applies the answer to an end. A refused end leaves the entry alone, because it belongs to a later
-    /// attempt.
+    /// Applies the answer to an end. A refused end leaves the entry alone, because it belongs to a
+    /// later attempt.
     fn end(&mut self, id: TimeoutId, accepted: bool, due: Option<Micros>, now: Micros) {
         self.forget_running(id);
         if !accepted {

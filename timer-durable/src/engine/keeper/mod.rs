@@ -3,8 +3,8 @@
 //! A turn of the keeper:
 //!
 //! 1. Collect calls, ends of attempts and due timeouts into one batch.
-//! 2. Write the batch as one transaction. Whatever arrives meanwhile goes into the next one, so a commit
-//!    is shared by all callers that wait.
+//! 2. Write the batch as one transaction. Whatever arrives meanwhile goes into the next one, so a
+//!    commit is shared by all callers that wait.
 //! 3. Apply the answers to the memory, start handlers, answer callers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
 //!
@@ -12,13 +12,14 @@
 //!
 //! # Failures
 //!
-//! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in memory and
-//!   are written later, after a pause that grows up to a second.
-//! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new instance
-//!   ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new instance writes
-//!   their ends, which the store accepts if the attempt is still the last one.
+//! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in
+//!   memory and are written later, after a pause that grows up to a second.
+//! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
+//!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
+//!   instance writes their ends, which the store accepts if the attempt is still the last one.
 //!
-//! Absent: user code. Handlers run on the executor, and only work of [`Store::complete_in`] runs here.
+//! Absent: user code. Handlers run on the executor, and only work of [`Store::complete_in`] runs
+//! here.
 
 mod begin;
 mod commit;
@@ -172,8 +173,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Returns the time until which the keeper may sleep: `None` without a limit, `Some(None)` if there is
-    /// something to do now.
+    /// Returns the time until which the keeper may sleep: `None` without a limit, `Some(None)` if
+    /// there is something to do now.
     fn waits_until(&self) -> Option<Option<Instant>> {
         let now = Instant::now();
         let mut until: Vec<Instant> = self.store.next_upkeep().into_iter().collect();
@@ -279,7 +280,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Loads a page into each head that has room, and drops the latest entries of a head that is too large.
+    /// Loads a page into each head that has room, and drops the latest entries of a head that is
+    /// too large.
     fn load(&mut self) {
         if let Err(error) = self.load_pages() {
             self.fail(&error);
