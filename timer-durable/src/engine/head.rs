@@ -34,8 +34,12 @@ impl Hasher for IdHasher {
     }
 
     fn write_u128(&mut self, id: u128) {
-        let mixed = (id >> 64) as u64 ^ (id as u64).rotate_left(29);
-        self.0 = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Ids of one millisecond differ only in their lowest bits. Both halves of the product are
+        // needed, since the map takes the place from the lowest bits of the hash and a check from
+        // the highest ones.
+        let mixed = ((id >> 64) as u64).rotate_left(32) ^ id as u64;
+        let product = u128::from(mixed) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
 
@@ -201,6 +205,7 @@ fn tick(due: Micros) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::hash::BuildHasher;
 
     fn at(due: Micros, id: u128) -> Position {
         Position { due, id: TimeoutId::from_u128(id) }
@@ -209,6 +214,19 @@ mod tests {
     fn ready(head: &mut Head, now: Micros) -> Vec<u128> {
         head.expire(now);
         std::iter::from_fn(|| head.pop_ready()).map(TimeoutId::as_u128).collect()
+    }
+
+    #[test]
+    fn ids_of_one_moment_have_different_hashes() {
+        let hash = |_| BuildHasherDefault::<IdHasher>::default().hash_one(TimeoutId::new());
+        let hashes: Vec<u64> = (0..1_024).map(hash).collect();
+        for shift in [0, 57] {
+            let mut places: Vec<u64> = hashes.iter().map(|hash| hash >> shift & 0x3ff).collect();
+            places.sort_unstable();
+            places.dedup();
+            let most = if shift == 0 { 1_024 } else { 128 };
+            assert!(places.len() > most / 2, "{} places of {most} from bit {shift}", places.len());
+        }
     }
 
     #[test]

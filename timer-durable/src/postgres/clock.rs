@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 /// How long a sample is used. Clocks drift by less than a millisecond meanwhile.
 const LIFE: Duration = Duration::from_secs(15);
 
+/// A sample that is later by more than this shows a clock that was set forward.
+const LEAP: Micros = 100_000;
+
 /// The server's clock, estimated from the times that come with answers.
 #[derive(Debug)]
 pub(super) struct Clock {
@@ -36,12 +39,13 @@ impl Clock {
 
     /// Takes the time `server` of an answer to a question that was sent at `sent`.
     ///
-    /// A delay on the way makes the estimate of a sample too early, never too late. So a sample
-    /// that gives a later estimate is better than the one in use.
+    /// A delay before the server reads its clock makes an estimate too late, never too early. So a
+    /// sample that gives an earlier estimate is better than the one in use. A clock that was set
+    /// forward shows in a leap.
     pub(super) fn take(&mut self, sent: Instant, server: Micros) {
         let at = sent + self.trip;
         let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));
-        if server > ours || self.sample.0.elapsed() > LIFE {
+        if server < ours || server - ours > LEAP || self.sample.0.elapsed() > LIFE {
             self.sample = (at, server);
         }
     }
@@ -67,15 +71,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delayed_answer_does_not_set_the_clock_back() {
+    fn a_delayed_answer_does_not_set_the_clock_forward() {
         let mut clock = Clock::new();
         let begun = Instant::now();
         clock.start(begun, 1_000_000_000);
-        let first = clock.now();
-        clock.take(begun, 999_000_000);
-        assert!(clock.now() >= first, "the sample says a second less");
-        clock.take(begun, 1_005_000_000);
-        assert!(clock.now() >= 1_005_000_000, "the server's clock is ahead");
-        assert!(clock.ahead(1_004_000_000) >= 1_000_000);
+        clock.take(begun, 1_000_050_000);
+        assert!(clock.now() < 1_000_050_000 + micros(begun.elapsed()), "the question was 50 ms on its way");
+    }
+
+    #[test]
+    fn a_leap_of_the_server_is_followed() {
+        let mut clock = Clock::new();
+        let begun = Instant::now();
+        clock.start(begun, 1_000_000_000);
+        clock.take(begun, 1_060_000_000);
+        assert!(clock.now() >= 1_060_000_000);
+        clock.take(begun, 1_000_000_000);
+        assert!(clock.now() >= 1_060_000_000, "the present never goes back");
+        assert!(clock.ahead(1_000_000_000) >= 60_000_000);
     }
 }

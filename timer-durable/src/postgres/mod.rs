@@ -55,8 +55,9 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// use std::time::Duration;
 /// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore};
 ///
-/// let store = PostgresStore::connect("postgres://shop@db.example/shop")?.lease(Duration::from_secs(10));
-/// let timer = DurableTimer::builder()
+/// let store =
+/// PostgresStore::connect("postgres://shop@db.example/shop")?.lease(Duration::from_secs(10)); let
+/// timer = DurableTimer::builder()
 ///     .topic("order.close", |due: &Due<String>| {
 ///         // The order and the end of its timeout are written in one transaction.
 ///         let order = due.payload().clone();

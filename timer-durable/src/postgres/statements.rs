@@ -32,26 +32,26 @@ inserted as (
     on conflict do nothing returning id),
 moved as (
     update timer.timeout t set due = ($15)[width_bucket(t.id, $14)], {MINE}
-    where t.id = any ($14) and t.begun is null and t.ended is null and exists (select from fence)
+    where t.id = any ($14) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id),
 cancelled as (
     delete from timer.timeout t
-    where t.id = any ($16) and t.begun is null and t.ended is null and exists (select from fence)
+    where t.id = any ($16) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id),
 done as (
     delete from timer.timeout t
-    where t.id = any ($17) and t.attempt = ($18)[width_bucket(t.id, $17)] and t.begun is not null and t.ended is null
+    where t.id = any ($17) and t.attempt = ($18)[width_bucket(t.id, $17)] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id),
 repeated as (
     update timer.timeout t set due = ($21)[width_bucket(t.id, $19)], begun = null, {MINE},
         forgiven = case when ($22)[width_bucket(t.id, $19)] then t.attempt else t.forgiven end
-    where t.id = any ($19) and t.attempt = ($20)[width_bucket(t.id, $19)] and t.begun is not null and t.ended is null
+    where t.id = any ($19) and t.attempt = ($20)[width_bucket(t.id, $19)] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id),
 begun as (
     update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], is_foreign = false
-    where t.id = any ($23) and t.due <= (select now from fence) and t.ended is null
+    where t.id = any ($23) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness)";
 
@@ -59,16 +59,16 @@ begun as (
 const RARE: &str = ",
 cancelled_young as (
     update timer.timeout t set ended = ($25)[width_bucket(t.id, $24)], key = null, payload = '', is_foreign = false
-    where t.id = any ($24) and t.begun is null and t.ended is null and exists (select from fence)
+    where t.id = any ($24) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id),
 done_young as (
     update timer.timeout t set ended = ($28)[width_bucket(t.id, $26)], key = null, payload = '', is_foreign = false
-    where t.id = any ($26) and t.attempt = ($27)[width_bucket(t.id, $26)] and t.begun is not null and t.ended is null
+    where t.id = any ($26) and t.attempt = ($27)[width_bucket(t.id, $26)] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id),
 buried as (
     update timer.timeout t set ended = (select now from fence), reason = ($31)[width_bucket(t.id, $29)], is_foreign = false
-    where t.id = any ($29) and t.attempt = ($30)[width_bucket(t.id, $29)] and t.begun is not null and t.ended is null
+    where t.id = any ($29) and t.attempt = ($30)[width_bucket(t.id, $29)] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id),
 requeued as (
@@ -87,6 +87,10 @@ purged_young as (
     update timer.timeout t set ended = ($36)[width_bucket(t.id, $35)], reason = null, key = null, payload = ''
     where t.id = any ($35) and t.reason is not null and exists (select from fence)
     returning t.id)";
+
+/// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
+/// reads the whole index of due times and compares each id.
+const LIVE: &str = "coalesce(t.ended, 0) = 0";
 
 /// Whoever writes a due time moves the row into a shard of its own, or marks it for the owner.
 const MINE: &str = "is_foreign = $3 is null,
@@ -175,7 +179,7 @@ select {}::int, null::uuid, null::int, now, null::int, null::smallint, null::tex
          where $3 is null and (exists (select from inserted) or exists (select from moved) or exists (select from repeated))",
         Kind::Notified as i32
     ));
-    Sql { text: text.replace("{MINE}", MINE).replace("{CLOCK}", CLOCK), types }
+    Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE).replace("{CLOCK}", CLOCK), types }
 }
 
 /// The statement of inserts that met another row.
@@ -208,8 +212,8 @@ select k.n, h.id from unnest($1, $2) with ordinality as k(topic, key, n), latera
 
 /// The state of timeouts that a batch did not change.
 pub(super) fn look() -> Sql {
-    let text = "select id, due, shard, begun from timer.timeout where id = any ($1) and ended is null";
-    Sql { text: text.to_owned(), types: vec![Type::UUID_ARRAY] }
+    let text = "select id, due, shard, begun from timer.timeout t where id = any ($1) and {LIVE}";
+    Sql { text: text.replace("{LIVE}", LIVE), types: vec![Type::UUID_ARRAY] }
 }
 
 /// A page. Each shard's head is read by the index, because a plain search over many shards would
