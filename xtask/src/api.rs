@@ -1,5 +1,5 @@
-//! `cargo xtask api`: keeps the public API of each library as text under `docs/api`, so that a
-//! change of it is seen in review.
+//! `cargo xtask api`, which keeps the public API of each library as text under `docs/api`, so that
+//! a change of it is seen in review.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The commands that are little more than command lines of cargo.
+//! The commands that run little more than one line of cargo.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,9 +14,9 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
         return run(cmd!(sh, "cargo bench -p timer-bench -- {words...}"));
     }
     if words.len() > 1 {
-        return Err(Failure::usage(format!("unexpected `{}`: workloads are written as W1,W2", words[1])));
+        return Err(Failure::usage(format!("unexpected `{}`; workloads are written as W1,W2", words[1])));
     }
-    // All others come with the feature.
+    // The feature `peers` brings all other names.
     let ours = ["timer", "timer-hashed", "btree", "heap", "floor"];
     let needed = |names: &String| names.split(',').any(|name| !ours.contains(&name));
     let peers: &[&str] = if flags.peers.as_ref().is_none_or(needed) { &["--features", "peers"] } else { &[] };
@@ -24,21 +24,24 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     for (name, value) in [("--peers", flags.peers), ("--save", flags.save), ("--baseline", flags.baseline)] {
         args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     }
-    // All at once: the report starts the others.
+    // Builds all programs, because the report starts the others.
     run(cmd!(sh, "cargo build --release -p timer-bench --bins {peers...}"))?;
     run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin bench-report {peers...} -- {args...} {words...}"))
 }
 
-/// The log's 46,321 s and the idle tail of 1,800 s take 30 s at this speed; metrics are served at
-/// one address, so that a Prometheus can be told of it once.
+/// Replays the log of the example `sessions`.
+///
+/// At the default speed, the log of 46,321 s and the idle tail of 1,800 s take 30 s. The address of
+/// the metrics is fixed, so a Prometheus can be configured once.
 pub(crate) fn demo(sh: &Shell, args: &[String]) -> Result {
     let page = target_dir().join("sessions.html").display().to_string();
     let defaults = demo_defaults(args, &page);
     run(cmd!(sh, "cargo run --release -p examples --bin sessions -- {defaults...} {args...}"))
 }
 
-/// A default gives way to the caller's own choice; virtual time has no speed, and is over before
-/// one can look.
+/// Returns the defaults that the caller has not chosen.
+///
+/// Virtual time has no speed, and it ends before anybody could scrape the metrics.
 fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
     let given = |name: &str| args.iter().any(|arg| arg == name || arg.starts_with(&format!("{name}=")));
     let defaults = [("--speed", "1600"), ("--executor", "rayon"), ("--metrics", "127.0.0.1:9184"), ("--report", page)];
@@ -46,15 +49,15 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
     defaults.into_iter().filter(|(name, _)| wanted(name)).flat_map(<[_; 2]>::from).collect()
 }
 
-/// Once with the private items, for the links in their pages, and once without, for links from a
-/// public page to a private one; the public pages are the ones that stay.
+/// Builds the documentation twice: with the private items, which checks the links in their pages,
+/// and without them, which finds links from a public page to a private one. The public pages
+/// remain.
 pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
     cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --no-deps {options}")])
 }
 
-/// The tests that need the programs are called by their name; the one that cannot do without is
-/// ignored elsewhere.
+/// Runs the tests that compare the metrics with a real Prometheus. Without one they are ignored.
 pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     need("prometheus --version", "prometheus (apt-get install prometheus)")?;
     need("promtool --version", "promtool (apt-get install prometheus)")?;
@@ -69,16 +72,17 @@ pub(crate) fn browser(sh: &Shell) -> Result {
     cargo(sh, &["test -p timer-metrics --all-features --test browser -- --include-ignored --nocapture"])
 }
 
-/// The storms are a test; this says where to begin and how long. The seed is printed first: every
-/// run can be had again.
+/// Runs the storms of timer-core's test `stress`.
+///
+/// The seed is in the command line that is printed first, so every run can be repeated.
 pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     let minutes = flags.minutes.unwrap_or(1.0);
     if flags.ten_years && (flags.minutes.is_some() || flags.round.is_some()) {
-        return Err(Failure::usage("`--ten-years` takes as long as it takes, and `--seed` alone"));
+        return Err(Failure::usage("`--ten-years` can be combined with `--seed` alone"));
     } else if flags.round.is_some() && flags.seed.is_none() {
-        return Err(Failure::usage("`--round` is one of a seed: give `--seed` as well"));
+        return Err(Failure::usage("`--round` chooses a round of a seed; give `--seed` as well"));
     } else if minutes <= 0.0 || !minutes.is_finite() {
-        return Err(Failure::usage(format!("`--minutes {minutes}`: a number above 0 is wanted")));
+        return Err(Failure::usage(format!("`--minutes {minutes}` is not a number above 0")));
     }
     sh.set_var("TIMER_STRESS_SEED", format!("{:#x}", seed(flags.seed.as_deref())?));
     if flags.ten_years {
@@ -89,17 +93,19 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     cargo(sh, &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture"])
 }
 
-/// From the clock, if none is given: 32 bits are short enough to be typed again, and the lower half
-/// changes fastest.
+/// Parses a seed, or takes one from the clock. It takes 32 bits, which are short enough to type,
+/// and the lower ones, which change fastest.
 fn seed(word: Option<&str>) -> Result<u64> {
     let Some(word) = word else {
         return Ok((SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 >> 10) & 0xFFFF_FFFF);
     };
     let seed = word.strip_prefix("0x").map_or_else(|| word.parse(), |digits| u64::from_str_radix(digits, 16));
-    seed.map_err(|_| Failure::usage(format!("`--seed {word}`: a number is wanted, decimal or after 0x")))
+    seed.map_err(|_| {
+        Failure::usage(format!("`--seed {word}` is neither a decimal number nor a hexadecimal one after 0x"))
+    })
 }
 
-/// The ways the tests are built.
+/// Runs the tests in each way they can be built.
 pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
     let all = ["--tests", "--doc", "--release --tests --exclude xtask"];
     let all = all.map(|rest| format!("test --workspace --all-features {rest}"));
@@ -120,7 +126,7 @@ mod tests {
     use crate::run::{root, shell};
 
     #[test]
-    fn defaults_give_way_to_what_is_asked_for() {
+    fn defaults_yield_to_given_options() {
         let line = |args: &str| demo_defaults(&args.split(' ').map(str::to_owned).collect::<Vec<_>>(), "a").join(" ");
         assert_eq!(line(""), "--speed 1600 --executor rayon --metrics 127.0.0.1:9184 --report a");
         assert_eq!(line("--speed 9 --executor=immediate"), "--metrics 127.0.0.1:9184 --report a");
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_told_before_anything_is_built() {
+    fn wrong_options_fail_before_the_build() {
         let sh = &shell().unwrap();
         for line in ["--minutes 0", "--round 3", "--ten-years --round 2", "--seed x"] {
             let words = ["stress"].into_iter().chain(line.split(' ')).map(Into::into);

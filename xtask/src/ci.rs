@@ -1,39 +1,39 @@
-//! `cargo xtask ci`: everything a change must pass, in order, with the time of each step.
+//! `cargo xtask ci`, which runs the checks that a change must pass.
 //!
-//! What runs on a server is this and nothing else, so it can be run here too. The everyday steps
-//! share one profile and one set of features, so that each crate is compiled once for the tests,
-//! the benches and the doctests; what is built twice all the same says why. The demo and the
-//! bench's workloads are programs that the tests run. The peers are left to `--long`.
+//! A server runs this command alone, so a failure there can be repeated here. The everyday steps
+//! share one profile and one set of features, and each crate is therefore compiled once for the
+//! tests, the benches and the doctests. A step that compiles it again says why. The tests also run
+//! the demo and the bench's workloads. Only `--long` builds the peers.
 
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, cargo, need, run};
+use crate::run::{Failure, Result, cargo, log_to, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{api, flags, fuzz, loom, sanitize, tidy};
 
-/// Quick ones first.
+/// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
     // The fuzz targets are a workspace of their own.
     ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
-    // A test as well; here it speaks before anything is compiled.
+    // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
     ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
-    // A criterion benchmark that is run as a test does each operation once.
+    // Run as a test, a criterion benchmark does each operation once.
     ("test", Cargo(&["test --no-fail-fast {all} --tests --benches"])),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
     ("docs", Call(|sh| docs(sh, ""))),
-    // The cfg makes another crate of timer-core, and a model is millions of steps: optimised, in a
-    // folder of its own.
+    // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
+    // this build is optimized and has a folder of its own.
     ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
-    // Builds the libraries from what a registry would get: a file that is not packed is missed
-    // nowhere else. All at once: each is built against the packages of the others.
+    // Builds the libraries from the packages that a registry would get. Only this step finds a file
+    // that is not packed. All are packed in one run, because each is built against the others.
     ("package", Cargo(&["package {libraries} --allow-dirty"])),
 ];
 
-/// After the others, with `--long`.
+/// The steps that `--long` adds.
 const LONG: &[Step] = &[
-    // Without assertions, and at the full sizes: the million timeouts, the ten years.
+    // Without assertions and at full size, such as the million timeouts and the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
     ("adapter-features", Cargo(&EACH_ADAPTER)),
@@ -52,10 +52,11 @@ const LONG: &[Step] = &[
     ("instructions", Call(instructions)),
 ];
 
-/// The libraries alone: what their tests ask for would switch features on.
+/// Lints the libraries alone, because the dependencies of their tests would enable features.
 const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features --lib -- -D warnings";
 
-/// A line for each: together, what one asks for would be on in all.
+/// The tests without features. Each crate has its own line, because one line for all would enable
+/// in every crate the features that one of them asks for.
 pub(crate) const WITHOUT_FEATURES: [&str; 4] = [
     "test -p timer-executor --no-default-features --tests",
     "test -p timer-core --no-default-features --tests",
@@ -72,15 +73,19 @@ const EACH_ADAPTER: [&str; 5] = [
     "check -p timer-adapters --features tower --lib",
 ];
 
-const STORM: flags::Stress = flags::Stress { minutes: Some(2.0), seed: None, round: None, ten_years: false };
-const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(1), jobs: None, address: false };
+const STORM: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None, ten_years: false };
+const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(30), jobs: None, address: false };
 
 pub(crate) fn command(flags: &flags::Ci) -> Result {
-    let failures = if flags.keep_going { usize::MAX } else { 1 };
+    if let Some(path) = &flags.log {
+        log_to(path)?;
+    }
+    // One failure in a run of hours must not hide the results of the other steps.
+    let max_failures = if flags.keep_going || flags.long { usize::MAX } else { 1 };
     match &flags.step {
-        Some(name) => steps::run(&[find(name)?], failures),
-        None if flags.long => steps::run(&[STEPS, LONG].concat(), failures),
-        None => steps::run(STEPS, failures),
+        Some(name) => steps::run(&[find(name)?], max_failures),
+        None if flags.long => steps::run(&[STEPS, LONG].concat(), max_failures),
+        None => steps::run(STEPS, max_failures),
     }
 }
 
@@ -99,7 +104,7 @@ fn durable(sh: &Shell) -> Result {
     cargo(sh, &["test -p timer-durable --test model", "test -p examples --test ledger"])
 }
 
-/// Without the two programs the bench says "skipped", which is less than was asked for here.
+/// Counts instructions. The bench skips this without the two programs, and `ci` has to report that.
 fn instructions(sh: &Shell) -> Result {
     need("valgrind --version", "valgrind (apt-get install valgrind)")?;
     need("objdump --version", "objdump (apt-get install binutils)")?;
@@ -111,9 +116,11 @@ mod tests {
     use super::{LONG, STEPS, find};
 
     #[test]
-    fn one_step_of_either_run_can_be_chosen() {
+    fn each_step_can_be_chosen() {
         assert!(STEPS.iter().chain(LONG).all(|(name, _)| find(name).is_ok_and(|(found, _)| found == *name)));
         let Err(failure) = find("fnt") else { panic!("no such step") };
-        assert!(failure.code == 2 && failure.what.contains("fmt, tidy, ") && failure.what.contains(", instructions"));
+        assert!(
+            failure.code == 2 && failure.message.contains("fmt, tidy, ") && failure.message.contains(", instructions")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What cargo knows of our crates: which depends on which, and what features they have.
+//! The crates of the workspace as cargo knows them: their dependencies and their features.
 
 use serde_json::Value;
 use xshell::{Shell, cmd};
@@ -9,7 +9,7 @@ use crate::run::Result;
 pub(crate) const LIBRARIES: [&str; 5] =
     ["timer-executor", "timer-core", "timer-metrics", "timer-durable", "timer-adapters"];
 
-/// Each crate with those of ours that it may depend on.
+/// Each crate, with the crates of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("timer-executor", &[]),
     ("timer-core", &["timer-executor"]),
@@ -21,8 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// How the names begin of what the core must not need, nor switch on in another crate: pools are
-/// the executor's, exporters are the metrics'.
+/// Prefixes of the crates that the core must neither need nor enable in another crate. Pools belong
+/// to the executor, exporters to the metrics.
 const NOT_IN_CORE: &[&str] =
     &["metrics", "opentelemetry", "prometheus", "rayon", "statsd", "threadpool", "tokio", "hyper", "quinn", "tower"];
 
@@ -39,12 +39,12 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The arrows that must not be.
+/// Returns the dependencies that [`ARROWS`] or [`NOT_IN_CORE`] forbids.
 pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
     let packages = list(&metadata["packages"]);
     let gone = ARROWS.iter().filter(|(known, _)| !packages.iter().any(|package| package["name"] == **known));
     let mut faults: Vec<String> =
-        gone.map(|(known, _)| format!("{known} is gone; say so in xtask/src/crates.rs")).collect();
+        gone.map(|(known, _)| format!("{known} is gone; remove it from xtask/src/crates.rs")).collect();
     for package in packages {
         let name = text(&package["name"]);
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
@@ -54,22 +54,23 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
         for dependency in list(&package["dependencies"]) {
             let needs = text(&dependency["name"]);
             if ARROWS.iter().any(|(known, _)| *known == needs) && !allowed.contains(&needs) {
-                faults.push(format!("{name} depends on {needs}; of our crates it may need {allowed:?}: move the code"));
+                faults.push(format!("{name} depends on {needs}; it may depend on {allowed:?} only, so move the code"));
             }
-            // What is optional is for a user who switches it on; tests may need what they like.
+            // An optional dependency is the user's choice, and tests may depend on anything.
             let always = dependency["kind"].is_null() && dependency["optional"] != true;
             let mut brings = list(&dependency["features"]).iter().map(text).chain([needs]);
             let bad = brings.find(|word| NOT_IN_CORE.iter().any(|bad| word.starts_with(bad)));
             if let Some(bad) = bad.filter(|_| name == "timer-core" && always) {
-                faults.push(format!("the core needs {bad} by {needs}; put what needs it into another crate"));
+                faults
+                    .push(format!("the core gets {bad} through {needs}; move the code that needs it to another crate"));
             }
         }
     }
     faults
 }
 
-/// Every feature but the peers of the bench, which take longer to build than all else, as
-/// `--features` wants them.
+/// Returns every feature but the bench's peers, joined as `--features` expects them. The peers take
+/// longer to build than everything else.
 pub(crate) fn features(metadata: &Value) -> String {
     let mut features = Vec::new();
     for package in list(&metadata["packages"]) {
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// How many faults there are when the crate `name` has one dependency more.
+    /// Counts the faults when the crate `name` has one more dependency.
     fn faults(name: &str, dependency: Value) -> usize {
         let dependencies = |known: &str| if known == name { json!([dependency]) } else { json!([]) };
         let package = |known: &str| json!({ "name": known, "dependencies": dependencies(known) });
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!([needs("timer-core", "timer-executor"), needs("timer-executor", "rayon")], [0, 0]);
         assert_eq!([needs("timer-executor", "timer-core"), needs("examples", "timer-bench")], [1, 1]);
         let new = arrows(&json!({ "packages": [{ "name": "timer-new", "dependencies": [] }] }));
-        assert_eq!(new.len(), ARROWS.len() + 1, "one that is new, and all that are gone");
+        assert_eq!(new.len(), ARROWS.len() + 1, "the new crate, and all known ones that are gone");
     }
 
     #[test]

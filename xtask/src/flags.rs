@@ -1,8 +1,9 @@
-//! The command line: what stands here is parsed, and is what `cargo xtask help` prints.
+//! The command line. The macro parses it, and `cargo xtask help` prints its comments.
 
-#![allow(unreachable_pub, reason = "the macro makes all it generates public")]
+#![allow(unreachable_pub, reason = "the macro makes everything it generates public")]
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 xflags::xflags! {
     /// The project's chores.
@@ -12,9 +13,9 @@ xflags::xflags! {
             /// Replaces the kept text.
             optional --bless
         }
-        /// The workloads side by side with other timers, or the benchmarks of single operations.
+        /// Compares the workloads with other timers, or runs the benchmarks of single operations.
         cmd bench {
-            /// Workloads, as W1,W2; with --criterion what is for the benchmarks, after `--`.
+            /// Workloads, as W1,W2. With --criterion, arguments of the benchmarks after `--`.
             repeated words: String
             optional --peers names: String
             optional --quick
@@ -22,30 +23,32 @@ xflags::xflags! {
             optional --baseline name: String
             optional --criterion
         }
-        /// Everything a change must pass, with the time of each step.
+        /// Runs the checks that a change must pass and prints the time of each step.
         cmd ci {
-            /// And what takes longer: release, stress, fuzz, sanitizers, more of loom, peers,
-            /// instruction counts.
+            /// Adds the long steps: release, features, stress, fuzz, sanitizers, deeper models,
+            /// peers, instruction counts. A step that fails does not end the run.
             optional --long
-            /// One step of either.
+            /// Runs one step of either list.
             optional --step name: String
+            /// Keeps the output of the steps in a file.
+            optional --log path: PathBuf
             optional --keep-going
         }
         /// Replays half a day's log as sessions that time out, in half a minute, with metrics and a
-        /// page at the end.
+        /// report at the end.
         cmd demo {
-            /// For the example, after `--`; `--virtual` also without.
+            /// Arguments of the example after `--`; `--virtual` needs no `--`.
             repeated args: String
         }
-        /// Builds the documentation, warnings denied.
+        /// Builds the documentation and denies warnings.
         cmd docs {
             optional --open
         }
-        /// Arbitrary operations on the wheels and on the timer against their models; needs nightly
-        /// and cargo-fuzz.
+        /// Runs arbitrary operations on the wheels and the timer against their models. Needs
+        /// nightly and cargo-fuzz.
         cmd fuzz {
             optional target: String
-            /// For each target (1).
+            /// Minutes for each target (1).
             optional --minutes n: u32
             /// Processes at a time (the number of cores).
             optional --jobs n: usize
@@ -54,34 +57,34 @@ xflags::xflags! {
         /// Shows the live page of timer-metrics in a headless Chromium. Skipped without Chromium
         /// and chromedriver.
         cmd browser {}
-        /// Checks the hand-overs between threads in every order that so many preemptions allow (2).
+        /// Explores the interleavings of the models with a bounded number of preemptions (2).
         cmd loom {
             optional filter: String
             optional --preemptions n: u32
             optional --compile-only
         }
-        /// A real Prometheus scrapes a timer, and both are compared; promtool judges the rules.
+        /// Compares the metrics with a real Prometheus, and tests the alert rules with promtool.
         /// Skipped without them.
         cmd metrics-e2e {}
-        /// The tests under sanitizers and valgrind, those that are named or all; what cannot run
-        /// here is skipped.
+        /// Runs the tests under the named sanitizers, or under all of them and valgrind. A
+        /// sanitizer that is not installed is skipped.
         cmd sanitize {
             optional --asan
             optional --tsan
             optional --valgrind
         }
-        /// Storms upon the timer (for 1 minute) with a ledger that must balance; or ten years of
+        /// Runs storms on the timer (for 1 minute) with a ledger that must balance, or ten years of
         /// virtual time with a million timeouts.
         cmd stress {
             optional --minutes n: f64
-            /// Where to begin; decimal, or after 0x.
+            /// The first seed, decimal or hexadecimal after 0x.
             optional --seed s: String
             optional --round r: u32
             optional --ten-years
         }
-        /// All features, each library without any, doctests, release.
+        /// Runs all tests: with all features and without any, doctests, and in release mode.
         cmd test {
-            /// For the test programs, after `--`.
+            /// Arguments of the test programs after `--`.
             repeated args: String
             optional --keep-going
         }
@@ -90,8 +93,8 @@ xflags::xflags! {
     }
 }
 
-/// Reads the words after `cargo xtask`. `--name=value` is two words, and `help` is the flag of that
-/// name.
+/// Parses the words after `cargo xtask`. `--name=value` counts as two words, and `help` as
+/// `--help`.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xtask> {
     let (mut split, mut ours, mut late) = (Vec::new(), true, None);
     for word in words {
@@ -99,7 +102,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xta
         match word.to_str().and_then(|word| word.split_once('=')) {
             Some((name, value)) if ours && name.starts_with("--") => split.extend([name.into(), value.into()]),
             _ if split.is_empty() && word == "help" => split.push("--help".into()),
-            // A keyword, which xflags cannot have for a name: it goes behind the `--`.
+            // xflags cannot have a keyword as a name, so this option moves behind the `--`.
             _ if ours && word == "--virtual" => late = Some(word),
             _ => split.push(word),
         }
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_is_there_and_in_the_help() {
+    fn the_help_lists_every_command() {
         let help = words("help").unwrap_err();
         for name in "api bench browser ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
             assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn values_after_equals_the_rest_after_two_dashes() {
+    fn values_follow_an_equals_sign_or_a_blank() {
         for line in ["ci --step=fmt --keep-going", "ci --keep-going --step fmt"] {
             assert!(matches!(words(line), Ok(XtaskCmd::Ci(ci)) if ci.keep_going && ci.step.as_deref() == Some("fmt")));
         }

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: arbitrary bytes as operations on the wheels and on the timer, against the
-//! models of the tests.
+//! `cargo xtask fuzz`, which turns arbitrary bytes into operations on the wheels and the timer and
+//! compares the results with the models of the tests.
 //!
-//! AddressSanitizer only if asked for: the models find a fault by its effect, so four times the
-//! executions are worth more.
+//! The address sanitizer is off by default. The models notice a fault by its effect, so four times
+//! as many executions are worth more.
 
 use std::{fs, thread};
 
@@ -13,7 +13,7 @@ use crate::run::{Failure, Result, need, root, run, target_dir};
 
 const FOLDER: &str = "timer-core/fuzz";
 
-/// Inputs that have found something once; the tests run them as well. A new one is copied there.
+/// Inputs that once found a fault. The tests replay them. Copy a new one there.
 const KEPT: &str = "timer-core/tests/model/fuzz_inputs";
 
 /// An input of 512 bytes is about 150 operations on a wheel, 60 on a timer.
@@ -22,7 +22,7 @@ const LIMITS: &str = "-max_len=512 -len_control=0 -timeout=10 -rss_limit_mb=2048
 pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     let minutes = flags.minutes.unwrap_or(1);
     if minutes == 0 || flags.jobs == Some(0) {
-        return Err(Failure::usage("`--minutes` and `--jobs` count from 1"));
+        return Err(Failure::usage("`--minutes` and `--jobs` must be at least 1"));
     }
     let targets = targets(flags.target.as_deref().unwrap_or_default())?;
     need("cargo +nightly --version", "nightly toolchain (rustup toolchain install nightly --profile minimal)")?;
@@ -30,10 +30,11 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     let jobs = flags.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).to_string();
     let time = format!("-max_total_time={}", minutes * 60);
     let sanitizer = if flags.address { "address" } else { "none" };
-    // Side by side: other flags for the compiler would have all built again.
+    // Each sanitizer has a folder of its own, because other compiler flags would rebuild
+    // everything.
     let built = target_dir().join(format!("fuzz-{sanitizer}"));
     for target in targets {
-        // The first folder is the one that new inputs are put into.
+        // libFuzzer puts new inputs into the first folder.
         let corpus = sh.create_dir(format!("{FOLDER}/corpus/{target}"))?;
         let kept = Some(root().join(KEPT).join(&target)).filter(|path| path.is_dir());
         let fuzz = cmd!(sh, "cargo +nightly fuzz run --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
@@ -43,7 +44,7 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     Ok(())
 }
 
-/// The names of the files that hold a target each, if they contain `filter`.
+/// Returns the targets whose names contain `filter`. Each is a file of its own.
 fn targets(filter: &str) -> Result<Vec<String>> {
     let files = fs::read_dir(root().join(FOLDER).join("fuzz_targets"))?;
     let names = files.filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".rs")?.to_owned()));
@@ -58,8 +59,8 @@ fn targets(filter: &str) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_filter_that_fits_nothing_lists_the_targets() {
+    fn an_unknown_target_lists_the_targets() {
         assert_eq!(super::targets("wheel").unwrap(), ["wheel_hashed", "wheel_hierarchical"]);
-        assert!(super::targets("wheels").unwrap_err().what.contains("timer_virtual"));
+        assert!(super::targets("wheels").unwrap_err().message.contains("timer_virtual"));
     }
 }

@@ -1,9 +1,11 @@
-//! `cargo xtask loom`: timer-core's models, each in every order that the bound on preemptions
-//! allows; and storms, each in some orders.
+//! `cargo xtask loom` and the storms, which check the models of timer-core.
 //!
-//! The cfgs go into the child's flags alone, and into a target folder of their own: neither this
-//! program nor an ordinary build sees them. Optimised, since a model is millions of steps; with
-//! assertions, since they are part of what is checked.
+//! loom explores every interleaving of a model within a bound on preemptions. shuttle explores
+//! random ones.
+//!
+//! The cfgs are in the flags of the child process alone, and its target folder is separate, so
+//! neither this program nor an ordinary build sees them. The build is optimized, because a model
+//! takes millions of steps, and has assertions, because they are part of the checks.
 
 use std::fs::{self, File};
 
@@ -12,12 +14,13 @@ use xshell::{Cmd, Shell, cmd};
 use crate::flags;
 use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 
-/// Every model that must fail does so at the first bound, and every other one ends within seconds;
-/// the second takes minutes.
+/// The bounds of the everyday run and of the long run. Every negative twin fails at the first
+/// bound, where every other model ends within seconds. The second bound takes minutes.
 pub(crate) const PREEMPTIONS: u32 = 2;
 pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 
-/// A checker: what is in the names of its tests, the cfgs, and the variable that bounds it.
+/// A checker consists of the word in the names of its tests, its cfgs, and the variable with its
+/// bound.
 pub(crate) const LOOM: [&str; 3] = ["loom", "--cfg timer_loom", "LOOM_MAX_PREEMPTIONS"];
 pub(crate) const SHUTTLE: [&str; 3] = ["storm", "--cfg timer_loom --cfg timer_shuttle", "STORM_ROUNDS"];
 
@@ -28,8 +31,10 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
     explore(sh, LOOM, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
 }
 
-/// The models whose names contain `filter`. The test program takes several filters as "any of
-/// them", so the models are listed first and then named exactly.
+/// Runs the models whose names contain `filter`.
+///
+/// The test program would run each model that contains any of several filters. Therefore this lists
+/// the models first and passes their exact names.
 pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) -> Result {
     let models = select(&cargo(sh, checker, "test", "--release -- --list --format terse").read()?, checker[0], filter);
     if models.is_empty() {
@@ -37,8 +42,7 @@ pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) 
     }
     println!("{} models, {} {bound}", models.len(), checker[2]);
     let test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
-    // The models that must fail do it by a panic each: that is only of interest if something else
-    // fails too.
+    // Each negative twin panics as it must, so the output matters only if the run fails.
     let path = target_dir().join(checker[0]).join("panics.log");
     let log = File::create(&path)?;
     run_with(test.env(checker[2], bound.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
@@ -51,7 +55,7 @@ fn cargo<'a>(sh: &'a Shell, checker: [&str; 3], verb: &str, rest: &str) -> Cmd<'
     cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", checker[1])).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
-/// The models of a listing whose names contain `filter`.
+/// Returns the models of a listing whose names contain `filter`.
 fn select(listing: &str, checker: &str, filter: &str) -> Vec<String> {
     let tests = listing.lines().filter_map(|line| line.strip_suffix(": test"));
     tests.filter(|name| name.contains(checker) && name.contains(filter)).map(str::to_owned).collect()
@@ -60,7 +64,7 @@ fn select(listing: &str, checker: &str, filter: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_filter_narrows_the_models_and_never_widens_them() {
+    fn a_filter_selects_models_only() {
         let models =
             |filter| super::select("state::loom_cancel: test\nloom_push: test\ncancel: test\n", "loom", filter);
         assert_eq!((models("").len(), models("cancel").join(" ")), (2, "state::loom_cancel".to_owned()));

@@ -1,6 +1,7 @@
-//! The project's chores: `cargo xtask help` lists them, `flags.rs` says what there is, this file
-//! dispatches. Every command line is printed before it runs; its exit code is ours if it fails. Of
-//! our crates this depends on none.
+//! The project's chores. `flags.rs` declares the commands, and this file dispatches them.
+//!
+//! xtask prints every command line before it runs it, and exits with the code of the first failure.
+//! It depends on none of the crates of the workspace.
 
 #![forbid(unsafe_code)]
 
@@ -24,9 +25,9 @@ use crate::run::{Failure, Result};
 fn main() -> ExitCode {
     let flags = flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| error.exit());
     let Err(failure) = dispatch(flags.subcommand) else { return ExitCode::SUCCESS };
-    // A command that has told everything already leaves this empty.
-    if !failure.what.is_empty() {
-        eprintln!("xtask: {}", failure.what);
+    // The steps have already printed their failures and leave the message empty.
+    if !failure.message.is_empty() {
+        eprintln!("xtask: {}", failure.message);
     }
     ExitCode::from(failure.code)
 }
@@ -40,7 +41,7 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Ci(flags) => ci::command(&flags),
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
         XtaskCmd::Docs(flags) => chores::docs(sh, if flags.open { "--open" } else { "" }),
-        // It was asked for by its name, so it is a fault if it is skipped.
+        // A user who asks for fuzzing gets an error if it cannot run; `ci` skips it.
         XtaskCmd::Fuzz(flags) => fuzz::run_all(sh, &flags).map_err(|it| Failure { code: it.code.max(1), ..it }),
         XtaskCmd::Loom(flags) => loom::command(sh, &flags),
         XtaskCmd::MetricsE2e(_) => chores::metrics_e2e(sh),

@@ -1,8 +1,11 @@
-//! Running a command: its line is printed first, and its exit code is ours if it fails.
+//! Running a child process: prints its command line and passes on its exit code.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -10,26 +13,29 @@ use crate::crates::{LIBRARIES, features, metadata};
 
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// Why a command was not done, and what to exit with.
+/// The file that keeps the output of the steps, if the user asked for one.
+static LOG: OnceLock<File> = OnceLock::new();
+
+/// The reason why a command failed or was skipped, with the exit code of xtask.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
-    pub(crate) what: String,
+    pub(crate) message: String,
 }
 
 impl Failure {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { code: 1, what: what.into() }
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { code: 1, message: message.into() }
     }
 
-    /// Something is missing here, which is no fault.
-    pub(crate) fn skipped(what: &str) -> Self {
-        Self { code: 0, what: format!("skipped: there is no {what}") }
+    /// Returns a skipped step. A missing tool is no fault of the code.
+    pub(crate) fn skipped(missing: &str) -> Self {
+        Self { code: 0, message: format!("skipped, because this machine has no {missing}") }
     }
 
-    /// The command line is wrong.
-    pub(crate) fn usage(what: impl fmt::Display) -> Self {
-        Self { code: 2, what: format!("{what}; see `cargo xtask help`") }
+    /// Returns the failure for a wrong command line.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self { code: 2, message: format!("{message}; see `cargo xtask help`") }
     }
 }
 
@@ -44,38 +50,54 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// Where cargo builds.
+/// Returns the folder into which cargo builds.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// A shell at the root.
+/// Returns a shell in the root of the workspace.
 pub(crate) fn shell() -> Result<Shell> {
     let sh = Shell::new()?;
     sh.change_dir(root());
     Ok(sh)
 }
 
-/// Runs it; what it prints goes where ours goes.
+/// Sends the output of all children to a file from now on.
+pub(crate) fn log_to(path: &Path) -> Result {
+    LOG.set(File::create(path)?).map_err(|_| Failure::new("the log has been chosen already"))
+}
+
+/// Prints a text on the terminal, and into the log if there is one.
+pub(crate) fn report(text: &str) {
+    eprint!("{text}");
+    if let Some(Err(error)) = LOG.get().map(|mut log| log.write_all(text.as_bytes())) {
+        eprintln!("cannot write the log: {error}");
+    }
+}
+
+/// Runs a command whose output goes to the log, or else to the output of xtask.
 pub(crate) fn run(cmd: Cmd<'_>) -> Result {
     run_with(cmd, |_| ())
 }
 
-/// The same after `change`, for what xshell cannot say.
+/// Runs a command after `change`, which sets options that xshell lacks.
 pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Result {
     let line = cmd.to_string();
     let mut command = Command::from(cmd);
+    if let Some(log) = LOG.get() {
+        command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+    }
     change(&mut command);
     let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));
-    eprintln!("$ {}{line}", set.collect::<String>());
+    report(&format!("$ {}{line}\n", set.collect::<String>()));
     let status = command.status().map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
-    // What a signal ended has no code.
+    // A child that a signal ended has no code.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    if status.success() { Ok(()) } else { Err(Failure { code, what: format!("`{line}` failed ({status})") }) }
+    if status.success() { Ok(()) } else { Err(Failure { code, message: format!("`{line}` failed ({status})") }) }
 }
 
-/// Runs lines of cargo. `{all}` in one is the workspace with all features but the peers of the
-/// bench, `{peers}` is the bench with them, `{libraries}` are the crates that are published.
+/// Runs lines of cargo. In a line, `{all}` is the workspace with all features but the bench's
+/// peers, `{peers}` is the bench with them, and `{libraries}` are the published crates.
 pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
     for line in lines {
         let mut line = line.replace("{peers}", "-p timer-bench --features peers");
@@ -89,14 +111,14 @@ pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
     Ok(())
 }
 
-/// Can this be run here? If not, what it is for is skipped: `what` is missing.
-pub(crate) fn need(line: &str, what: &str) -> Result {
+/// Returns a skipped step if `line` cannot run here, because `tool` is missing.
+pub(crate) fn need(line: &str, tool: &str) -> Result {
     let (program, args) = line.split_once(' ').unwrap_or((line, ""));
     let output = Command::new(program).args(args.split(' ')).output();
-    if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(Failure::skipped(what)) }
+    if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(Failure::skipped(tool)) }
 }
 
-/// The flags that the environment has in `variable`, and `more`.
+/// Returns the flags in the environment's `variable`, followed by `more`.
 pub(crate) fn flags_and(variable: &str, more: &str) -> String {
     format!("{} {more}", std::env::var(variable).unwrap_or_default()).trim_start().to_owned()
 }
@@ -104,8 +126,8 @@ pub(crate) fn flags_and(variable: &str, more: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_exit_code_is_the_childs() {
+    fn the_exit_code_is_that_of_the_child() {
         let failure = super::cargo(&super::shell().unwrap(), &["no-such-command"]).unwrap_err();
-        assert!(failure.code == 101 && failure.what.contains("no-such-command"));
+        assert!(failure.code == 101 && failure.message.contains("no-such-command"));
     }
 }

@@ -1,8 +1,9 @@
-//! `cargo xtask tidy`: the architecture's rules. Also a test, so `cargo test` enforces them.
+//! `cargo xtask tidy`, which checks the rules of the architecture. They are also a test, so
+//! `cargo test` enforces them.
 //!
-//! Lints see types: `timer-core/clippy.toml` keeps threads, locks and atomics behind the facade
-//! `sync`. The rules here see text, made for rustfmt's layout and people who mean well. A rule
-//! whose subject is gone fails, since it would hold for ever.
+//! Clippy sees types, and `timer-core/clippy.toml` keeps threads, locks and atomics behind the
+//! facade `sync`. The rules here see text. They rely on rustfmt's layout and on authors who do not
+//! try to evade them. A rule whose subject is gone fails, because it could not be broken any more.
 
 mod width;
 
@@ -13,49 +14,50 @@ use xshell::{Shell, cmd};
 use crate::crates::{arrows, metadata};
 use crate::run::{Failure, Result, root};
 
-/// The wheels: plain data structures that know ticks and values.
+/// The wheels, which are plain data structures that know ticks and values.
 const WHEEL: &str = "timer-core/src/wheel/";
 
-/// What a wheel does not name of other crates: time is a tick, and the wheel's owner locks it.
+/// Names that a wheel does not use. Its time is a tick, and its owner locks it.
 const NOT_IN_WHEEL: &[&str] =
     &["std::sync", "std::thread", "std::time", "loom", "parking_lot", "crossbeam_queue", "timer_executor", "tracing"];
 
 /// The handles that callers hold.
 const HANDLES: &str = "timer-core/src/handle/";
-const CHOOSES: Except = &["timer-core/src/handle/builder.rs"];
+/// The builder, which chooses the wheel.
+const CHOOSES: Exceptions = &["timer-core/src/handle/builder.rs"];
 
-/// Built for tests only, though neither file nor folder is called `tests`.
-const TEST_ONLY: Except = &["timer-core/src/loom_models/", "timer-core/src/storms", "timer-core/src/sync/model"];
+/// Code that is built for tests only, although no file or folder is called `tests`.
+const TEST_ONLY: Exceptions = &["timer-core/src/loom_models/", "timer-core/src/storms", "timer-core/src/sync/model"];
 
-/// Programs for people.
-const MAY_SLEEP: Except = &["examples/", "timer-bench/", "timer-core/src/sync/system.rs"];
+/// Programs that run on the real clock, and the system's clock itself.
+const MAY_SLEEP: Exceptions = &["examples/", "timer-bench/", "timer-core/src/sync/system.rs"];
 
-/// Lines that a source file may have.
+/// The number of lines that a source file may have.
 const MOST_LINES: usize = 400;
-const LONGER: Except = &["timer-core/src/entry/state.rs", "timer-core/src/handle/timer.rs"];
+const LONGER: Exceptions = &["timer-core/src/entry/state.rs", "timer-core/src/handle/timer.rs"];
 
-/// How many lines of code above an atomic operation its reason may stand.
+/// The number of lines of code that may stand between an atomic operation and its reason above.
 const REACH: usize = 8;
 const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "Relaxed", "SeqCst"];
 
-/// Each in two pieces, so that this file does not have it.
+/// Marks of unfinished work. Each is in two pieces, so that this file does not contain it.
 const MARKS: &[&str] = &["to|do!", "unimpl|emented!", "TO|DO", "FIX|ME", "X|XX"];
 
-type Except = &'static [&'static str];
+type Exceptions = &'static [&'static str];
 
-/// A path with `/` from the root, and what is in it.
+/// A file's path from the root, with `/`, and its content.
 struct File {
     path: String,
     text: String,
 }
 
-/// What the paths begin with that it looks at, those it does not all the same, what gives the lines
-/// of a file (from 1) that break it, and what to do then.
-type Rule = (&'static str, Except, fn(&File) -> Vec<usize>, &'static str);
+/// A rule has the prefix of the paths it applies to, the prefixes it does not apply to, the
+/// function that returns the lines (from 1) of a file that break it, and the advice.
+type Rule = (&'static str, Exceptions, fn(&File) -> Vec<usize>, &'static str);
 
 const RULES: &[Rule] = &[
     ("", TEST_ONLY, orderings, "an ordering without a reason; say in an `ORDERING:` comment what it pairs with"),
-    (WHEEL, &[], wheel, "a wheel names what is none; pass it ticks and values"),
+    (WHEEL, &[], wheel, "a wheel names another part of the timer; pass it ticks and values"),
     (HANDLES, CHOOSES, handle, "a handle names a wheel; it reaches its entry through the shard"),
     ("", LONGER, length, "too long; give the next concept its own file"),
     ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
@@ -64,8 +66,8 @@ const RULES: &[Rule] = &[
 ];
 
 pub(crate) fn command(sh: &Shell) -> Result {
-    // What git has or would add; what is gone from the folder but not yet from git's index cannot
-    // be read.
+    // Lists the files that git tracks or would add. A file that was deleted but not yet removed
+    // from git's index cannot be read.
     let list = cmd!(sh, "git ls-files --cached --others --exclude-standard").quiet().read()?;
     let read = |path: &str| Some(File { path: path.to_owned(), text: fs::read_to_string(root().join(path)).ok()? });
     let files: Vec<File> = list.lines().filter_map(read).collect();
@@ -78,7 +80,8 @@ pub(crate) fn command(sh: &Shell) -> Result {
 fn check((subject, except, breaches, advice): &Rule, files: &[File]) -> Vec<String> {
     let gone = |prefix: &&str| !files.iter().any(|file| file.path.starts_with(prefix));
     let gone = except.iter().copied().chain([*subject]).filter(gone);
-    let mut faults: Vec<_> = gone.map(|prefix| format!("`{prefix}` is gone; say so in xtask/src/tidy.rs")).collect();
+    let mut faults: Vec<_> =
+        gone.map(|prefix| format!("`{prefix}` is gone; remove it from xtask/src/tidy.rs")).collect();
     for file in files.iter().filter(|file| file.path.starts_with(subject)) {
         if !except.iter().any(|prefix| file.path.starts_with(prefix)) {
             faults.extend(breaches(file).iter().map(|line| format!("{}:{line}: {advice}", file.path)));
@@ -87,8 +90,8 @@ fn check((subject, except, breaches, advice): &Rule, files: &[File]) -> Vec<Stri
     faults
 }
 
-/// The lines of a Rust file that are not only built for tests, without comments and literals. A
-/// file's tests are at its end.
+/// Returns the lines of a Rust file that are not for tests alone, without comments and literals.
+/// The tests of a file are at its end.
 fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
     let of_tests = ["/tests/", "/benches/", "tests.rs"];
     let is_code = file.path.ends_with(".rs") && !of_tests.iter().any(|part| file.path.contains(part));
@@ -96,7 +99,7 @@ fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
     (1..).zip(lines.map(bare))
 }
 
-/// A line without its comment and without what is between quotes.
+/// Returns a line without its comment and without the text between quotes.
 fn bare(line: &str) -> String {
     let line = line.replace("\\\"", "").replace("'\"'", "");
     let outside = line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"");
@@ -111,7 +114,8 @@ fn lines_with(lines: impl Iterator<Item = (usize, String)>, bad: impl Fn(&str) -
     lines.filter(|(_, line)| bad(line)).map(|(at, _)| at).collect()
 }
 
-/// Every atomic operation says why its ordering is enough. One reason may serve several in a row.
+/// Finds atomic operations without a reason for their ordering. One reason may serve several in a
+/// row.
 fn orderings(file: &File) -> Vec<usize> {
     let lines: Vec<&str> = file.text.lines().collect();
     let names_one = |line: &str| words(line).any(|word| ORDERINGS.contains(&word)) && !line.trim().starts_with("use ");
@@ -120,8 +124,8 @@ fn orderings(file: &File) -> Vec<usize> {
     found
 }
 
-/// Does the last line have its reason, on it or above? Above a function's signature only what is
-/// attached to it counts: the reasons of the function before are not its own.
+/// Returns `true` if the last line has its reason on it or above. Above the signature of a function
+/// only attached comments count, because the others belong to the function before.
 fn is_argued(lines: &[&str]) -> bool {
     let (mut left, mut above_fn) = (REACH, false);
     for line in lines.iter().rev() {
@@ -133,7 +137,7 @@ fn is_argued(lines: &[&str]) -> bool {
         if !attached && (above_fn || left == 0) {
             return false;
         }
-        // Only built for tests.
+        // The function is built for tests only.
         if above_fn && code.contains("#[cfg(") && words(&code).any(|word| word == "test") {
             return true;
         }
@@ -143,10 +147,10 @@ fn is_argued(lines: &[&str]) -> bool {
     false
 }
 
-/// A wheel names no other module of the crate, no thread, lock or clock.
+/// Finds lines in which a wheel names another module of the crate, a thread, a lock or a clock.
 fn wheel(file: &File) -> Vec<usize> {
     let inside = file.path.trim_start_matches(WHEEL).trim_end_matches("mod.rs").trim_end_matches('/');
-    // `wheel` itself is one below the crate.
+    // `wheel` itself is one level below the crate.
     let up = "super::".repeat(inside.split('/').filter(|name| !name.is_empty()).count() + 1);
     let leaves = |line: &str| line.split("crate::").skip(1).any(|rest| words(rest).next() != Some("wheel"));
     let foreign = |line: &str| NOT_IN_WHEEL.iter().any(|bad| line.contains(bad));
@@ -162,7 +166,8 @@ fn length(file: &File) -> Vec<usize> {
     if file.path.ends_with(".rs") && lines > MOST_LINES { vec![lines] } else { Vec::new() }
 }
 
-/// A mark is a word, or one with `!` behind it. Lock files are cargo's own.
+/// Finds marks of unfinished work. A mark is a word, or a word with `!` behind it. Lock files are
+/// generated.
 fn marks(file: &File) -> Vec<usize> {
     let marks: Vec<_> = MARKS.iter().map(|mark| mark.replace('|', "")).collect();
     let is_in =
@@ -171,7 +176,8 @@ fn marks(file: &File) -> Vec<usize> {
     lines_with((1..).zip(lines.map(str::to_owned)), |line| marks.iter().any(|mark| is_in(line, mark)))
 }
 
-/// In libraries, their tests and their doctests, which are code, though other comments are not.
+/// Finds sleeps in libraries, their tests and their doctests. Doc comments count, because doctests
+/// are code; other comments do not.
 fn sleeps(file: &File) -> Vec<usize> {
     let lines = file.text.lines().filter(|_| file.path.ends_with(".rs"));
     let lines = lines.map(|line| bare(&line.replace("///", "").replace("//!", "")));
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_without_its_subject_fails() {
+    fn a_rule_fails_without_its_subject() {
         for rule in RULES {
             let subjects = rule.1.iter().chain([&rule.0]);
             let all: Vec<File> = subjects.map(|path| file(path, "")).collect();
