@@ -143,16 +143,24 @@ pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<P
     let mut connection =
         PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
-    let installed = "select to_regclass('timer.meta') is not null";
-    let is_installed: bool = connection.query_one(installed, &[]).map_err(|error| explain(&server, &error))?.get(0);
-    if !is_installed {
-        if !is_empty(&mut connection).map_err(|error| explain(&server, &error))? {
-            return Err(ConnectError::NotInstalled { server });
-        }
-        install(&mut connection).map_err(|error| explain(&server, &error))?;
+    match prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
+        true => check_schema(&mut connection, &server)?,
+        false => return Err(ConnectError::NotInstalled { server }),
     }
-    check_schema(&mut connection, &server)?;
     Ok(connection)
+}
+
+/// Installs the schema if the database is empty. Returns `false` if the database has no schema.
+fn prepare_schema(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
+    if is_installed(connection)? {
+        return Ok(true);
+    }
+    if is_empty(connection)? {
+        install(connection)?;
+        return Ok(true);
+    }
+    // Another node may have installed it between the two questions.
+    is_installed(connection)
 }
 
 /// Connects and installs the schema unless the database has it.
@@ -168,14 +176,23 @@ pub(super) fn connect_and_install(config: &Config, dial: &Dial, limit: Duration)
 pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryError> {
     // Of several nodes that start at once, one installs and the others wait.
     connection.batch_execute("begin; select pg_advisory_xact_lock(6874019)")?;
-    let installed = connection.query_one("select to_regclass('timer.meta') is not null", &[]);
-    let result = match installed.map(|row| row.get(0)) {
+    let result = match is_installed(connection) {
         Ok(true) => Ok(()),
         Ok(false) => connection.batch_execute(SCHEMA),
         Err(error) => Err(error),
     };
     let end = if result.is_ok() { "commit" } else { "rollback" };
     result.and(connection.batch_execute(end))
+}
+
+/// Returns `true` if the database has the schema. It reads the catalog, because `to_regclass` may
+/// answer from a cache of the session, which does not see what another node has installed meanwhile.
+fn is_installed(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
+    let table = "select exists (
+        select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = 'timer' and c.relname = 'meta'
+    )";
+    Ok(connection.query_one(table, &[])?.get(0))
 }
 
 fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {

@@ -9,27 +9,29 @@
 //!     cargo run -p examples --bin order_close
 #![forbid(unsafe_code)]
 
-use std::collections::HashSet;
+mod orders;
+
 use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use examples::cli::{self, Args, Checks, Refused, Stop};
+use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName, with_usage};
 use indicatif::{ProgressBar, ProgressStyle};
-use rusqlite::Connection;
+use orders::Orders;
 use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
 
 const USAGE: &str = "\
-Opens orders that close after half an hour unless they are paid. Three customers in four pay, some of them too late. The
-orders are in a file. A start after a crash finishes them.
+Opens orders that close after half an hour unless they are paid. Three customers in four pay, some of them too late. A
+start after a crash finishes the orders. On PostgreSQL, several programs share them, and if one dies the others finish.
 
 Usage: order_close [OPTIONS]
 
-  --store STORE          sqlite:FILE [default: sqlite:orders.db]
+  --store STORE          sqlite:FILE or postgres://URL [default: sqlite:orders.db]
+  --node NAME            the name of this program among those that share the store [default: none]
+  --ttl SECONDS          the lease on a store that is shared, 1..=3600 [default: 15]
   --orders N             how many, 1..=100000 [default: 1000]
   --speed N              how many seconds of the shop pass in one second, 1..=1800 [default: 300]
   --crash-after MILLIS   abort the program in the middle, 1..=3600000
@@ -40,12 +42,20 @@ const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 const CLOSE: &str = "order.close";
 const PAY: &str = "order.pay";
 
+/// The states of an order.
+const PAID: &str = "paid";
+const CLOSED: &str = "closed";
+
+/// The time between two looks at the orders.
+const PROGRESS: Duration = Duration::from_millis(100);
+
 /// The time that handlers get to end when all orders have a state.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 struct Options {
-    file: PathBuf,
     store: StoreName,
+    node: Option<String>,
+    lease: Duration,
     orders: u32,
     speed: u32,
     crash_after: Option<Duration>,
@@ -57,38 +67,32 @@ fn main() -> ExitCode {
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut store = StoreName::Sqlite("orders.db".into());
+    let (mut node, mut lease) = (None, LEASE);
     let (mut orders, mut speed, mut crash_after) = (1_000, 300, None);
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = StoreName::from_args(args)?,
+            "--node" => node = Some(args.value("a name", |name| (!name.is_empty()).then(|| name.to_owned()))?),
+            "--ttl" => lease = Duration::from_secs(args.number(1..=3600)?),
             "--orders" => orders = args.number(1..=100_000)? as u32,
             "--speed" => speed = args.number(1..=1800)? as u32,
             "--crash-after" => crash_after = Some(args.millis(1..=3_600_000)?),
             _ => return Err(args.unknown(option)),
         }
     }
-    let StoreName::Sqlite(file) = &store else {
-        return Err(Stop::Refused(Refused("--store: allowed: sqlite:FILE".to_owned())));
-    };
-    Ok(Options { file: file.clone(), store, orders, speed, crash_after })
+    Ok(Options { store, node, lease, orders, speed, crash_after })
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
-    let store = options.store.open(None, LEASE)?;
-    // The store has the file to itself, so the orders are read and written through its connection.
+    let store = options.store.open(options.node.as_deref(), options.lease)?;
+    let orders = Orders::of(&options.store);
     let (states, ended) = mpsc::channel();
     let timer = DurableTimer::builder()
         .name("orders")
-        .topic(CLOSE, handler("closed", states.clone()))
-        .topic(PAY, handler("paid", states))
+        .topic(CLOSE, handler(orders, CLOSED, states.clone()))
+        .topic(PAY, handler(orders, PAID, states))
         .open(store)?;
-    let before = timer.with_connection(|connection: &mut Connection| {
-        connection
-            .execute_batch("create table if not exists orders(number integer primary key, state text not null)")?;
-        let mut query = connection.prepare("select number from orders")?;
-        let numbers = query.query_map([], |row| row.get::<_, u32>(0))?.collect::<Result<HashSet<_>, _>>()?;
-        Ok(numbers)
-    })?;
+    let before = orders.open(&timer)?;
     let was_open = timer.counts()?.pending;
     if let Some(after) = options.crash_after {
         thread::spawn(move || {
@@ -111,26 +115,24 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         timer.new_timeout_keyed(CLOSE, &key, HALF_AN_HOUR / options.speed, &key, IfPending::Keep)?;
     }
     let bar = progress(u64::from(options.orders), before.len() as u64);
-    let (mut done, mut again) = (before.len() as u64, 0_u64);
-    while done < u64::from(options.orders) {
-        let State { is_new, attempt } = ended.recv()?;
-        done += u64::from(is_new);
-        again += u64::from(attempt > 1);
-        bar.set_position(done);
-    }
-    bar.finish_and_clear();
-    // Late payments still come, and find their orders closed.
-    while timer.counts()?.pending > 0 {
-        let State { attempt, .. } = ended.recv()?;
-        again += u64::from(attempt > 1);
-    }
-    let count = |state: &'static str| {
-        timer.with_connection(move |connection: &mut Connection| {
-            let count = "select count(*) from orders where state = ?1";
-            Ok(connection.query_row(count, [state], |row| row.get::<_, u32>(0))?)
-        })
+    let mut again = 0_u64;
+    let (paid, closed) = loop {
+        // Other programs end orders too, and late payments find their orders closed.
+        let counts = (orders.count(&timer, PAID)?, orders.count(&timer, CLOSED)?);
+        bar.set_position(counts.0 + counts.1);
+        if counts.0 + counts.1 >= u64::from(options.orders) && timer.counts()?.pending == 0 {
+            break counts;
+        }
+        let until = Instant::now() + PROGRESS;
+        loop {
+            match ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(attempt) => again += u64::from(attempt > 1),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err("the handlers are gone".into()),
+            }
+        }
     };
-    let (paid, closed) = (count("paid")?, count("closed")?);
+    bar.finish_and_clear();
     let lag = timer.stats().lag;
     timer.stop(STOP_LIMIT)?;
     println!("{} orders, finished in {:.1?}", options.orders, began.elapsed());
@@ -139,36 +141,27 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     println!("{again:>8} attempts repeated after a crash");
     println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max);
     let mut checks = Checks::default();
-    checks.that(paid + closed == options.orders.max(before.len() as u32), "every order has exactly one state");
-    println!("remove {} to begin with new orders", options.file.display());
+    let orders = u64::from(options.orders).max(before.len() as u64);
+    checks.that(paid + closed == orders, "every order has exactly one state");
+    match options.store {
+        StoreName::Sqlite(file) => println!("remove {} to begin with new orders", file.display()),
+        StoreName::Postgres(_) => println!("drop the table orders to begin with new orders"),
+    }
     Ok(checks)
 }
 
-/// An order that has a state.
-struct State {
-    /// Whether this handler has given it the state.
-    is_new: bool,
-    attempt: u32,
-}
-
-/// Returns the handler that gives an order the state unless it has one.
+/// Returns the handler that gives an order the state unless it has one, and sends its attempt.
 fn handler(
+    orders: Orders,
     state: &'static str,
-    states: Sender<State>,
+    ended: Sender<u32>,
 ) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
     move |due| {
         let number: u32 = due.payload().parse()?;
-        let (written, is_new) = mpsc::channel();
-        let result = due.complete_in(move |connection: &mut Connection| {
-            let insert = "insert into orders(number, state) values (?1, ?2) on conflict do nothing";
-            _ = written.send(connection.execute(insert, (number, state))? == 1);
-            Ok(())
-        });
-        match result {
-            Ok(()) => {
-                let is_new = is_new.recv().unwrap_or(false);
-                // The program may have its answer already.
-                _ = states.send(State { is_new, attempt: due.attempt() });
+        match orders.end(due, number, state) {
+            Ok(_) => {
+                // The program may have all its answers already.
+                _ = ended.send(due.attempt());
                 Ok(())
             }
             // Another attempt has begun, and it gives the order its state.
