@@ -1,24 +1,26 @@
-//! A batch of tasks that the threads of a pool share: no box per task, no task waits behind a slow
-//! one.
+//! A batch of tasks that the threads of a pool share.
 //!
-//! Promises: each task is run once. As long as tasks are left in the list, a runner of this batch
-//! waits in the pool's queue, or is just being put there: the next thread of the pool that falls
-//! idle finds it. So tasks that block hold up nothing else while one thread is free, even if two
-//! runners sit on one thread's stack (rayon's work stealing does that). The tasks of a batch start
-//! in its order; batches overtake each other. Nothing of a task runs while the list is locked.
-//! Absent: knowledge of any pool; that is behind [`RunnerQueue`].
+//! - Each task runs once, and sharing needs no box per task.
+//! - While tasks are left in the list, a runner of this batch is in the pool's queue or on its way
+//!   there. The next idle thread of the pool finds it. Therefore tasks that block hold up nothing
+//!   else while one thread is free, even if two runners are on one thread's stack, which rayon's
+//!   work stealing can cause.
+//! - The tasks of a batch start in order. Batches may overtake each other.
+//! - No task runs while the list is locked.
+//!
+//! The module knows no pool. [`RunnerQueue`] stands for it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec;
 
 use crate::Task;
 
-/// The pool's queue, as a batch sees it.
+/// The queue of a pool, as a batch sees it.
 pub(crate) trait RunnerQueue: Send + Sync + Sized + 'static {
-    /// Has `runner.run()` called on some thread of the pool, later.
+    /// Puts `runner` into the queue. Some thread of the pool calls `runner.run()` later.
     fn push(&self, runner: Runner<Self>);
 
-    /// One task of the batch has come to its end.
+    /// Notes that a task of the batch has ended.
     fn finished(&self) {}
 }
 
@@ -29,14 +31,14 @@ struct Batch<Q: RunnerQueue> {
 
 struct List {
     tasks: vec::IntoIter<Task>,
-    /// A runner is in the pool's queue and has not begun yet.
+    /// Whether a runner is in the pool's queue and has not begun yet.
     runner_waits: bool,
 }
 
-/// A job for the pool: takes tasks from the shared list and runs them until there are none.
+/// A job for the pool, which takes tasks from the shared list and runs them until none is left.
 pub(crate) struct Runner<Q: RunnerQueue>(Arc<Batch<Q>>);
 
-/// The tasks as a first runner, which the caller has to put into the queue of the pool.
+/// Wraps the tasks in a first runner, which the caller must put into the queue of the pool.
 pub(crate) fn share<Q: RunnerQueue>(tasks: Vec<Task>, queue: Q) -> Runner<Q> {
     let list = Mutex::new(List { tasks: tasks.into_iter(), runner_waits: true });
     Runner(Arc::new(Batch { list, queue }))
@@ -57,7 +59,8 @@ impl<Q: RunnerQueue> Runner<Q> {
 }
 
 impl<Q: RunnerQueue> Batch<Q> {
-    /// The next task, and whether the caller has to queue another runner before it runs this task.
+    /// Returns the next task, and `true` if the caller must queue another runner before it runs the
+    /// task.
     fn next(&self) -> Option<(Task, bool)> {
         let mut list = self.lock();
         let task = list.tasks.next()?;
@@ -67,12 +70,12 @@ impl<Q: RunnerQueue> Batch<Q> {
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
-        // Nothing in here panics with the lock held, so a poisoned list is as good as any.
+        // No code panics with the lock held, so a poisoned list is sound.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Only for a pool that drops its jobs: the tasks end all the same, as abandoned ones.
+/// Ends the remaining tasks of a pool that drops its jobs, as abandoned tasks.
 impl<Q: RunnerQueue> Drop for Batch<Q> {
     fn drop(&mut self) {
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -87,9 +90,9 @@ impl<Q: RunnerQueue> Drop for Batch<Q> {
 mod tests {
     use super::*;
 
-    // A panic in a task is caught: assertions stand outside of tasks.
+    // A task catches panics, so assertions are outside of tasks.
 
-    /// A pool whose queue one can look into; its jobs run when the test says so.
+    /// A pool whose queue a test can inspect. Its jobs run when the test asks for it.
     #[derive(Clone, Default)]
     struct Pool(Arc<Mutex<State>>);
 
@@ -110,7 +113,7 @@ mod tests {
             runner.map(Runner::run).is_some()
         }
 
-        /// Tasks that write down their number, then do `also`.
+        /// Returns tasks that record their number and then call `also`.
         fn tasks(&self, n: usize, also: impl Fn(&Pool, usize) + Clone + Send + 'static) -> Vec<Task> {
             let task = |i| {
                 let (pool, also) = (self.clone(), also.clone());
@@ -140,7 +143,8 @@ mod tests {
         let seen = Arc::clone(&waiting);
         let tasks = pool.tasks(4, move |pool, _| seen.lock().unwrap().push(pool.state().queue.len()));
         share(tasks, pool.clone()).run();
-        // While the last runs no task is left, but the runner queued before is still there.
+        // While the last task runs no task is left, but the runner that was queued before is still
+        // there.
         assert_eq!(*waiting.lock().unwrap(), [1, 1, 1, 1]);
         assert!(pool.run_one());
         assert!(!pool.run_one());
@@ -148,11 +152,11 @@ mod tests {
         assert_eq!(pool.state().finished, 4);
     }
 
-    /// What rayon does to a task that waits in a `join`: the thread takes the next job, on top of
-    /// the task's stack. Here each task does it, so that all runners sit on one thread; the next
-    /// one is in the queue for other threads all the same.
+    /// Each task takes the next job on top of its own stack, as rayon does when a task waits in a
+    /// `join`. All runners are then on one thread, and the next one must still be in the queue for
+    /// other threads.
     #[test]
-    fn a_runner_waits_even_if_all_others_sit_on_one_stack() {
+    fn a_runner_waits_while_others_share_a_stack() {
         let pool = Pool::default();
         let nested = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&nested);
@@ -176,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_drops_its_jobs_ends_their_tasks() {
+    fn dropped_jobs_end_their_tasks() {
         let pool = Pool::default();
         let captured = Arc::new(());
         let inside = Arc::clone(&captured);
-        let tasks = pool.tasks(5, move |_, _| assert_eq!(Arc::strong_count(&inside), 0, "ran after all"));
+        let tasks = pool.tasks(5, move |_, _| assert_eq!(Arc::strong_count(&inside), 0, "a dropped task ran"));
         drop(share(tasks, pool.clone()));
         assert_eq!(pool.state().ran, [0; 0]);
         assert_eq!(pool.state().finished, 5);

@@ -1,9 +1,9 @@
-//! What an executor is: the trait, the rejection, and what is an executor without saying so: `Arc`,
-//! `Box`, a closure.
+//! The trait of executors, the rejection, and the executors among standard types: `Arc`, `Box` and
+//! closures.
 //!
-//! Promises: a task that an executor does not take comes back, in [`Rejected`] or by staying in the
-//! batch, in order; the batch given here keeps what was not yet handed over even if the executor
-//! panics. Absent: any executor with threads.
+//! A task that an executor does not take returns to the caller, in [`Rejected`] or in the batch,
+//! whose order is kept. The provided batch keeps the tasks that were not yet handed over even if
+//! the executor panics. Executors with threads are in other modules.
 
 use std::fmt;
 use std::mem;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 use crate::Task;
 
-/// Where due tasks run.
+/// The place where due tasks run.
 ///
-/// A timer hands its due tasks to one of these, from its worker thread. Implement it to run them
-/// wherever you like; for most cases a closure `|task: Task| ...` does.
+/// A timer hands its due tasks to an executor from its worker thread. Implement this trait to run
+/// them anywhere else. In most cases a closure `|task: Task| ...` is enough.
 ///
-/// An executor should return soon: the timer's worker waits for it. One that has no room returns
-/// the task.
+/// An executor should return soon, because the timer's worker waits for it. An executor without
+/// room returns the task.
 ///
 /// # Examples
 ///
-/// An executor that takes nothing while the service shuts down:
+/// An executor that rejects all tasks while the service shuts down:
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,11 +49,11 @@ use crate::Task;
 #[doc(alias = "Executor")]
 #[doc(alias = "ExecutorService")]
 pub trait TaskExecutor: Send + Sync + 'static {
-    /// Takes the task, to run it once, now or later, on this thread or another.
+    /// Takes the task and runs it once, now or later, on this thread or another.
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the task in it, if the executor has no room for it or takes no more work.
+    /// Returns [`Rejected`] with the task in it if the executor has no room for it or is shut down.
     ///
     /// # Examples
     ///
@@ -64,12 +64,12 @@ pub trait TaskExecutor: Send + Sync + 'static {
     /// ```
     fn execute(&self, task: Task) -> Result<(), Rejected>;
 
-    /// Takes many tasks at once. What it takes is gone from `tasks`; what is left there, in order,
-    /// was rejected.
+    /// Takes many tasks at once. It removes each task that it takes from `tasks`. The tasks that
+    /// remain there were rejected, and they keep their order.
     ///
-    /// Provided: hands the tasks to [`execute`](Self::execute) one by one, in order. If that
-    /// panics, the tasks that were not yet handed over stay in `tasks`. An executor with a queue
-    /// does better to take them in one go.
+    /// The provided method hands the tasks to [`execute`](Self::execute) one by one, in order. If
+    /// that panics, the tasks that were not yet handed over stay in `tasks`. An executor with a
+    /// queue should take the whole batch in one step.
     ///
     /// # Examples
     ///
@@ -90,12 +90,12 @@ pub trait TaskExecutor: Send + Sync + 'static {
         }
     }
 
-    /// Whether [`execute`](Self::execute) has run the task by the time it returns.
+    /// Returns `true` if [`execute`](Self::execute) may run the task before it returns.
     ///
-    /// A timer hands the tasks of a tick to such an executor one at a time, so that a task may
-    /// still cancel those after it. Provided: `false`. Saying `true` is always safe and costs the
-    /// gain of handing over in batches; `false` from an executor that runs inline means that the
-    /// tasks of a tick can no longer cancel each other.
+    /// A timer hands the tasks of a tick to such an executor one at a time, so that a task can
+    /// still cancel the tasks after it. The provided method returns `false`. `true` is always safe,
+    /// but it gives up the gain of batches. If an executor that runs tasks inline returns `false`,
+    /// the tasks of a tick can no longer cancel each other.
     ///
     /// # Examples
     ///
@@ -109,7 +109,7 @@ pub trait TaskExecutor: Send + Sync + 'static {
     }
 }
 
-/// Takes the stand-ins out of a batch, also when the executor panicked half way.
+/// Removes the placeholders from a batch, also if the executor panicked half way.
 struct RemoveSpent<'a>(&'a mut Vec<Task>);
 
 impl Drop for RemoveSpent<'_> {
@@ -118,8 +118,8 @@ impl Drop for RemoveSpent<'_> {
     }
 }
 
-/// An executor did not take this task. The task comes back unharmed: run it elsewhere, try again,
-/// or drop it.
+/// The error of an executor that did not take a task. It contains the task, which can run
+/// elsewhere, be tried again or be dropped.
 ///
 /// # Examples
 ///
@@ -127,7 +127,7 @@ impl Drop for RemoveSpent<'_> {
 /// use timer_executor::{Rejected, Task};
 ///
 /// let rejected = Rejected(Task::new(|| println!("ran by the caller")));
-/// assert_eq!(rejected.to_string(), "the executor did not take the task: no room left, or shut down");
+/// assert_eq!(rejected.to_string(), "the executor did not take the task, because it is full or shut down");
 /// rejected.0.run();
 /// ```
 #[derive(Debug)]
@@ -136,13 +136,13 @@ pub struct Rejected(pub Task);
 
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the executor did not take the task: no room left, or shut down")
+        f.write_str("the executor did not take the task, because it is full or shut down")
     }
 }
 
 impl std::error::Error for Rejected {}
 
-/// A shared executor: two timers may run their tasks on the same pool.
+/// A shared executor. Two timers may run their tasks on the same pool.
 ///
 /// # Examples
 ///
@@ -171,7 +171,7 @@ impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
 
 /// An executor of a type that is chosen while the program runs.
 ///
-/// A box of a closure is an executor as well, being a closure itself.
+/// A box of a closure is also an executor, because it is a closure itself.
 ///
 /// # Examples
 ///
@@ -189,7 +189,7 @@ impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
 ///
 /// chosen("here").unwrap().execute(Task::new(|| println!("here"))).unwrap();
 /// ```
-// Not for every `Box<E>`: a box of a closure is one of the closures below.
+// This is not implemented for every `Box<E>`, because a box of a closure is a closure below.
 impl TaskExecutor for Box<dyn TaskExecutor> {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         (**self).execute(task)
@@ -204,8 +204,8 @@ impl TaskExecutor for Box<dyn TaskExecutor> {
     }
 }
 
-/// A closure takes every task, and does with it what it likes. It counts as running inline: it may
-/// do so.
+/// A closure takes every task and decides how to run it. It may run the task inline, so a timer
+/// hands it one task at a time.
 ///
 /// # Examples
 ///

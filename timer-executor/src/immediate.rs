@@ -1,14 +1,14 @@
-//! Runs a task where it stands: on the thread that hands it over.
+//! The executor that runs a task on the thread that hands it over, without threads, queues or
+//! allocations.
 //!
-//! Promises: a task has finished when `execute` returns; nothing is ever rejected. Absent: threads,
-//! queues, allocations.
+//! A task has finished when `execute` returns, and none is ever rejected.
 
 use crate::{Rejected, Task, TaskExecutor};
 
-/// Runs each task at once, on the thread that hands it over: for a timer, its worker.
+/// Runs each task at once on the thread that hands it over, which is the worker of a timer.
 ///
-/// The cheapest executor, right for short tasks (completing a future, sending a message). A slow
-/// task delays those after it; if yours may be slow, use a pool.
+/// This is the cheapest executor, and it is right for short tasks, such as completing a future or
+/// sending a message. A slow task delays all tasks after it. Use a pool if a task may be slow.
 ///
 /// # Examples
 ///

@@ -1,9 +1,8 @@
-//! Where the due tasks of a timer run: on the timer's own thread, on rayon, on a thread pool, or
-//! wherever you say.
+//! Executors for the due tasks of a timer, on its own thread, on rayon or on a thread pool.
 //!
-//! A timer knows *when*; a [`TaskExecutor`] knows *where*. The timer hands it each due piece of
-//! work as a [`Task`], and the executor either runs it or gives it back as [`Rejected`]: no task is
-//! ever lost between the two.
+//! A timer decides *when* a task runs, and a [`TaskExecutor`] decides *where*. The timer hands each
+//! due task over as a [`Task`]. The executor either runs it or returns it as [`Rejected`], so no
+//! task is lost between the two.
 //!
 //! ```
 //! use std::sync::mpsc::channel;
@@ -15,7 +14,7 @@
 //! assert_eq!(receiver.try_recv(), Ok("ran"));
 //! ```
 //!
-//! # Which executor
+//! # Choosing an executor
 //!
 //! | executor | runs tasks | a slow task delays | rejects | cargo feature |
 //! |---|---|---|---|---|
@@ -27,13 +26,14 @@
 //!
 //! [^up]: unless rayon cannot start its global pool.
 //!
-//! Any of them may be shared by several timers as an `Arc`, or be a `Box<dyn TaskExecutor>`. By
-//! default no feature is on, and only `tracing` is needed.
+//! An `Arc` of an executor can be shared by several timers, and a `Box<dyn TaskExecutor>` can be
+//! chosen while the program runs. No feature is on by default, and the crate then depends on
+//! `tracing` alone.
 //!
-//! # Writing one
+//! # Writing an executor
 //!
-//! Implement [`TaskExecutor::execute`], or pass a closure. This one hands the tasks to a thread by
-//! a channel:
+//! Implement [`TaskExecutor::execute`], or pass a closure. This closure sends the tasks to a thread
+//! through a channel:
 //!
 //! ```
 //! use std::sync::mpsc::channel;
@@ -54,20 +54,21 @@
 //!
 //! # Panics and lost tasks
 //!
-//! [`Task::run`] catches a panic of the task and reports it as a `tracing` error, so that a task
+//! [`Task::run`] catches a panic of the task and reports it as a `tracing` error. A task therefore
 //! never kills a thread of the pool it runs on. Panics that abort (`panic = "abort"`, or a panic
-//! while another one unwinds) cannot be caught; see [`panics`]. A task that is dropped without
-//! having been run, because an executor panicked or was shut down with work in its queue, drops its
-//! closure or its waker: see [`Task::from_waker`].
+//! while another one unwinds) cannot be caught; see [`panics`].
 //!
-//! # For those who come from Netty or the JDK
+//! A task may be dropped without having run, because an executor panicked or shut down with work in
+//! its queue. It then drops its closure or its waker; see [`Task::from_waker`].
+//!
+//! # Coming from Netty or the JDK
 //!
 //! | there | here |
 //! |---|---|
 //! | `java.util.concurrent.Executor` | [`TaskExecutor`] |
 //! | `Runnable` | [`Task`], owned and run once; [`Task::from_waker`] for work that already lives in an `Arc` |
-//! | `RejectedExecutionException` | [`Rejected`]: a value with the task in it; nothing is thrown, nothing is lost |
-//! | `RejectedExecutionHandler`, `CallerRunsPolicy` | the caller has the task back and decides; the timer runs it on its worker |
+//! | `RejectedExecutionException` | [`Rejected`], an error value that contains the task |
+//! | `RejectedExecutionHandler`, `CallerRunsPolicy` | the caller gets the task back and decides; the timer runs it on its worker |
 //! | Netty's `ImmediateExecutor.INSTANCE` | [`ImmediateExecutor`] |
 //! | `new HashedWheelTimer(..., Executor taskExecutor)` | any [`TaskExecutor`], given to the timer's builder |
 //! | `ForkJoinPool.commonPool()` | `RayonExecutor::global()` |

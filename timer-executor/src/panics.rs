@@ -1,29 +1,29 @@
-//! The one place where a panic of user code is caught.
+//! The one place where panics of user code are caught.
 //!
-//! Promises: whatever `f` does by way of unwinding, [`catch`] returns; the payload is taken apart
-//! and dropped here, so a payload that panics in its own `Drop` does no harm either. All user code
-//! (tasks, hooks, the `Drop` of captures) is run through this file. Absent: aborting panics. Those
-//! end the process and no library can catch them.
+//! All user code (tasks, hooks, drops of captured values) runs through this file. [`catch`] returns
+//! however `f` unwinds. The payload is examined and dropped here, so a payload that panics in its
+//! own `Drop` does no harm either. Panics that abort end the process, and no library can catch
+//! them.
 
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f`; a panic that unwinds out of it comes back as an error that bears its text.
+/// Runs `f` and returns its result, or the text of the panic that unwinds out of it.
 ///
-/// The panic hook has run by then: with the standard hook the panic stands on stderr as usual.
-/// Whatever `f` was changing when it panicked stays half changed, so use this around code whose
-/// state is not looked at afterwards.
+/// The panic hook has run before this function returns, so the standard hook prints the panic on
+/// stderr as usual. Data that `f` was changing when it panicked remains half changed. Use this
+/// around code whose state is not read afterwards.
 ///
-/// *Not caught*: panics in a program that is built with `panic = "abort"`, and those that abort in
-/// any build, such as a panic that leaves a `Drop` while another panic is unwinding.
+/// This function does not catch panics in a program built with `panic = "abort"`, and panics that
+/// abort in any build, such as a panic that leaves a `Drop` while another panic unwinds.
 ///
-/// Costs nothing to speak of when `f` does not panic.
+/// The cost is negligible if `f` does not panic.
 ///
 /// # Errors
 ///
-/// The text of the panic, if `f` panicked.
+/// Returns the text of the panic if `f` panicked.
 ///
 /// # Examples
 ///
@@ -35,21 +35,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// assert_eq!(message.to_string(), "no route to host 7");
 /// ```
 pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(PanicMessage::of)
+    catch_unwind(AssertUnwindSafe(f)).map_err(PanicMessage::from_payload)
 }
 
-/// [`catch`] for work without a result: a panic is reported as a `tracing` error, `what` says what
-/// happened.
-pub fn contain(what: &'static str, f: impl FnOnce()) {
+/// Runs `f` and reports a panic in it as a `tracing` error with the message `event`.
+pub fn contain(event: &'static str, f: impl FnOnce()) {
     if let Err(message) = catch(f) {
-        // A subscriber is foreign code too; if it panics no place is left to report it to.
-        let _ = catch(|| tracing::error!(panic = %message, "{what}"));
+        // A subscriber is user code too. If it panics, no place is left to report to.
+        let _ = catch(|| tracing::error!(panic = %message, "{event}"));
     }
 }
 
-/// What a caught panic said: the text of a `&str` or `String` payload, as `panic!` makes them.
+/// The text of a caught panic, which is the `&str` or `String` that `panic!` makes.
 ///
-/// Any other payload, as made by [`std::panic::panic_any`], reads "a panic that is not text".
+/// Any other payload, such as that of [`std::panic::panic_any`], reads "a panic that is not text".
 ///
 /// # Examples
 ///
@@ -63,7 +62,7 @@ pub fn contain(what: &'static str, f: impl FnOnce()) {
 pub struct PanicMessage(Cow<'static, str>);
 
 impl PanicMessage {
-    fn of(payload: Box<dyn Any + Send>) -> Self {
+    fn from_payload(payload: Box<dyn Any + Send>) -> Self {
         let payload = match payload.downcast::<&'static str>() {
             Ok(text) => return Self(Cow::Borrowed(*text)),
             Err(other) => other,
@@ -78,8 +77,8 @@ impl PanicMessage {
     }
 }
 
-/// A payload of an unknown type may panic in its `Drop`, and so may the payload of that panic: the
-/// second is leaked.
+/// Drops a payload of an unknown type. It may panic in its `Drop`, and so may the payload of that
+/// second panic, which is therefore leaked.
 fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

@@ -1,17 +1,21 @@
-//! How many tasks a pool has accepted that have not finished: its bound, and the wait until there
-//! are none.
+//! The tasks that a pool has accepted and not finished: their bound, and the wait until none is
+//! left.
 //!
-//! Promises: never more than the bound; a wait ends at a moment, after it began, at which there was
-//! no task, and surely when there stay none; what finished tasks did has happened before such a
-//! wait returns. A wait by a thread that runs a job of the pool would wait for itself: it is
-//! refused. Absent: the tasks, and the pool; those acquire permits and release them. (The pool's
-//! own wait reads two counters in turn: it may miss a task that its predecessor handed over.)
+//! - The number of tasks never exceeds the bound.
+//! - A wait ends at a moment after its begin at which the pool had no task. It surely ends if the
+//!   pool stays without tasks. All effects of the finished tasks have happened before the wait
+//!   returns.
+//! - A thread that runs a job of the pool may not wait, because it would wait for itself.
+//!
+//! The tasks and the pool are elsewhere. They acquire the permits and release them. The wait of the
+//! `threadpool` crate reads two counters one after the other, so it can miss a task that its
+//! predecessor handed over, and it is not used here.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How many accepted tasks have not finished; never more than `max`.
+/// The number of accepted tasks that have not finished, which never exceeds `max`.
 #[derive(Debug)]
 pub(crate) struct Permits {
     taken: AtomicUsize,
@@ -23,13 +27,13 @@ pub(crate) struct Permits {
 #[derive(Debug, Default)]
 struct Idle {
     waiters: usize,
-    /// How often the pool was seen without a task while a thread waited for that.
+    /// How often the pool was seen without a task while a thread waited for it.
     moments: u64,
 }
 
 thread_local! {
-    /// The address of the `Permits` of the pool whose job this thread runs; 0 if it runs none.
-    static MINE: Cell<usize> = const { Cell::new(0) };
+    /// The address of the `Permits` of the pool whose job this thread runs, or 0 if it runs none.
+    static CURRENT_POOL: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Permits {
@@ -37,12 +41,12 @@ impl Permits {
         Self { taken: AtomicUsize::new(0), max, idle: Mutex::default(), was_idle: Condvar::new() }
     }
 
-    /// Takes as many permits as are free, up to `wanted`; says how many.
+    /// Takes as many permits as are free, up to `wanted`, and returns their number.
     pub(crate) fn try_acquire(&self, wanted: usize) -> usize {
         let mut granted = 0;
-        // ORDERING: Acquire pairs with the Release in `release`: what a finished task did has
-        // happened before the task that gets its permit is accepted. Relaxed on failure, nothing is
-        // taken then.
+        // ORDERING: Acquire pairs with the Release in `release`. The effects of a finished task
+        // have happened before the task that gets its permit is accepted. A failure takes nothing
+        // and needs no order.
         let _ = self.taken.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| {
             granted = wanted.min(self.max - taken);
             (granted > 0).then_some(taken + granted)
@@ -53,14 +57,15 @@ impl Permits {
     pub(crate) fn release(&self) {
         // ORDERING: Release pairs with the Acquire in `try_acquire` and in `is_idle`.
         if self.taken.fetch_sub(1, Ordering::Release) == 1 {
-            self.tell_waiters();
+            self.notify_waiters();
         }
     }
 
-    /// A waiter that saw a task under the lock is counted before this gets the lock: it is told.
-    fn tell_waiters(&self) {
+    /// Wakes the waiters if the pool is idle. A waiter that saw a task under the lock has counted
+    /// itself before this function gets the lock, so it is not missed.
+    fn notify_waiters(&self) {
         let mut idle = self.lock();
-        // Looked at again: a task may have come since, and a thread that waits for it.
+        // A task may have come since, and a thread that waits for it.
         if idle.waiters > 0 && self.is_idle() {
             idle.moments += 1;
             self.was_idle.notify_all();
@@ -68,15 +73,16 @@ impl Permits {
     }
 
     fn is_idle(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of every `release` before: all of them are in
-        // one chain of read-modify-writes.
+        // ORDERING: Acquire pairs with the Release of every earlier `release`, because all of them
+        // are in one chain of read-modify-writes.
         self.taken.load(Ordering::Acquire) == 0
     }
 
-    /// Returns `true` when there was no task; `false`, at once, on a thread that [`run_job`](Self::run_job) is on.
+    /// Waits until the pool has no task and returns `true`. Returns `false` at once on a thread
+    /// that runs a job of this pool; see [`run_job`](Self::run_job).
     #[must_use]
     pub(crate) fn wait_idle(&self) -> bool {
-        if MINE.get() == self.address() {
+        if CURRENT_POOL.get() == self.address() {
             return false;
         }
         let mut idle = self.lock();
@@ -91,12 +97,12 @@ impl Permits {
         true
     }
 
-    /// Runs a job of the pool on one of its threads. A thread of a pool runs jobs of that pool
+    /// Runs a job of the pool on one of its threads. Each thread of a pool runs jobs of that pool
     /// only, one at a time.
     pub(crate) fn run_job(&self, job: impl FnOnce()) {
-        MINE.set(self.address());
+        CURRENT_POOL.set(self.address());
         job();
-        MINE.set(0);
+        CURRENT_POOL.set(0);
     }
 
     fn address(&self) -> usize {
@@ -104,8 +110,7 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        // Nothing in here panics with the lock held, so what a poisoned one guards is as good as
-        // any.
+        // No code panics with the lock held, so the value behind a poisoned lock is sound.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,8 +134,8 @@ mod tests {
                     together.wait();
                     for _ in 0..200_000 {
                         let granted = permits.try_acquire(wanted);
-                        // ORDERING: Relaxed, `permits` orders both against the threads before and
-                        // after with the same permits.
+                        // ORDERING: Relaxed, because `permits` orders both counts against the
+                        // threads that had the same permits before and get them after.
                         let others = in_use.fetch_add(granted, Ordering::Relaxed);
                         assert!(granted <= wanted && others + granted <= 5, "{others} + {granted}");
                         // ORDERING: as above.
@@ -159,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_moment_that_is_over_wakes_no_waiter() {
+    fn a_past_idle_moment_wakes_no_waiter() {
         let permits = Permits::new(1);
         permits.try_acquire(1);
         permits.lock().waiters += 1;
-        permits.tell_waiters(); // late: the task that it is about has a successor
+        permits.notify_waiters(); // Late, because the task it belongs to already has a successor.
         assert_eq!(permits.lock().moments, 0);
         permits.release();
         assert_eq!(permits.lock().moments, 1);

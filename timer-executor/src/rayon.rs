@@ -1,23 +1,23 @@
-//! Runs tasks on a rayon pool, rayon's global one or one of your own.
+//! The executor that runs tasks on a rayon pool.
 //!
-//! Promises: no task waits behind a slow one while a thread of the pool is idle; a panicking task
-//! reaches neither rayon (which would abort the process) nor the other tasks. Absent: a bound; a
-//! rayon pool takes any amount of work.
+//! No task waits behind a slow one while a thread of the pool is idle. A panic of a task reaches
+//! neither rayon, which would abort the process, nor the other tasks. The queue of a rayon pool has
+//! no bound.
 
 use ::rayon::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::{Rejected, Task, TaskExecutor, panics};
 
-/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other as
-/// long as one is idle.
+/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other
+/// task while a thread is idle.
 ///
-/// A batch costs the caller one job, however many tasks are in it; the pool's threads share it out
-/// task by task. The tasks of a batch start in its order; several batches run side by side. The
-/// queue has no bound.
+/// A batch costs the caller one job, whatever its size. The threads of the pool share its tasks one
+/// by one. The tasks of a batch start in order, and several batches run side by side. The queue has
+/// no bound.
 ///
-/// Dropping an executor that owns its pool does not wait: what was accepted still runs, then the
-/// threads end.
+/// Dropping an executor that owns its pool does not wait. The accepted tasks still run, and then
+/// the threads end.
 ///
 /// # Examples
 ///
@@ -43,11 +43,11 @@ enum Pool {
 }
 
 impl RayonExecutor {
-    /// Runs tasks on rayon's global pool, the one that parallel iterators use. Rayon starts it with
+    /// Runs tasks on rayon's global pool, which parallel iterators use too. Rayon starts it with
     /// the first task.
     ///
-    /// As with `rayon::spawn`, a task handed over *from a thread of another rayon pool* runs on
-    /// that pool. If the global pool cannot be started, every task is rejected.
+    /// As with `rayon::spawn`, a task that a thread *of another rayon pool* hands over runs on that
+    /// pool. If the global pool cannot be started, every task is rejected.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ impl RayonExecutor {
         Self { pool: Pool::Global }
     }
 
-    /// Runs tasks on this pool and keeps it.
+    /// Runs tasks on `pool` and owns it.
     ///
     /// # Examples
     ///
@@ -96,8 +96,8 @@ impl RayonExecutor {
         Self { pool: Pool::Own(pool) }
     }
 
-    /// Asked before a task leaves the caller's hands: a global pool that cannot start panics, and
-    /// would take it along.
+    /// Returns `true` if the pool can run tasks. The caller checks this before it gives a task
+    /// away, because a global pool that cannot start panics and the task would be lost.
     fn is_up(&self) -> bool {
         match self.pool {
             Pool::Global => panics::catch(::rayon::current_num_threads).is_ok(),
@@ -127,7 +127,7 @@ impl TaskExecutor for RayonExecutor {
             return;
         }
         if tasks.len() > 1 {
-            // Not taken whole: the caller keeps its buffer for the next batch.
+            // The tasks are split off, so that the caller keeps its buffer for the next batch.
             let runner = batch::share(tasks.split_off(0), OnThisPool);
             self.spawn(move || runner.run());
         } else if let Some(task) = tasks.pop() {
@@ -136,7 +136,7 @@ impl TaskExecutor for RayonExecutor {
     }
 }
 
-/// The pool of the thread that asks; a runner only ever asks from a thread of its own pool.
+/// The pool of the calling thread. A runner always runs on a thread of its own pool.
 struct OnThisPool;
 
 impl RunnerQueue for OnThisPool {

@@ -1,9 +1,10 @@
-//! One due piece of work, on its way from a timer to a thread that runs it.
+//! A due task on its way from a timer to the thread that runs it.
 //!
-//! Promises: a task ends once. It is run, and then a panic in it is caught and reported; or it is
-//! dropped without having been run, and then work behind a [`Waker`] learns so by the drop of its
-//! waker. Neither way lets a panic out. Absent: cancellation, results, priorities. The timer that
-//! hands out tasks knows about those.
+//! A task ends exactly once. Either it runs, and a panic in it is caught and reported; or it is
+//! dropped without having run. In the second case the work behind a [`Waker`] notices the drop of
+//! its waker. No panic leaves a task in either case.
+//!
+//! Cancellation, results and priorities are absent. The timer that hands out the tasks has them.
 
 use std::fmt;
 use std::task::Waker;
@@ -31,10 +32,10 @@ impl Work {
     }
 }
 
-/// One due piece of work. The thread that has it runs it with [`run`](Task::run), once.
+/// A due task. The thread that owns it runs it once, with [`run`](Task::run).
 ///
-/// Dropping a task means that it will never run: its closure is dropped, and so is its waker, if it
-/// was made by [`from_waker`](Task::from_waker). A task takes no more than 24 bytes.
+/// A task that is dropped never runs. It drops its closure, or its waker if
+/// [`from_waker`](Task::from_waker) made it. A task takes at most 24 bytes.
 ///
 /// # Examples
 ///
@@ -47,22 +48,23 @@ impl Work {
 #[must_use = "a task that is dropped never runs"]
 #[doc(alias = "Runnable")]
 pub struct Task {
-    // None once the work was taken out; such a task never leaves this crate.
+    // `None` once the work was taken out. Such a task never leaves this crate.
     work: Option<Work>,
 }
 
-// A timer moves a batch of these per tick: keep them small.
+// A timer moves a batch of tasks per tick, so a task has to be small.
 const _: () = assert!(size_of::<Task>() <= 24);
 
 impl Task {
-    /// Stands in a batch for a task that was taken out.
+    /// A placeholder in a batch for a task that was taken out.
     pub(crate) const SPENT: Task = Task { work: None };
 
-    pub(crate) fn of(work: Work) -> Self {
+    pub(crate) fn from_work(work: Work) -> Self {
         Self { work: Some(work) }
     }
 
-    /// A task that calls `work` once. Costs one allocation, none if the closure captures nothing.
+    /// Creates a task that calls `work` once. This allocates once, or never if the closure captures
+    /// nothing.
     ///
     /// # Examples
     ///
@@ -75,20 +77,21 @@ impl Task {
     /// assert_eq!(receiver.recv().unwrap(), "done");
     /// ```
     pub fn new(work: impl FnOnce() + Send + 'static) -> Self {
-        Self::of(Work::Boxed(Box::new(work)))
+        Self::from_work(Work::Boxed(Box::new(work)))
     }
 
-    /// A task whose work lives behind a waker: [`run`](Task::run) wakes it, by value, once. Costs
-    /// no allocation.
+    /// Creates a task whose work lives behind a waker. [`run`](Task::run) wakes it once, by value.
+    /// This does not allocate.
     ///
-    /// A task that is dropped without having been run drops the waker and does not wake it: work
-    /// that has to tell the two apart sees exactly one of `wake` and `drop`. The waker is neither
-    /// cloned nor woken by reference. A panic in either is caught and reported, and after a panic
-    /// in `wake` there is no drop.
+    /// A task that is dropped without having run drops the waker and does not wake it. Work that
+    /// has to tell the two cases apart sees exactly one of `wake` and `drop`. The waker is neither
+    /// cloned nor woken by reference. A panic in `wake` or `drop` is caught and reported, and no
+    /// drop follows a `wake` that panicked.
     ///
     /// # Examples
     ///
-    /// Work in an allocation of its own becomes a task, time and again, without another allocation:
+    /// Work in an allocation of its own can become a task again and again, without another
+    /// allocation:
     ///
     /// ```
     /// use std::sync::Arc;
@@ -115,14 +118,14 @@ impl Task {
     /// assert_eq!(Arc::strong_count(&heartbeat), 1);
     /// ```
     pub fn from_waker(waker: Waker) -> Self {
-        Self::of(Work::Waker(waker))
+        Self::from_work(Work::Waker(waker))
     }
 
     /// Runs the task on this thread and returns when it has finished.
     ///
-    /// Never panics: a panic of the task is caught and reported as a `tracing` error, so it harms
-    /// neither the thread nor the tasks after this one. (Aborting panics cannot be caught, see
-    /// [`panics::catch`].)
+    /// This function never panics. A panic of the task is caught and reported as a `tracing` error,
+    /// so it harms neither the thread nor the tasks after this one. Panics that abort cannot be
+    /// caught; see [`panics::catch`].
     ///
     /// # Examples
     ///
@@ -146,8 +149,7 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            // Caught because a task is often dropped by a thread that unwinds, where a second panic
-            // would abort.
+            // A task is often dropped by a thread that unwinds, where a second panic would abort.
             panics::contain("a task that was never run panicked while it was dropped", || work.abandon());
         }
     }

@@ -1,8 +1,8 @@
-//! Runs tasks on a pool of plain threads, with or without a bound on what waits.
+//! The executor that runs tasks on a pool of plain threads, with or without a bound.
 //!
-//! Promises: accepted tasks that have not finished never exceed threads + queue; no task waits
-//! behind a slow one while a thread of the pool is idle; a panicking task costs no thread; one can
-//! wait until no task is left. Absent: growing and shrinking, keep-alive times.
+//! The number of accepted tasks that have not finished never exceeds the threads and the queue
+//! together. No task waits behind a slow one while a thread of the pool is idle. A panic of a task
+//! costs no thread. A caller can wait until no task is left. The number of threads is fixed.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
 ///
-/// A slow task occupies one thread and delays no other as long as one is idle. A batch costs the
-/// caller one job, however many tasks are in it; the threads share it out task by task. The tasks
-/// of a batch start in its order; several batches run side by side.
+/// A slow task occupies one thread and delays no other task while a thread is idle. A batch costs
+/// the caller one job, whatever its size. The threads share its tasks one by one. The tasks of a
+/// batch start in order, and several batches run side by side.
 ///
-/// Dropping the executor does not wait: what was accepted still runs, then the threads end. They do
-/// not keep the process alive: what has not run when `main` returns is lost.
-/// [`wait_idle`](Self::wait_idle) waits for it.
+/// Dropping the executor does not wait. The accepted tasks still run, and then the threads end. The
+/// threads do not keep the process alive, so tasks that have not run when `main` returns are lost.
+/// Call [`wait_idle`](Self::wait_idle) before that.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct ThreadPoolExecutor {
 }
 
 impl ThreadPoolExecutor {
-    /// A pool of so many threads (0 is taken as 1) that takes any amount of work.
+    /// Starts a pool of `threads` threads, at least 1, that accepts any number of tasks.
     ///
     /// # Panics
     ///
@@ -70,10 +70,10 @@ impl ThreadPoolExecutor {
         Self::start(threads.max(1), usize::MAX)
     }
 
-    /// A pool of so many threads (0 is taken as 1) that holds at most `threads + queue` tasks that
-    /// have not finished.
+    /// Starts a pool of `threads` threads, at least 1, that holds at most `threads + queue` tasks
+    /// that have not finished.
     ///
-    /// Beyond that, tasks are rejected: of a batch, those that come last.
+    /// It rejects further tasks, and the last ones of a batch first.
     ///
     /// # Panics
     ///
@@ -105,17 +105,18 @@ impl ThreadPoolExecutor {
         Self { jobs: Jobs { pool, permits: Arc::new(Permits::new(max)) } }
     }
 
-    /// Waits until the pool has no task, queued or running, from whatever thread or timer.
+    /// Waits until the pool has no task, queued or running, from any thread or timer.
     ///
-    /// When it returns, what those tasks did has happened, and what they captured is dropped. Tasks
-    /// that come while it waits are waited for as well, also those that a task hands to its own
-    /// pool; it returns at a moment without any, and others may come right after that. There is no
-    /// limit to the time that it takes: first stop what hands over, such as a timer. Any number of
-    /// threads may wait. It costs one uncontended lock if the pool is idle.
+    /// When it returns, all effects of the tasks have happened, and their captured values are
+    /// dropped. It also waits for tasks that arrive in the meantime, including those that a task
+    /// hands to its own pool. It returns at a moment without tasks, and others may arrive right
+    /// after it. The wait has no time limit, so first stop the source of tasks, such as a timer.
+    /// Any number of threads may wait. The cost is one uncontended lock if the pool is idle.
     ///
-    /// *Called from a task of this very pool* it would wait for itself. It returns at once then,
-    /// whatever is left in the pool, and reports a `tracing` error. Other circular waits are not
-    /// detected: two tasks of different pools that wait for each other's pool never end.
+    /// A task of this very pool would wait for itself. Called from such a task, the function
+    /// returns at once, whatever is left in the pool, and reports a `tracing` error. Other circular
+    /// waits are not detected. For example, two tasks of different pools that wait for each other's
+    /// pool never end.
     ///
     /// # Examples
     ///
@@ -128,7 +129,7 @@ impl ThreadPoolExecutor {
     /// let done = Arc::new(AtomicUsize::new(0));
     /// for _ in 0..100 {
     ///     let done = done.clone();
-    ///     // ORDERING: Relaxed, `wait_idle` orders what the tasks did before what follows it.
+    ///     // ORDERING: Relaxed, because `wait_idle` orders the tasks before the code after it.
     ///     let task = Task::new(move || drop(done.fetch_add(1, Ordering::Relaxed)));
     ///     executor.execute(task).unwrap();
     /// }
@@ -141,7 +142,7 @@ impl ThreadPoolExecutor {
     #[doc(alias = "awaitQuiescence")]
     pub fn wait_idle(&self) {
         if !self.jobs.permits.wait_idle() {
-            tracing::error!("a task waits for its own pool to be idle: not waited");
+            tracing::error!("a task cannot wait until its own pool is idle; the wait was skipped");
         }
     }
 }
@@ -158,7 +159,7 @@ impl TaskExecutor for ThreadPoolExecutor {
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
         let accepted = self.jobs.try_acquire(tasks.len());
         if accepted > 1 {
-            // Not taken whole: the caller keeps its buffer for the next batch.
+            // The tasks are drained, so that the caller keeps its buffer for the next batch.
             self.jobs.push(batch::share(tasks.drain(..accepted).collect(), self.jobs.clone()));
         } else {
             tasks.drain(..accepted).for_each(|task| self.jobs.push_one(task));
@@ -166,8 +167,8 @@ impl TaskExecutor for ThreadPoolExecutor {
     }
 }
 
-/// A handle to the pool and its permits. The pool's threads end when the last one is gone, and the
-/// queue is empty.
+/// A handle to the pool and its permits. The threads of the pool end when the last handle is gone
+/// and the queue is empty.
 #[derive(Clone, Debug)]
 struct Jobs {
     pool: ThreadPool,
@@ -179,7 +180,7 @@ impl Jobs {
         self.permits.try_acquire(wanted)
     }
 
-    /// For a task whose permit is acquired.
+    /// Queues a task whose permit is acquired.
     fn push_one(&self, task: Task) {
         let job = Job { task, permit: Permit(Arc::clone(&self.permits)) };
         self.pool.execute(move || job.run());
@@ -197,8 +198,8 @@ impl RunnerQueue for Jobs {
     }
 }
 
-/// A single task with its permit. Fields are dropped in order: a task that is lost has ended when
-/// its permit is free.
+/// A single task with its permit. Fields are dropped in order, so the task has ended before its
+/// permit is free, even if the job is lost.
 struct Job {
     task: Task,
     permit: Permit,

@@ -1,4 +1,4 @@
-//! The provided `execute_batch`, rejections, and what an `Arc` or a closure makes of the trait.
+//! The provided `execute_batch`, rejections, and executors behind an `Arc`, a `Box` or a closure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use timer_executor::{ImmediateExecutor, Rejected, Task, TaskExecutor};
 
 use crate::support::{Recorder, Shared, numbered, run_here};
 
-/// Does to the n-th task what `plan` says at n; runs the tasks after that.
+/// An executor that treats the n-th task as `plan` says, and runs all tasks after the plan's end.
 struct Planned {
     plan: &'static [Step],
     next: AtomicUsize,
@@ -40,7 +40,7 @@ impl TaskExecutor for Planned {
 }
 
 #[test]
-fn a_rejecting_executor_gives_back_the_very_same_task() {
+fn a_rejection_returns_the_same_task() {
     let recorder = Arc::new(Recorder::default());
     let executor = Planned::new(&[Step::Reject]);
     let rejected = executor.execute(recorder.task()).unwrap_err();
@@ -50,7 +50,7 @@ fn a_rejecting_executor_gives_back_the_very_same_task() {
 }
 
 #[test]
-fn what_a_batch_leaves_was_rejected_and_is_in_order() {
+fn rejected_tasks_keep_their_order() {
     use Step::{Reject, Run};
     let (mut tasks, ran) = numbered(7);
     Planned::new(&[Reject, Run, Run, Reject, Reject, Run, Reject]).execute_batch(&mut tasks);
@@ -59,7 +59,7 @@ fn what_a_batch_leaves_was_rejected_and_is_in_order() {
 }
 
 #[test]
-fn a_panic_within_a_batch_loses_one_task_only() {
+fn a_panic_in_a_batch_loses_one_task() {
     use Step::{Panic, Reject, Run};
     let (mut tasks, ran) = numbered(6);
     let lost = Arc::new(Recorder::default());
@@ -82,7 +82,7 @@ fn a_closure_that_panics_abandons_its_task() {
     assert_eq!(recorder.calls(), ["abandoned"]);
 }
 
-/// Refuses all, and records which method was called.
+/// An executor that rejects all tasks and records the methods that were called.
 #[derive(Default)]
 struct Refusing(Mutex<Vec<&'static str>>);
 
@@ -126,7 +126,7 @@ fn a_box_delegates_every_method() {
 }
 
 #[test]
-fn what_may_run_inline_says_so() {
+fn inline_executors_report_it() {
     assert!(ImmediateExecutor.runs_inline());
     assert!((|task: Task| task.run()).runs_inline());
     assert!(Arc::new(ImmediateExecutor).runs_inline());
@@ -137,7 +137,7 @@ fn what_may_run_inline_says_so() {
 }
 
 #[test]
-fn an_immediate_batch_runs_in_order_before_it_returns() {
+fn an_immediate_batch_runs_in_order() {
     let (mut tasks, ran) = numbered(100);
     ImmediateExecutor.execute_batch(&mut tasks);
     assert!(tasks.is_empty());
@@ -145,7 +145,7 @@ fn an_immediate_batch_runs_in_order_before_it_returns() {
 }
 
 #[test]
-fn a_rejection_is_an_error_one_can_pass_on() {
+fn a_rejection_converts_to_a_boxed_error() {
     let rejected: Box<dyn std::error::Error> = Box::new(Rejected(Task::new(|| ())));
     assert!(rejected.to_string().contains("did not take the task"));
     assert_eq!(format!("{rejected:?}"), "Rejected(Task(boxed))");

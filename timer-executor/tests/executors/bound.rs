@@ -1,4 +1,4 @@
-//! The bound of `ThreadPoolExecutor::bounded`: exact, and free again when a task has ended.
+//! The bound of `ThreadPoolExecutor::bounded` is exact, and each ended task frees its place.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use timer_executor::{Rejected, Task, TaskExecutor, ThreadPoolExecutor};
 
 use crate::support::{NEVER, numbered, run_here};
 
-/// Tasks that end when the gates are dropped, or panic then.
+/// Tasks that end when the gates are dropped. Some of them panic then.
 struct Gated {
     gates: Vec<Sender<()>>,
 }
@@ -23,15 +23,15 @@ impl Gated {
     }
 }
 
-/// How many empty tasks go in until one is rejected, when nothing that went in ends before.
-fn free(executor: &ThreadPoolExecutor) -> usize {
+/// Counts the tasks that go in until one is rejected, while none of them ends.
+fn count_free(executor: &ThreadPoolExecutor) -> usize {
     let mut gated = Gated { gates: Vec::new() };
     (0..).take_while(|_| executor.execute(gated.task(false)).is_ok()).count()
 }
 
-/// Hands the tasks over as permits become free: an ended task releases its permit a moment after
-/// its last word.
-fn insist(executor: &ThreadPoolExecutor, mut tasks: Vec<Task>) {
+/// Hands the tasks over as permits become free. A task releases its permit a moment after its last
+/// effect.
+fn execute_all(executor: &ThreadPoolExecutor, mut tasks: Vec<Task>) {
     let begun = Instant::now();
     while !tasks.is_empty() {
         assert!(begun.elapsed() < NEVER, "no permit for {} tasks", tasks.len());
@@ -41,14 +41,14 @@ fn insist(executor: &ThreadPoolExecutor, mut tasks: Vec<Task>) {
 }
 
 #[test]
-fn never_more_than_threads_and_queue_by_execute() {
+fn execute_keeps_the_bound() {
     for (threads, queue) in [(1, 0), (1, 1), (2, 3), (3, 100)] {
-        assert_eq!(free(&ThreadPoolExecutor::bounded(threads, queue)), threads + queue);
+        assert_eq!(count_free(&ThreadPoolExecutor::bounded(threads, queue)), threads + queue);
     }
 }
 
 #[test]
-fn a_batch_is_taken_up_to_the_bound_in_order() {
+fn a_batch_fills_the_bound_in_order() {
     let executor = ThreadPoolExecutor::bounded(2, 3);
     let (mut batch, ran) = numbered(10);
     let mut gated = Gated { gates: Vec::new() };
@@ -63,7 +63,7 @@ fn a_batch_is_taken_up_to_the_bound_in_order() {
 }
 
 #[test]
-fn the_bound_is_exact_when_many_threads_hand_over() {
+fn the_bound_is_exact_with_many_threads() {
     let executor = ThreadPoolExecutor::bounded(2, 501);
     let mut gated = Gated { gates: Vec::new() };
     let accepted: usize = std::thread::scope(|scope| {
@@ -90,12 +90,12 @@ fn the_bound_is_exact_when_many_threads_hand_over() {
 }
 
 #[test]
-fn each_ended_task_gives_back_one_permit() {
+fn each_ended_task_returns_one_permit() {
     let executor = ThreadPoolExecutor::bounded(1, 4);
     for round in 0..200 {
         let mut gated = Gated { gates: Vec::new() };
         let by_batch = (0..round % 6).map(|_| gated.task(round % 2 == 0)).collect();
-        insist(&executor, by_batch);
+        execute_all(&executor, by_batch);
         for _ in round % 6..5 {
             let mut task = gated.task(round % 2 == 0);
             while let Err(Rejected(again)) = executor.execute(task) {
@@ -103,12 +103,12 @@ fn each_ended_task_gives_back_one_permit() {
                 std::thread::yield_now();
             }
         }
-        assert!(executor.execute(gated.task(false)).is_err(), "round {round}: a permit too many");
+        assert!(executor.execute(gated.task(false)).is_err(), "round {round}: the pool took one task too many");
     }
 }
 
 #[test]
-fn a_bound_that_would_overflow_is_no_bound() {
+fn an_overflowing_bound_is_no_bound() {
     let executor = ThreadPoolExecutor::bounded(2, usize::MAX);
     let (mut batch, ran) = numbered(1000);
     executor.execute_batch(&mut batch);
@@ -117,7 +117,7 @@ fn a_bound_that_would_overflow_is_no_bound() {
 }
 
 #[test]
-fn zero_threads_are_taken_as_one() {
+fn zero_threads_count_as_one() {
     for executor in [ThreadPoolExecutor::new(0), ThreadPoolExecutor::bounded(0, 1)] {
         let (task, ran) = numbered(1);
         for task in task {
@@ -125,11 +125,11 @@ fn zero_threads_are_taken_as_one() {
         }
         assert_eq!(ran.iter().count(), 1);
     }
-    assert_eq!(free(&ThreadPoolExecutor::bounded(0, 0)), 1);
+    assert_eq!(count_free(&ThreadPoolExecutor::bounded(0, 0)), 1);
 }
 
 #[test]
-fn the_threads_bear_a_name() {
+fn the_threads_have_a_name() {
     let executor = ThreadPoolExecutor::new(1);
     let (sender, name) = channel();
     let task = Task::new(move || sender.send(std::thread::current().name().map(String::from)).unwrap());

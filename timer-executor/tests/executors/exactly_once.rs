@@ -1,4 +1,4 @@
-//! Accepted or rejected: each task runs once.
+//! Each task runs once, whether the executor accepts or rejects it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::support::{NEVER, Recorder, executors, in_order, numbered};
 const TASKS: usize = 10_000;
 
 #[test]
-fn each_of_10_000_tasks_runs_once_by_execute() {
+fn each_task_runs_once_by_execute() {
     for (name, executor) in executors() {
         let (tasks, ran) = numbered(TASKS);
         for task in tasks {
@@ -23,7 +23,7 @@ fn each_of_10_000_tasks_runs_once_by_execute() {
 }
 
 #[test]
-fn each_of_10_000_tasks_runs_once_by_execute_batch() {
+fn each_task_runs_once_by_execute_batch() {
     for (name, executor) in executors() {
         for batch in [1, 2, 3, 100, TASKS] {
             let (mut tasks, ran) = numbered(TASKS);
@@ -38,7 +38,7 @@ fn each_of_10_000_tasks_runs_once_by_execute_batch() {
 }
 
 #[test]
-fn each_task_runs_once_when_many_threads_hand_over() {
+fn each_task_of_many_threads_runs_once() {
     for (name, executor) in executors() {
         let (mut tasks, ran) = numbered(TASKS);
         std::thread::scope(|scope| {
@@ -75,7 +75,7 @@ fn every_executor_wakes_a_waker_once() {
         tasks.into_iter().for_each(Task::run);
         assert_eq!(in_order(ran), [0], "{name}");
         for recorder in all {
-            // A second reference is the task that has not finished yet.
+            // A second reference belongs to a task that has not finished yet.
             let begun = Instant::now();
             while Arc::strong_count(&recorder) > 1 {
                 assert!(begun.elapsed() < NEVER, "{name}");
@@ -94,7 +94,7 @@ fn an_empty_batch_does_nothing() {
 }
 
 #[test]
-fn the_callers_buffer_survives_a_batch() {
+fn a_batch_keeps_the_buffer_of_the_caller() {
     for (name, executor) in executors() {
         let (mut tasks, ran) = numbered(100);
         tasks.reserve(1000);

@@ -1,4 +1,4 @@
-//! `ThreadPoolExecutor::wait_idle` returns when no task is left, and not before.
+//! `ThreadPoolExecutor::wait_idle` returns when no task is left, and not earlier.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -10,21 +10,21 @@ use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
 
 use crate::support::{NEVER, blocker};
 
-fn both(threads: usize) -> [(&'static str, Arc<ThreadPoolExecutor>); 2] {
+fn unbounded_and_bounded(threads: usize) -> [(&'static str, Arc<ThreadPoolExecutor>); 2] {
     let bounded = ThreadPoolExecutor::bounded(threads, 1000);
     [("unbounded", Arc::new(ThreadPoolExecutor::new(threads))), ("bounded", Arc::new(bounded))]
 }
 
-/// Tasks that are counted, some of them also as panics.
+/// Tasks that count their runs. One in 16 panics.
 #[derive(Clone, Default)]
-struct Ran(Arc<AtomicUsize>);
+struct RunCount(Arc<AtomicUsize>);
 
-impl Ran {
+impl RunCount {
     fn tasks(&self, n: usize) -> Vec<Task> {
         let task = |i: usize| {
             let ran = self.clone();
             Task::new(move || {
-                // ORDERING: Relaxed, a plain count; `wait_idle` is what orders it.
+                // ORDERING: Relaxed, a plain count. `wait_idle` orders it.
                 ran.0.fetch_add(1, Ordering::Relaxed);
                 if i % 16 == 15 {
                     std::panic::resume_unwind(Box::new("as asked, without a hook"));
@@ -39,15 +39,15 @@ impl Ran {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// How many tasks exist that were not dropped yet, run or not.
+    /// Returns the number of tasks that were not dropped yet, run or not.
     fn alive(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
 }
 
 #[test]
-fn an_idle_pool_is_not_waited_for() {
-    for (_, executor) in both(2) {
+fn an_idle_pool_needs_no_wait() {
+    for (_, executor) in unbounded_and_bounded(2) {
         executor.wait_idle();
         executor.execute_batch(&mut Vec::new());
         executor.wait_idle();
@@ -57,8 +57,8 @@ fn an_idle_pool_is_not_waited_for() {
 #[test]
 fn singles_and_batches_have_ended_after_the_wait() {
     for threads in [1, 3] {
-        for (name, executor) in both(threads) {
-            let ran = Ran::default();
+        for (name, executor) in unbounded_and_bounded(threads) {
+            let ran = RunCount::default();
             let mut given = 0;
             for round in 0..300 {
                 for size in [round % 40, 1, 2] {
@@ -80,16 +80,16 @@ fn singles_and_batches_have_ended_after_the_wait() {
 
 #[test]
 fn a_wait_lasts_as_long_as_one_task_runs() {
-    for (name, executor) in both(2) {
+    for (name, executor) in unbounded_and_bounded(2) {
         let (task, is_running, open) = blocker();
-        let ran = Ran::default();
+        let ran = RunCount::default();
         let mut batch = ran.tasks(20);
         batch.insert(7, task);
         executor.execute_batch(&mut batch);
         is_running.recv_timeout(NEVER).unwrap();
         thread::scope(|scope| {
             let waiter = scope.spawn(|| executor.wait_idle());
-            // The others come to their end while it waits, the blocked one does not.
+            // The other tasks end while it waits, and the blocked one does not.
             let begun = Instant::now();
             while ran.alive() > 0 {
                 assert!(begun.elapsed() < NEVER, "{name}");
@@ -103,10 +103,10 @@ fn a_wait_lasts_as_long_as_one_task_runs() {
 }
 
 #[test]
-fn a_task_that_hands_on_to_its_pool_leaves_no_gap() {
+fn a_wait_covers_tasks_that_add_tasks() {
     struct Chain {
         pool: Arc<ThreadPoolExecutor>,
-        ran: Ran,
+        ran: RunCount,
     }
 
     impl Chain {
@@ -121,9 +121,9 @@ fn a_task_that_hands_on_to_its_pool_leaves_no_gap() {
         }
     }
 
-    for (name, pool) in both(2) {
+    for (name, pool) in unbounded_and_bounded(2) {
         for round in 1..=200 {
-            let chain = Arc::new(Chain { pool: pool.clone(), ran: Ran::default() });
+            let chain = Arc::new(Chain { pool: pool.clone(), ran: RunCount::default() });
             pool.execute(chain.clone().link(50)).unwrap();
             pool.wait_idle();
             assert_eq!(chain.ran.count(), 51, "{name}, round {round}");
@@ -133,13 +133,13 @@ fn a_task_that_hands_on_to_its_pool_leaves_no_gap() {
 
 #[test]
 fn many_threads_may_wait() {
-    for (name, executor) in both(2) {
+    for (name, executor) in unbounded_and_bounded(2) {
         let together = Barrier::new(8);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for round in 0..100 {
-                        let ran = Ran::default();
+                        let ran = RunCount::default();
                         together.wait();
                         executor.execute_batch(&mut ran.tasks(5));
                         executor.wait_idle();
@@ -152,10 +152,10 @@ fn many_threads_may_wait() {
 }
 
 #[test]
-fn all_places_are_free_after_the_wait() {
+fn all_permits_are_free_after_the_wait() {
     let executor = ThreadPoolExecutor::bounded(2, 3);
     for round in 0..300 {
-        let ran = Ran::default();
+        let ran = RunCount::default();
         let mut batch = ran.tasks(9);
         executor.execute_batch(&mut batch);
         assert_eq!(batch.len(), 4, "round {round}");
@@ -166,8 +166,8 @@ fn all_places_are_free_after_the_wait() {
 }
 
 #[test]
-fn a_task_that_waits_for_its_own_pool_does_not_hang() {
-    for (name, executor) in both(1) {
+fn waiting_for_the_own_pool_does_not_hang() {
+    for (name, executor) in unbounded_and_bounded(1) {
         for by_batch in [false, true] {
             let (report, returned) = channel();
             let (pool, again) = (executor.clone(), report.clone());
@@ -191,8 +191,8 @@ fn a_task_that_waits_for_its_own_pool_does_not_hang() {
 
 #[test]
 fn a_task_may_wait_for_another_pool() {
-    let [(_, one), (_, other)] = both(1);
-    let ran = Ran::default();
+    let [(_, one), (_, other)] = unbounded_and_bounded(1);
+    let ran = RunCount::default();
     other.execute_batch(&mut ran.tasks(100));
     let (report, counted) = channel();
     one.execute(Task::new(move || {

@@ -1,6 +1,7 @@
-//! What every executor promises, and what the pools promise beyond that. Nothing here sleeps: tasks
-//! block on channels, and a wait that takes a minute means that the promise is broken.
-#![allow(clippy::unwrap_used)] // clippy.toml allows it in tests, but does not see that helpers of tests are such
+//! The promises of every executor and of the pools. No test sleeps. Tasks block on channels, and a
+//! wait of a minute means that a promise is broken.
+// clippy.toml allows it in tests, but clippy does not count the helpers of tests as such.
+#![allow(clippy::unwrap_used)]
 
 mod batch;
 #[cfg(feature = "threadpool")]

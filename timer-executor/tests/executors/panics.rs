@@ -1,4 +1,4 @@
-//! A panic of user code ends where it began.
+//! A panic of user code does not leave the executor.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,7 +10,7 @@ use timer_executor::{Task, TaskExecutor};
 
 use crate::support::{NEVER, Recorder, in_order, numbered, pools};
 
-/// Panics when dropped, with another of its kind as the payload, so many times over.
+/// A payload that panics when it is dropped, with another one as the payload, `self.0` times.
 struct Bomb(u32);
 
 impl Drop for Bomb {
@@ -22,7 +22,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_panic_comes_back_with_its_text() {
+fn a_caught_panic_has_its_text() {
     let text = |f: fn()| catch(f).unwrap_err().to_string();
     assert_eq!(text(|| panic!("plain")), "plain");
     assert_eq!(text(|| panic!("with number {}", 7)), "with number 7");
@@ -32,7 +32,7 @@ fn a_panic_comes_back_with_its_text() {
 }
 
 #[test]
-fn a_payload_that_panics_when_dropped_does_not_escape() {
+fn a_payload_that_panics_in_drop_is_contained() {
     for depth in [1, 2, 3] {
         let message = catch(|| panic_any(Bomb(depth))).unwrap_err();
         assert_eq!(message.to_string(), "a panic that is not text");
@@ -41,7 +41,7 @@ fn a_payload_that_panics_when_dropped_does_not_escape() {
 }
 
 #[test]
-fn a_capture_that_panics_when_dropped_does_not_escape() {
+fn a_capture_that_panics_in_drop_is_contained() {
     for run in [true, false] {
         let bomb = Bomb(2);
         let task = Task::new(move || drop(bomb));
@@ -50,7 +50,7 @@ fn a_capture_that_panics_when_dropped_does_not_escape() {
 }
 
 #[test]
-fn a_drop_that_panics_while_unwinding_does_not_escape() {
+fn a_panic_in_drop_while_unwinding_is_contained() {
     let recorder = Arc::new(Recorder { panics: true, ..Recorder::default() });
     drop(recorder.task());
     let task = recorder.task();
@@ -80,7 +80,7 @@ fn panicking_tasks_harm_no_other_tasks() {
 }
 
 #[test]
-fn panics_take_no_thread_away() {
+fn panics_leave_all_threads_alive() {
     for (name, executor) in pools(2) {
         let mut tasks = (0..50).map(|_| Task::new(|| panic!("one of many"))).collect();
         executor.execute_batch(&mut tasks);
@@ -103,7 +103,7 @@ fn panics_take_no_thread_away() {
     }
 }
 
-/// Where events of one thread go.
+/// The destination of one thread's events.
 #[derive(Clone, Default)]
 enum Log {
     #[default]
@@ -131,8 +131,10 @@ impl io::Write for Log {
     }
 }
 
-/// One subscriber for the process: beside one of a single thread, an event that another thread is
-/// the first to make is turned off for all.
+/// Runs `f` while the events of this thread go to `log`.
+///
+/// The process has one subscriber. Beside a subscriber of a single thread, an event that another
+/// thread emits first would be disabled for all threads.
 fn logging(log: Log, f: impl FnOnce()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -163,12 +165,12 @@ fn a_panic_is_reported_as_a_tracing_error() {
         ("a task panicked", "panic=run panics"),
         ("a task that was never run panicked", "panic=abandoned panics"),
     ];
-    for (line, (what, panic)) in lines.iter().zip(expected) {
-        assert!(line.contains("ERROR") && line.contains(what) && line.contains(panic), "{line}");
+    for (line, (event, panic)) in lines.iter().zip(expected) {
+        assert!(line.contains("ERROR") && line.contains(event) && line.contains(panic), "{line}");
     }
 }
 
 #[test]
-fn a_subscriber_that_panics_does_not_harm_the_thread() {
+fn a_panic_of_the_subscriber_is_contained() {
     logging(Log::Broken, || Task::new(|| panic!("unheard")).run());
 }

@@ -8,7 +8,7 @@ use timer_executor::{Task, TaskExecutor};
 use crate::support::{NEVER, blocker, in_order, numbered, pools, tasks};
 
 #[test]
-fn a_blocked_task_delays_nothing_in_its_batch() {
+fn a_blocked_task_does_not_delay_its_batch() {
     for (name, executor) in pools(2) {
         for at in [0, 1, 2, 50, 99] {
             let (others, one_ran) = channel();
@@ -29,7 +29,7 @@ fn a_blocked_task_delays_nothing_in_its_batch() {
 }
 
 #[test]
-fn a_blocked_task_delays_nothing_that_comes_later() {
+fn a_blocked_task_does_not_delay_later_tasks() {
     for (name, executor) in pools(2) {
         let (task, is_running, open) = blocker();
         let (mut first, first_ran) = numbered(50);
@@ -71,9 +71,9 @@ fn all_threads_but_one_may_be_blocked() {
 }
 
 #[test]
-fn as_many_tasks_as_threads_run_at_the_same_time() {
+fn every_thread_runs_tasks() {
     for (name, executor) in pools(3) {
-        // Each of the three passes the baton on only when all three hold one.
+        // The barrier opens only when all three threads run one of the tasks.
         let barrier = std::sync::Arc::new(std::sync::Barrier::new(3));
         let (done, finished) = channel();
         let task = |_| {
@@ -93,7 +93,7 @@ fn as_many_tasks_as_threads_run_at_the_same_time() {
 }
 
 #[test]
-fn a_task_may_hand_over_a_batch_to_its_own_pool() {
+fn a_task_may_hand_a_batch_to_its_own_pool() {
     for threads in [1, 2] {
         for (name, executor) in pools(threads) {
             let (mut inner, ran) = numbered(100);
@@ -117,7 +117,7 @@ fn the_tasks_of_a_batch_start_in_order() {
 }
 
 #[test]
-fn what_was_accepted_runs_after_the_executors_drop() {
+fn accepted_tasks_run_after_the_drop_of_the_pool() {
     for (name, executor) in pools(1) {
         let (task, is_running, open) = blocker();
         executor.execute(task).unwrap();
@@ -135,7 +135,7 @@ fn what_was_accepted_runs_after_the_executors_drop() {
 }
 
 #[test]
-fn no_task_runs_on_the_thread_that_hands_it_over() {
+fn no_task_runs_on_the_handing_thread() {
     for (name, executor) in pools(1) {
         let (sender, ran) = channel();
         let mut batch = (0..10)

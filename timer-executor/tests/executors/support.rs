@@ -1,5 +1,5 @@
-//! The executors under test, and work that says what became of it. A panic in a task is caught,
-//! also that of an assertion: a task tells what it saw, the test judges.
+//! The executors under test, and tasks that record their outcome. A task catches the panic of an
+//! assertion, so tasks report to the test, and the test asserts.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use timer_executor::{ImmediateExecutor, Task, TaskExecutor};
 
-/// Reached only by a test that fails.
+/// A limit that only a failing test reaches.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 pub(crate) type Shared = Arc<dyn TaskExecutor>;
 
-/// Every pool, with so many threads, and without a bound that matters.
+/// Every pool with `threads` threads, without a bound or with one that no test reaches.
 pub(crate) fn pools(threads: usize) -> Vec<(&'static str, Shared)> {
     let _ = threads;
     vec![
@@ -31,7 +31,7 @@ pub(crate) fn rayon(threads: usize) -> timer_executor::RayonExecutor {
     timer_executor::RayonExecutor::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 }
 
-/// The pools and everything else that is an executor, also such as reject much.
+/// The pools and all other executors, including one that rejects many tasks.
 pub(crate) fn executors() -> Vec<(&'static str, Shared)> {
     let mut all = pools(2);
     all.push(("immediate", Arc::new(ImmediateExecutor)));
@@ -45,7 +45,8 @@ pub(crate) fn executors() -> Vec<(&'static str, Shared)> {
     all
 }
 
-/// `n` tasks that send their number when they run; the receiver ends when all tasks are gone.
+/// Returns `n` tasks that send their number when they run. The channel closes when all tasks are
+/// gone.
 pub(crate) fn numbered(n: usize) -> (Vec<Task>, Receiver<usize>) {
     let (sender, receiver) = channel();
     (tasks(0..n, &sender), receiver)
@@ -59,13 +60,13 @@ pub(crate) fn tasks(numbers: impl IntoIterator<Item = usize>, sender: &Sender<us
     numbers.into_iter().map(task).collect()
 }
 
-/// Runs what an executor did not take, and collects the numbers of these tasks.
+/// Runs the tasks that an executor left, and returns their numbers.
 pub(crate) fn run_here(tasks: Vec<Task>, receiver: &Receiver<usize>) -> Vec<usize> {
     tasks.into_iter().for_each(Task::run);
     receiver.try_iter().collect()
 }
 
-/// Waits until all tasks are gone, and says which of them ran.
+/// Waits until all tasks are gone, and returns the numbers of those that ran, in order.
 pub(crate) fn in_order(receiver: Receiver<usize>) -> Vec<usize> {
     let mut numbers = Vec::new();
     loop {
@@ -79,7 +80,7 @@ pub(crate) fn in_order(receiver: Receiver<usize>) -> Vec<usize> {
     numbers
 }
 
-/// A task that signals that it runs, then keeps its thread until the gate opens.
+/// Returns a task that signals its start and then keeps its thread until the gate opens.
 pub(crate) fn blocker() -> (Task, Receiver<()>, Sender<()>) {
     let (running, is_running) = channel();
     let (open, gate) = channel::<()>();
@@ -90,7 +91,7 @@ pub(crate) fn blocker() -> (Task, Receiver<()>, Sender<()>) {
     (task, is_running, open)
 }
 
-/// Work behind a waker, that writes down what became of its tasks: "run" or "abandoned".
+/// Work behind wakers, which records the end of each task: "run" or "abandoned".
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) calls: Mutex<Vec<&'static str>>,
@@ -115,7 +116,7 @@ impl Recorder {
     }
 }
 
-/// The only reference is the task's: its drop is the end of the task.
+/// A waker whose only reference is the task's, so its drop is the end of the task.
 struct Watched {
     recorder: Arc<Recorder>,
     woken: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! A task ends once: run, or dropped and then told so.
+//! A task ends once. It runs, or it is dropped and its waker notices the drop.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use timer_executor::Task;
 
 use crate::support::Recorder;
 
-/// Writes down how it was woken, and panics then if told so.
+/// A waker that records its calls, and panics if `panics` is set.
 #[derive(Default)]
 struct Bell {
     wakes: Mutex<Vec<&'static str>>,
@@ -33,7 +33,7 @@ impl Wake for Bell {
 }
 
 #[test]
-fn running_wakes_the_waker_once_and_by_value() {
+fn a_run_wakes_the_waker_once_by_value() {
     let bell = Arc::new(Bell::default());
     Task::from_waker(Waker::from(bell.clone())).run();
     assert_eq!(*bell.wakes.lock().unwrap(), ["by value"]);
@@ -41,7 +41,7 @@ fn running_wakes_the_waker_once_and_by_value() {
 }
 
 #[test]
-fn dropping_drops_the_waker_and_wakes_nothing() {
+fn a_dropped_task_wakes_nothing() {
     let bell = Arc::new(Bell::default());
     let task = Task::from_waker(Waker::from(bell.clone()));
     assert_eq!(Arc::strong_count(&bell), 2);
@@ -51,7 +51,7 @@ fn dropping_drops_the_waker_and_wakes_nothing() {
 }
 
 #[test]
-fn a_wake_that_panics_is_over_with_that() {
+fn a_wake_that_panics_drops_its_waker() {
     let bell = Arc::new(Bell { panics: true, ..Bell::default() });
     Task::from_waker(Waker::from(bell.clone())).run();
     assert_eq!(*bell.wakes.lock().unwrap(), ["by value"]);
@@ -69,7 +69,7 @@ fn a_task_that_ran_is_never_abandoned() {
 }
 
 #[test]
-fn a_task_that_is_dropped_is_abandoned_once() {
+fn a_dropped_task_is_abandoned_once() {
     for panics in [false, true] {
         let recorder = Arc::new(Recorder { panics, ..Recorder::default() });
         drop(recorder.task());
@@ -79,7 +79,7 @@ fn a_task_that_is_dropped_is_abandoned_once() {
 }
 
 #[test]
-fn one_waker_may_be_many_tasks() {
+fn one_waker_makes_many_tasks() {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(bell.clone());
     let [first, second, third] = [(); 3].map(|()| Task::from_waker(waker.clone()));
@@ -92,7 +92,7 @@ fn one_waker_may_be_many_tasks() {
 }
 
 #[test]
-fn a_boxed_task_that_ended_has_freed_its_captures() {
+fn an_ended_task_has_freed_its_captures() {
     for run in [true, false] {
         let captured = Arc::new(());
         let inside = captured.clone();
@@ -115,7 +115,7 @@ fn a_task_moves_to_another_thread() {
 }
 
 #[test]
-fn a_task_is_small_and_says_what_it_is() {
+fn a_task_is_small_and_prints_its_kind() {
     assert!(size_of::<Task>() <= 24);
     assert_eq!(size_of::<Option<Task>>(), size_of::<Task>());
     assert_eq!(format!("{:?}", Task::new(|| ())), "Task(boxed)");
