@@ -5,8 +5,8 @@
 //! spawn. Each future is polled once with a waker that does the work inline, which is less than a
 //! program pays. A peer that is made for one owner stands behind a mutex.
 //!
-//! Storms need the trait `storming::Storming`, and tasks that sleep need `tasks::Tasks`. Not every
-//! peer has them.
+//! Storms need the trait `storming::Storming`, tasks that sleep need `tasks::Tasks`, and delay queues
+//! have traits of their own. Not every peer has them.
 //!
 //! All dispatch is static, and the comparison boxes nothing.
 
@@ -28,7 +28,10 @@ pub(crate) mod ours;
 mod ours_tasks;
 #[cfg(feature = "peers")]
 mod pingora;
+#[cfg(feature = "peers")]
+pub(crate) mod queues;
 mod shared;
+pub(crate) mod shared_queues;
 #[cfg(feature = "peers")]
 mod sleeping;
 pub(crate) mod storming;
@@ -41,6 +44,9 @@ use crate::settings::Settings;
 use crate::workloads::{self, Family, Program, Stop};
 use std::time::Duration;
 use storming::{Expiring, Storming};
+#[cfg(feature = "peers")]
+use timer_core::delay_queue::DelayQueue;
+use timer_core::delay_queue::SharedDelayQueue;
 
 /// The tick of all workloads that do not set another one.
 pub const TICK: Duration = Duration::from_millis(1);
@@ -122,12 +128,14 @@ pub struct Entry {
     plain: Option<Run>,
     storms: Option<Run>,
     tasks: Option<Run>,
+    queues: Option<Run>,
+    shared_queues: Option<Run>,
     counts: Option<Run>,
 }
 
 impl Entry {
     const fn new(name: &'static str, what: &'static str) -> Self {
-        Self { name, what, plain: None, storms: None, tasks: None, counts: None }
+        Self { name, what, plain: None, storms: None, tasks: None, queues: None, shared_queues: None, counts: None }
     }
 
     const fn plain<P: Peer>(mut self) -> Self {
@@ -151,11 +159,24 @@ impl Entry {
         self
     }
 
+    #[cfg(feature = "peers")]
+    const fn queues<Q: queues::Queue>(mut self) -> Self {
+        self.queues = Some(workloads::queues::<Q>);
+        self
+    }
+
+    const fn shared_queues<Q: shared_queues::SharedQueue>(mut self) -> Self {
+        self.shared_queues = Some(workloads::shared_queues::<Q>);
+        self
+    }
+
     fn run(&self, workload: &str) -> Option<Run> {
         match workloads::family(workload)? {
             Family::Plain => self.plain,
             Family::Storms => self.storms,
             Family::Tasks => self.tasks,
+            Family::Queues => self.queues,
+            Family::SharedQueues => self.shared_queues,
             Family::Counts => self.counts,
         }
     }
@@ -170,10 +191,11 @@ const fn ours() -> Entry {
     let entry = Entry::new(OURS, "this workspace, hierarchical wheel")
         .plain::<ours::Hierarchical>()
         .storms::<ours::Hierarchical>()
+        .shared_queues::<SharedDelayQueue<u64>>()
         .counts::<ours::Hierarchical>();
     // Workloads of tasks need a runtime.
     #[cfg(feature = "peers")]
-    let entry = entry.tasks::<ours_tasks::Tasks>();
+    let entry = entry.tasks::<ours_tasks::Tasks>().queues::<DelayQueue<u64>>();
     entry
 }
 
@@ -200,7 +222,8 @@ pub const ALL: &[Entry] = &[
         .tasks::<tokio::OfTasks>(),
     #[cfg(feature = "peers")]
     Entry::new("delay-queue", "tokio_util::time::DelayQueue behind a mutex, polled by a task")
-        .plain::<delay_queue::Queue>(),
+        .plain::<delay_queue::Queue>()
+        .queues::<tokio_util::time::DelayQueue<u64>>(),
     #[cfg(feature = "peers")]
     Entry::new("pingora", "pingora_timeout::fast_timeout::fast_sleep, polled once")
         .plain::<pingora::Pingora>()
@@ -214,7 +237,9 @@ pub const ALL: &[Entry] = &[
     Entry::new("btree", "std: Mutex<BTreeMap> and a thread at a condition variable")
         .plain::<btree::BTree>()
         .storms::<btree::BTree>(),
-    Entry::new("heap", "std: Mutex<BinaryHeap> and a thread, cancelled entries left inside").plain::<heap::Heap>(),
+    Entry::new("heap", "std: Mutex<BinaryHeap> and a thread, cancelled entries left inside")
+        .plain::<heap::Heap>()
+        .shared_queues::<shared_queues::Heap>(),
     floor(),
 ];
 

@@ -124,6 +124,9 @@ const FULL: &[Step] = &[
     step("W16", 2, "").others(1),
     step("W17", 2, "").others(1),
     counting("W17", 1),
+    step("W18", 5, ""),
+    counting("W18", 1),
+    step("W19", 5, ""),
     step("instructions", 1, ""),
 ];
 
@@ -167,6 +170,9 @@ const QUICK: &[Step] = &[
     step("W16", 1, ""),
     step("W17", 1, ""),
     counting("W17", 1),
+    step("W18", 2, ""),
+    counting("W18", 1),
+    step("W19", 2, ""),
 ];
 
 /// Returns the steps that the options select, in order.

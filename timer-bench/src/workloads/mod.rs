@@ -1,4 +1,4 @@
-//! The workloads `W1` to `W17`, which are the same for every timer, and the count of instructions.
+//! The workloads `W1` to `W19`, which are the same for every timer, and the count of instructions.
 //! Each is a file that describes the work and its figures.
 //!
 //! A workload runs all its cases in one process with a new timer for each, and prints a line for
@@ -18,15 +18,19 @@ mod lag;
 mod memory;
 mod out;
 mod quantiles;
+#[cfg(feature = "peers")]
+mod queues;
 mod reset;
 mod scale;
 mod schedule;
+mod shared_queues;
 mod storm;
 mod tail;
 #[cfg(feature = "peers")]
 mod tasks;
 mod wheels;
 
+use crate::peers::shared_queues::SharedQueue;
 use crate::peers::storming::{Expiring, Storming};
 use crate::peers::{self, Peer};
 use crate::settings::{self, Settings};
@@ -66,6 +70,8 @@ pub(crate) enum Family {
     Plain,
     Storms,
     Tasks,
+    Queues,
+    SharedQueues,
     Counts,
 }
 
@@ -88,6 +94,8 @@ pub const ALL: &[(&str, &str)] = &[
     ("W15", "storm: more threads than CPUs, at full speed, beyond the stop"),
     ("W16", "async: tasks that put a limit on what they wait for"),
     ("W17", "sleepers: a million tasks asleep"),
+    ("W18", "delay queues of one task"),
+    ("W19", "delay queues of several threads"),
     ("instructions", "instructions of an operation, and those of them that lock the memory bus, under callgrind"),
 ];
 
@@ -97,6 +105,8 @@ pub(crate) fn family(workload: &str) -> Option<Family> {
     ALL.iter().any(|(known, _)| *known == name).then_some(match name {
         "W15" => Family::Storms,
         "W16" | "W17" => Family::Tasks,
+        "W18" => Family::Queues,
+        "W19" => Family::SharedQueues,
         "instructions" => Family::Counts,
         _ => Family::Plain,
     })
@@ -154,6 +164,29 @@ pub(crate) fn tasks<P: peers::tasks::Tasks>(workload: &str, settings: &Settings,
         ("W16", Program::Timing) => tasks::limits::run::<P>(settings, &out),
         ("W17", Program::Timing) => tasks::sleepers::run::<P>(settings, &out),
         ("W17", Program::Counting(heap)) => tasks::sleepers::memory::<P>(settings, heap, &out),
+        _ => Err(Stop::Unknown),
+    }
+}
+
+/// Runs the workloads of delay queues on the queue `Q`.
+#[cfg(feature = "peers")]
+pub(crate) fn queues<Q: peers::queues::Queue>(
+    workload: &str,
+    settings: &Settings,
+    program: Program,
+) -> Result<(), Stop> {
+    let out = Out::new(Q::NAME, workload);
+    match program {
+        Program::Timing => queues::run::<Q>(settings, &out),
+        Program::Counting(heap) => queues::memory::<Q>(settings, heap, &out),
+        Program::Mimalloc => Err(Stop::Unknown),
+    }
+}
+
+/// Runs the workload of shared delay queues on the queue `Q`.
+pub(crate) fn shared_queues<Q: SharedQueue>(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    match program {
+        Program::Timing => shared_queues::run::<Q>(settings, &Out::new(Q::NAME, workload)),
         _ => Err(Stop::Unknown),
     }
 }
