@@ -89,7 +89,16 @@ impl SharedQueue for Heap {
             let now = Instant::now();
             let wait = state.items.peek().map(|Reverse(first)| first.0.saturating_duration_since(now));
             state = match wait {
-                Some(Duration::ZERO) => return state.items.pop().map(|Reverse((_, item))| item),
+                Some(Duration::ZERO) => {
+                    let taken = state.items.pop().map(|Reverse((_, item))| item);
+                    let is_empty = state.items.is_empty();
+                    drop(state);
+                    // Another consumer waits for the next item, because this one may be gone for long.
+                    if !is_empty {
+                        self.0.1.notify_one();
+                    }
+                    return taken;
+                }
                 Some(wait) => self.0.1.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
                 None => self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner),
             };

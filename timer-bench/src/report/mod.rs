@@ -6,6 +6,7 @@
 //! and [`compare`] compares them with an earlier run.
 
 pub mod compare;
+pub mod goals;
 pub mod machine;
 pub mod options;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! Tables for the terminal. Each workload has a block of lines per unit, with a line per peer and a
 //! group of columns per case.
 
+use super::goals;
 use super::machine::Machine;
 use super::results::{Results, Series};
 use super::statistics::Summary;
@@ -45,7 +46,7 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
         let colon = if what.is_empty() { "" } else { ": " };
         text += &format!("n/a  {peer}: {}{colon}{}\n", what.join(" "), unavailable.as_deref().unwrap_or_default());
     }
-    text
+    text + &goals::lines(results, name)
 }
 
 /// Returns the lines of one unit, which are a heading and a line for each peer with a figure in one

@@ -21,9 +21,10 @@ pub fn grain(unit: &str) -> f64 {
         ("ns/", 0.3),
         ("of-the-floor", 0.02),
         ("overdue", 1.0),
-        ("switches/s", 0.5),
+        ("switches/", 0.5),
         ("unaccounted", 1.0),
         ("us-", 2.0),
+        ("wake-ups/s", 0.5),
     ];
     GRAINS.iter().find(|(start, _)| unit.starts_with(start)).map_or(0.0, |(_, grain)| *grain)
 }

@@ -2,7 +2,8 @@
 //!
 //! `cpu-ns/insert` is an insertion into a queue that grows to N items of 10 s to an hour.
 //! `cpu-ns/insert+remove` inserts an item of 30 s and removes the oldest of a thousand.
-//! `cpu-ns/reset` moves one of the N items, or of a thousand, to 30 s from now. `cpu-ns/expired` is
+//! `cpu-ns/reset` moves an item to 30 s from now, where the items were due within 10 s to an hour
+//! (`to=earlier`) or within 20 to 21 s (`to=later`). `cpu-ns/expired` is
 //! the cost of an item that comes out, of N items that are due within a second, or all in one
 //! instant. These are CPU times of the process, so they include the thread of the timer.
 //!
@@ -22,6 +23,7 @@ use crate::row::short;
 use crate::settings::Settings;
 use std::future::poll_fn;
 use std::hint::black_box;
+use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
@@ -49,13 +51,15 @@ pub(super) fn run<Q: Queue>(settings: &Settings, out: &Out) -> Result<(), Stop> 
     let per_second = settings.number("ms", 5_000, 1_000);
     block_on(|| async {
         let many = format!("n={}", short(n));
-        let (queue, keys, inserting) = full::<Q>(n);
+        let (queue, keys, inserting) = full::<Q>(n, &seconds(10, 3600));
         out.each(&many, inserting, n, "cpu-ns/insert");
-        reset(queue, keys, n, &many, out);
+        reset(queue, keys, n, &format!("{many},to=earlier"), out);
+        let (queue, keys, _) = full::<Q>(n, &seconds(20, 21));
+        reset(queue, keys, n, &format!("{many},to=later"), out);
 
         let few = format!("n={}", short(FEW));
-        let (queue, keys, _) = full::<Q>(FEW);
-        reset(queue, keys, REPEATED, &few, out);
+        let (queue, keys, _) = full::<Q>(FEW, &seconds(20, 21));
+        reset(queue, keys, REPEATED, &format!("{few},to=later"), out);
         pairs::<Q>(&few, out);
 
         expire::<Q>(n, 1..1_000_000_000, &format!("{many},within=1s"), out).await;
@@ -65,9 +69,9 @@ pub(super) fn run<Q: Queue>(settings: &Settings, out: &Out) -> Result<(), Stop> 
 }
 
 /// Returns a queue with `n` items, their keys, and the time that inserting took.
-fn full<Q: Queue>(n: usize) -> (Q, Vec<Q::Key>, Duration) {
-    let (mut random, delays) = (SplitMix64::delays(0), seconds(10, 3600));
-    let delays: Vec<Duration> = (0..n).map(|_| random.duration(&delays)).collect();
+fn full<Q: Queue>(n: usize, delays: &Range<Duration>) -> (Q, Vec<Q::Key>, Duration) {
+    let mut random = SplitMix64::delays(0);
+    let delays: Vec<Duration> = (0..n).map(|_| random.duration(delays)).collect();
     let (mut queue, mut keys) = (Q::new(), Vec::with_capacity(n));
     let before = cpu();
     keys.extend((0..).zip(delays).map(|(item, delay)| queue.insert(item, delay)));
@@ -98,7 +102,7 @@ fn pairs<Q: Queue>(params: &str, out: &Out) {
 }
 
 /// Takes `n` items that are due within a range of nanoseconds, which begins when all are inserted.
-async fn expire<Q: Queue>(n: usize, due: std::ops::Range<u64>, params: &str, out: &Out) {
+async fn expire<Q: Queue>(n: usize, due: Range<u64>, params: &str, out: &Out) {
     // Inserting takes less than this.
     let begin = Instant::now() + Duration::from_secs(1) + Duration::from_micros(n as u64) / 2;
     let (mut queue, mut random) = (Q::new(), SplitMix64::delays(0));

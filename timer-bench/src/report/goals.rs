@@ -1,0 +1,92 @@
+//! The goals of some figures, which the tables print beside the measured ones.
+
+use super::results::{Results, Series};
+use super::statistics::Summary;
+use crate::peers::OURS;
+use crate::row::figure;
+
+/// The bound of a figure of ours.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    /// The peer's figure is at least so many times ours.
+    Times(f64, &'static str),
+    /// The figure itself is at most this.
+    AtMost(f64),
+}
+
+/// A goal for the series of ours with this unit, whose parameters begin so.
+struct Goal {
+    workload: &'static str,
+    params: &'static str,
+    unit: &'static str,
+    bound: Bound,
+}
+
+const fn goal(workload: &'static str, params: &'static str, unit: &'static str, bound: Bound) -> Goal {
+    Goal { workload, params, unit, bound }
+}
+
+const GOALS: &[Goal] = &[
+    goal("W18", "n=", "cpu-ns/insert", Bound::Times(1.3, "delay-queue")),
+    goal("W18", "n=", "cpu-ns/insert+remove", Bound::Times(1.3, "delay-queue")),
+    goal("W18", "n=", "cpu-ns/reset", Bound::Times(2.0, "delay-queue")),
+    goal("W18", "n=", "cpu-ns/expired", Bound::Times(2.0, "delay-queue")),
+    goal("W18", "n=", "wake-ups/s", Bound::Times(1.0, "delay-queue")),
+    goal("W18", "n=", "switches/s", Bound::Times(1.0, "delay-queue")),
+    goal("W18", "n=", "B-heap", Bound::AtMost(60.0)),
+    goal("W18", "n=", "B-left-empty", Bound::AtMost(1.0)),
+    goal("W19", "n=", "cpu-ns/item", Bound::Times(1.0, "heap")),
+    goal("W19", "n=", "switches/item", Bound::Times(1.0, "heap")),
+];
+
+/// Returns a line for each goal of the workload that the results can be held against.
+pub fn lines(results: &Results, workload: &str) -> String {
+    let goals = GOALS.iter().filter(|goal| goal.workload == workload);
+    goals.flat_map(|goal| goal.of(results)).map(|line| line + "\n").collect()
+}
+
+impl Goal {
+    /// Returns a line for each series that the goal is about.
+    fn of(&self, results: &Results) -> Vec<String> {
+        let is_meant = |series: &&Series| {
+            series.peer == OURS && series.unit == self.unit && series.params.starts_with(self.params)
+        };
+        results.of(self.workload).filter(is_meant).filter_map(|series| self.line(results, series)).collect()
+    }
+
+    fn line(&self, results: &Results, ours: &Series) -> Option<String> {
+        let Summary { median, .. } = ours.summary()?;
+        let (goal, measured, is_met) = match self.bound {
+            Bound::AtMost(most) => (format!("at most {}", figure(most)), figure(median), median <= most),
+            Bound::Times(least, peer) => {
+                let theirs = results.find(peer, &ours.workload, &ours.params, &ours.unit)?.summary()?;
+                let times = theirs.median / median;
+                (format!("{peer}'s at least {least:.1} times ours"), format!("{times:.2}"), times >= least)
+            }
+        };
+        let verdict = if is_met { "met" } else { "missed" };
+        Some(format!("goal  {} {}: {goal}: {measured}, {verdict}", self.unit, ours.params))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+    use crate::report::results::tests::results;
+
+    #[test]
+    fn goals_are_met_or_missed_by_the_medians() {
+        let results = results(
+            "timer W18 n=1M 50 cpu-ns/insert\ndelay-queue W18 n=1M 75 cpu-ns/insert\n\
+             timer W18 n=1k 50 cpu-ns/reset\ndelay-queue W18 n=1k 75 cpu-ns/reset\n\
+             timer W18 n=1M 61 B-heap\ntimer W18 n=1M 5 cpu-ns/expired",
+        );
+        assert_eq!(
+            lines(&results, "W18"),
+            "goal  cpu-ns/insert n=1M: delay-queue's at least 1.3 times ours: 1.50, met\n\
+             goal  cpu-ns/reset n=1k: delay-queue's at least 2.0 times ours: 1.50, missed\n\
+             goal  B-heap n=1M: at most 60.00: 61.00, missed\n"
+        );
+        assert_eq!(lines(&results, "W1"), "");
+    }
+}
