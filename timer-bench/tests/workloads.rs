@@ -34,12 +34,19 @@ const TINY: &[(&str, &str, &[&str])] = &[
     ),
     ("W16", "ms=10 threads=2", &["ns/operation", "cpu-ns/operation"]),
     ("W17", "n=1000 lead-ms=300", &["ms-late", "cpu-s"]),
+    (
+        "W18",
+        "n=1000 ms=50",
+        &["cpu-ns/insert", "cpu-ns/insert+remove", "cpu-ns/reset", "cpu-ns/expired", "wake-ups/s", "switches/s"],
+    ),
+    ("W19", "n=4000 threads=2 ms=50", &["ns/item", "cpu-ns/item", "switches/item"]),
 ];
 
 const COUNTING: &[(&str, &str, &[&str])] = &[
     ("W7", "n=1000", &["B-heap", "B-rss", "B-handle"]),
     ("W8", "n=1000 ms=50", &["B-left", "ms-back"]),
     ("W17", "n=1000", &["B-heap"]),
+    ("W18", "n=2000", &["B-heap", "B-left", "B-left-empty"]),
 ];
 
 fn check(program: &str, peer: &str, workload: &str, settings: &str, units: &[&str]) {
