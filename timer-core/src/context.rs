@@ -9,7 +9,7 @@ use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::sync::{AtomicBool, Ordering, Queue};
-use crate::time::{Deadline, Nanos};
+use crate::time::{Deadline, Nanos, after};
 use std::time::{Duration, Instant};
 use timer_executor::panics::{self, PanicMessage};
 
@@ -81,14 +81,19 @@ impl Context {
         self.stopped.fetch_or(false, Ordering::AcqRel)
     }
 
-    /// Acquires a permit for one more timeout, if the timer has a bound.
+    /// Acquires a permit for one more timeout, if the timer has a bound. Returns `false` if the
+    /// bound is reached.
     #[inline]
-    pub(crate) fn acquire_permit(&self) -> Result<(), RejectReason> {
+    pub(crate) fn acquire_permit(&self) -> bool {
+        self.limit.as_ref().is_none_or(Limit::try_acquire)
+    }
+
+    /// Returns the reason why a shard has just refused a timeout.
+    #[cold]
+    pub(crate) fn refusal(&self) -> RejectReason {
         match &self.limit {
-            None => Ok(()),
-            Some(limit) if limit.try_acquire() => Ok(()),
-            Some(_) if self.is_stopped() => Err(RejectReason::Stopped),
-            Some(limit) => Err(RejectReason::TooManyPending { max: limit.max() }),
+            Some(limit) if !self.is_stopped() => RejectReason::TooManyPending { max: limit.max() },
+            _ => RejectReason::Stopped,
         }
     }
 
@@ -124,7 +129,9 @@ impl Context {
 /// nanosecond that a deadline can represent.
 #[inline]
 pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
-    if delay.is_zero() { Deadline::down(now) } else { Deadline::after(now, delay) }
+    let at = after(now, delay);
+    // Below `EXACT` both directions are the same.
+    if at < Deadline::EXACT || !delay.is_zero() { Deadline::up(at) } else { Deadline::down(at) }
 }
 
 /// Returns the deadline at `instant`. An instant that is past is due now.

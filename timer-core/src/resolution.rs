@@ -26,7 +26,7 @@ impl Resolution {
 
     /// Returns the first tick at or after `deadline`, whose turn may run the timeout.
     #[inline]
-    pub(crate) fn tick_of(self, deadline: Deadline) -> u64 {
+    pub(crate) fn tick_of(&self, deadline: Deadline) -> u64 {
         match (self, deadline.exact()) {
             (Resolution::Ticks(length), Some(nanos)) => length.up(nanos),
             _ => self.tick_of_others(deadline),
@@ -36,7 +36,7 @@ impl Resolution {
     /// Returns the tick under which a deadline is linked. A deadline that has come does not wait
     /// for the next tick.
     #[inline]
-    pub(crate) fn tick_from(self, deadline: Deadline, now: Nanos) -> u64 {
+    pub(crate) fn tick_from(&self, deadline: Deadline, now: Nanos) -> u64 {
         match (self, deadline.exact()) {
             (Resolution::Ticks(length), Some(nanos)) if nanos > now => length.up(nanos),
             _ if deadline.is_due(now) => IMMEDIATE,
@@ -45,11 +45,11 @@ impl Resolution {
     }
 
     #[inline(never)]
-    fn tick_of_others(self, deadline: Deadline) -> u64 {
+    fn tick_of_others(&self, deadline: Deadline) -> u64 {
         match self {
             Resolution::Ticks(_) if deadline == Deadline::NEVER => NO_TICK,
             Resolution::Ticks(length) => deadline.nanos().div_ceil(length.nanos),
-            Resolution::Exact(origin) => deadline.to_bits().saturating_sub(origin),
+            Resolution::Exact(origin) => deadline.to_bits().saturating_sub(*origin),
         }
     }
 

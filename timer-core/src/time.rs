@@ -49,12 +49,6 @@ impl Deadline {
         }
     }
 
-    /// Returns the first deadline at or after `now + delay`.
-    #[inline]
-    pub(crate) fn after(now: Nanos, delay: Duration) -> Deadline {
-        Self::up(after(now, delay))
-    }
-
     /// Returns a deadline between `now + delay` and `now + delay + slack`. Ranges of the same slack
     /// that contain a common multiple of it get the same deadline.
     pub(crate) fn within(now: Nanos, delay: Duration, slack: Duration) -> Deadline {
@@ -157,7 +151,7 @@ mod tests {
         for now in edges().filter(|now| *now < END_OF_TIME - 40_000_000_000) {
             let earliest = now + 30_000_000_000;
             assert!((earliest..=earliest + 1_000_000_000).contains(&picked(now)), "{now}");
-            assert_eq!(Deadline::within(now, second, Duration::ZERO), Deadline::after(now, second));
+            assert_eq!(Deadline::within(now, second, Duration::ZERO), Deadline::up(after(now, second)));
         }
         let distinct: std::collections::BTreeSet<_> = (0..1_000).map(|nth| picked(nth * 30_000_000)).collect();
         assert!(distinct.len() <= 32, "{}", distinct.len());
@@ -206,8 +200,8 @@ mod tests {
     // B21, B22: now + delay overflowed and fired at once.
     #[test]
     fn the_longest_delay_saturates() {
-        assert_eq!(Deadline::after(0, Duration::MAX), Deadline::NEVER);
-        assert_eq!(Deadline::after(END_OF_TIME, Duration::from_nanos(1)), Deadline::NEVER);
-        assert_eq!(Deadline::after(5, Duration::new(3, 7)).nanos(), 3_000_000_012);
+        assert_eq!(Deadline::up(after(0, Duration::MAX)), Deadline::NEVER);
+        assert_eq!(Deadline::up(after(END_OF_TIME, Duration::from_nanos(1))), Deadline::NEVER);
+        assert_eq!(after(5, Duration::new(3, 7)), 3_000_000_012);
     }
 }

@@ -295,7 +295,8 @@ impl AtomicState {
     #[inline]
     pub(super) fn cancel(&self) -> Cancel {
         let cancelled = |word: Word| match word.state() {
-            State::Waiting | State::Queued => Some(word.with(State::Cancelled)),
+            // The flag has no meaning in `Cancelled`.
+            State::Waiting | State::Queued => Some(Word(word.0 | State::Cancelled as u64)),
             State::Running | State::Moved => Some(word.with(State::Dying)),
             State::Fired | State::Expired | State::Dying | State::Cancelled => None,
         };
@@ -317,6 +318,17 @@ impl AtomicState {
     /// case.
     #[inline]
     pub(crate) fn reset(&self, deadline: Deadline, is_due: bool) -> Reset {
+        // The common case is a later deadline for an entry that waits and is linked.
+        let next = Word::new(State::Waiting, deadline);
+        let is_later = |word: Word| word.state() == State::Waiting && !word.is_flagged() && word.0 <= next.0;
+        match self.update(|word| (is_later(word) && !is_due).then_some(next)) {
+            Ok(_) => Reset::Done,
+            Err(_) => self.reset_others(deadline, is_due),
+        }
+    }
+
+    #[inline(never)]
+    fn reset_others(&self, deadline: Deadline, is_due: bool) -> Reset {
         self.reset_if(deadline, is_due, |_| true)
     }
 
@@ -329,7 +341,6 @@ impl AtomicState {
         })
     }
 
-    #[inline]
     fn reset_if(&self, deadline: Deadline, is_due: bool, may: impl Fn(Word) -> bool) -> Reset {
         let must_link =
             |word: Word| word.state() == State::Waiting && (deadline < word.deadline() || is_due || word.is_flagged());

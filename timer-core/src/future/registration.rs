@@ -153,12 +153,13 @@ impl Registration {
     fn schedule(&mut self, shard: &Shard, id: ShardId, now: Nanos, waker: Waker) -> Result<(), RejectReason> {
         let (entry, linked) = Timeout::new(id, self.deadline, Wakeup(waker));
         match shard.schedule(linked, now) {
-            Ok(wake_before) => {
+            Some(wake_before) => {
                 shard.wake(id, wake_before);
                 self.entry = Some(entry);
                 Ok(())
             }
-            Err(reason) => {
+            None => {
+                let reason = shard.context(id).map_or(RejectReason::Stopped, |context| context.refusal());
                 refused(&entry, reason);
                 Err(reason)
             }

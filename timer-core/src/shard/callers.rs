@@ -16,23 +16,21 @@ impl Shard {
     /// another.
     ///
     /// The lease, the permit of the timer's bound and the counter are seen to while the lock is
-    /// held. On an error the entry is neither counted nor linked. Returns the tick before which the
-    /// caller must wake the worker, or [`NO_TICK`].
+    /// held. The entry is neither counted nor linked if it is refused. Returns the tick before
+    /// which the caller must wake the worker, or [`NO_TICK`]. Returns `None` if the timer refuses
+    /// the entry ([`Context::refusal`](crate::context::Context::refusal)).
+    // An `Option` and not a `Result`, because it is returned in registers.
     #[inline]
-    pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+    pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Option<u64> {
         match self.lock.try_lock() {
             Some(core) => self.schedule_locked(core, timeout, now),
             None => self.schedule_by_request(timeout, now),
         }
     }
 
-    /// Accepts new entries, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one lock. Returns one result
-    /// for each. Returns `None` and does nothing if the lock is taken.
-    pub(crate) fn try_schedule_all(
-        &self,
-        timeouts: &mut Vec<Timeout>,
-        now: Nanos,
-    ) -> Option<Vec<Result<u64, RejectReason>>> {
+    /// Accepts new entries, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one lock. Returns
+    /// one result for each. Returns `None` and does nothing if the lock is taken.
+    pub(crate) fn try_schedule_all(&self, timeouts: &mut Vec<Timeout>, now: Nanos) -> Option<Vec<Option<u64>>> {
         let mut results = Vec::with_capacity(timeouts.len());
         let mut core = self.lock.try_lock()?;
         results.extend(timeouts.drain(..).map(|timeout| self.accept(&mut core, timeout, now)));
@@ -41,31 +39,29 @@ impl Shard {
     }
 
     #[inline]
-    fn schedule_locked(&self, mut core: Guard<'_, Core>, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+    fn schedule_locked(&self, mut core: Guard<'_, Core>, timeout: Timeout, now: Nanos) -> Option<u64> {
         let accepted = self.accept(&mut core, timeout, now);
         self.unlock(core);
         accepted
     }
 
     #[inline]
-    fn accept(&self, core: &mut Core, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+    fn accept(&self, core: &mut Core, timeout: Timeout, now: Nanos) -> Option<u64> {
         let Core { lease, wheel } = core;
-        let context = lease.serving(timeout.shard_id()).ok_or(RejectReason::Stopped)?;
-        context.acquire_permit()?;
+        let context = lease.serving(timeout.shard_id()).filter(|context| context.acquire_permit())?;
         self.scheduled.add(1);
         let tick = context.resolution.tick_from(timeout.state().deadline(), now);
-        wheel.fast_forward_if_empty(|| context.resolution.tick_at(now));
-        Ok(self.link(wheel, tick, timeout))
+        Some(self.link(wheel, tick, timeout, || context.resolution.tick_at(now)))
     }
 
     #[cold]
     #[inline(never)]
-    fn schedule_by_request(&self, timeout: Timeout, now: Nanos) -> Result<u64, RejectReason> {
+    fn schedule_by_request(&self, timeout: Timeout, now: Nanos) -> Option<u64> {
         // `push` computes the tick.
         match self.inbox.push(Request { timeout, tick: IMMEDIATE }, RequestKind::New) {
-            PushOutcome::Accepted(wake_before) => Ok(wake_before),
+            PushOutcome::Accepted(wake_before) => Some(wake_before),
             PushOutcome::Full(request) => self.schedule_locked(self.lock.lock(), request.timeout, now),
-            PushOutcome::Refused(reason) => Err(reason),
+            PushOutcome::Refused => None,
         }
     }
 
@@ -88,7 +84,7 @@ impl Shard {
                     return Ok(());
                 }
                 PushOutcome::Full(request) => (self.lock.lock(), request),
-                PushOutcome::Refused(reason) => return Err(reason),
+                PushOutcome::Refused => return Err(RejectReason::Stopped),
             },
         };
         if core.lease.serving(id).is_none() {
@@ -111,8 +107,8 @@ impl Shard {
         self.unlock(core);
     }
 
-    /// Does the same for several timeouts, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one lock.
-    /// Returns `false` and does nothing if the lock is taken.
+    /// Does the same for several timeouts, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one
+    /// lock. Returns `false` and does nothing if the lock is taken.
     pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
         // These reads are independent of each other, so the cache misses overlap.
@@ -146,7 +142,7 @@ impl Shard {
                 self.unlink_locked(&mut core, &request.timeout);
                 self.unlock(core);
             }
-            PushOutcome::Refused(_) => {}
+            PushOutcome::Refused => {}
         }
     }
 

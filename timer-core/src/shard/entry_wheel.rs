@@ -37,19 +37,16 @@ impl EntryWheel {
         }
     }
 
-    /// Before something is linked: it is not before `now`, which is asked for if the wheel is
-    /// empty.
+    /// Links an entry that is not linked. `now` returns the present, which is asked for if the
+    /// wheel is empty.
     #[inline]
-    pub(crate) fn fast_forward_if_empty(&mut self, now: impl FnOnce() -> u64) {
-        either!(self, wheel => if wheel.len() == 0 {
-            wheel.fast_forward(now());
+    pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout, now: impl FnOnce() -> u64) {
+        either!(self, wheel => {
+            if wheel.len() == 0 {
+                wheel.fast_forward(now());
+            }
+            wheel.insert(tick, timeout);
         });
-    }
-
-    /// Links an entry that is not linked.
-    #[inline]
-    pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout) {
-        either!(self, wheel => wheel.insert(tick, timeout));
     }
 
     /// Takes an entry out, if it is in.

@@ -44,7 +44,6 @@ use super::lease::Lease;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::error::RejectReason;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
 
@@ -86,7 +85,7 @@ pub(crate) enum PushOutcome {
     Full(Request),
     /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has
     /// been counted if its timer still leases the shard.
-    Refused(RejectReason),
+    Refused,
 }
 
 /// The requests of one shard.
@@ -151,7 +150,7 @@ impl Inbox {
                 self.count(kind, context);
             }
             drop(guard);
-            return PushOutcome::Refused(RejectReason::Stopped);
+            return PushOutcome::Refused;
         };
         let now = context.now();
         if requests.len() >= CAPACITY || !within_quota(now >> 20, QUOTA) {
@@ -159,9 +158,9 @@ impl Inbox {
             return PushOutcome::Full(request);
         }
         if kind == RequestKind::New {
-            if let Err(reason) = context.acquire_permit() {
+            if !context.acquire_permit() {
                 drop(guard);
-                return PushOutcome::Refused(reason);
+                return PushOutcome::Refused;
             }
             request.tick = context.resolution.tick_from(request.timeout.state().deadline(), now);
         }

@@ -301,11 +301,11 @@ impl Shard {
         let Request { timeout, tick } = request;
         let waits = timeout.state().is_waiting();
         match wheel.linked(&timeout) {
-            None if waits => return self.link(wheel, tick, timeout),
+            None if waits => return self.link(wheel, tick, timeout, || IMMEDIATE),
             Some(linked) if !waits || tick < linked => {
                 drop_after_unlock.extend(wheel.remove(&timeout));
                 if waits {
-                    return self.link(wheel, tick, timeout);
+                    return self.link(wheel, tick, timeout, || IMMEDIATE);
                 }
             }
             _ => {}
@@ -317,8 +317,8 @@ impl Shard {
     /// Links an entry that is not linked. Returns the tick before which the worker must wake up, or
     /// [`NO_TICK`].
     #[inline]
-    fn link(&self, wheel: &mut EntryWheel, tick: u64, timeout: Timeout) -> u64 {
-        wheel.insert(tick, timeout);
+    fn link(&self, wheel: &mut EntryWheel, tick: u64, timeout: Timeout, now: impl FnOnce() -> u64) -> u64 {
+        wheel.insert(tick, timeout, now);
         // ORDERING: Relaxed load, only the holder writes it. The store is published by the lock's
         // release and, for the sleeper, by the alarm's word.
         if tick >= self.next.load(Ordering::Relaxed) {

@@ -16,8 +16,9 @@ use super::Shard;
 use crate::config::{SpreadBy, WheelKind};
 use crate::context::Context;
 use crate::entry::ShardId;
-use crate::sync::{Arc, Mutex, OnceLock};
-use std::iter;
+#[cfg(not(all(test, timer_loom)))]
+use crate::sync::OnceLock;
+use crate::sync::{Arc, Mutex, OnceRef};
 
 /// The number of shards that a process can have.
 #[cfg(not(all(test, timer_loom)))]
@@ -30,7 +31,7 @@ const LAST_GENERATION: u16 = u16::MAX;
 
 /// All shards by index, and the blocks that are free.
 pub(crate) struct Pool {
-    shards: &'static [Page],
+    shards: &'static [OnceRef<Shard>],
     /// The number of shards that may be leased.
     indices: usize,
     free: Mutex<Free>,
@@ -43,16 +44,10 @@ struct Free {
     unused: usize,
 }
 
-/// The number of shards on a page.
-const PAGE: usize = 256;
-
-/// A part of the table of shards. It is allocated when one of its shards is first leased, because a
-/// table of all indices would add 1 MiB to the data of every program.
-type Page = OnceLock<Box<[OnceLock<&'static Shard>]>>;
-
-/// The shards of the process.
+/// The shards of the process. The table is zero at first, so it takes neither room in the program's
+/// file nor memory for the parts that are not used.
 #[cfg(not(all(test, timer_loom)))]
-static SHARDS: [Page; INDICES / PAGE] = [const { Page::new() }; INDICES / PAGE];
+static SHARDS: [OnceRef<Shard>; INDICES] = [const { OnceRef::new() }; INDICES];
 
 /// Returns the pool of the process.
 #[cfg(not(all(test, timer_loom)))]
@@ -70,7 +65,7 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 
 #[cfg(all(test, timer_loom))]
 crate::sync::lazy_static! {
-    static ref POOL: Pool = Pool::new(Box::leak(Box::new([Page::new()])), INDICES);
+    static ref POOL: Pool = Pool::new(Box::leak(Box::new([const { OnceRef::new() }; INDICES])), INDICES);
 }
 
 /// Returns the pool of the execution.
@@ -86,14 +81,13 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 }
 
 #[inline]
-fn shard_at(shards: &[Page], index: u16) -> &'static Shard {
-    let at = usize::from(index);
-    let page = shards[at / PAGE].get_or_init(|| iter::repeat_with(OnceLock::new).take(PAGE).collect());
-    page[at % PAGE].get_or_init(|| Shard::leak(index))
+fn shard_at(shards: &[OnceRef<Shard>], index: u16) -> &'static Shard {
+    // An index has one lessee at a time, so no two threads make the first lease of one.
+    shards[usize::from(index)].get_or_init(|| Shard::leak(index))
 }
 
 impl Pool {
-    fn new(shards: &'static [Page], indices: usize) -> Self {
+    fn new(shards: &'static [OnceRef<Shard>], indices: usize) -> Self {
         let free = Free { blocks: [const { Vec::new() }; 17], unused: 0 };
         Self { shards, indices, free: Mutex::new(free) }
     }
@@ -203,7 +197,7 @@ mod tests {
     static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
 
     fn pool_of(indices: usize) -> &'static Pool {
-        let pool = Pool::new(Box::leak(Box::new([Page::new()])), indices);
+        let pool = Pool::new(Box::leak(Box::new([const { OnceRef::new() }; 8])), indices);
         let pool: &'static Pool = Box::leak(Box::new(pool));
         POOLS.lock().push(pool);
         pool

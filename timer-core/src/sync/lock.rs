@@ -277,16 +277,19 @@ fn release<T>(lock: &Lock<T>) -> Owed {
     // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder. Acquire,
     // because the result contains the bits of the waiters.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
-    if owed & (GATE | RESERVED) == GATE {
-        ring(lock);
+    if owed != 0 {
+        ring_if_gate(lock, owed);
     }
     Owed(owed)
 }
 
+/// Rings the bell for a caller at the gate, unless the worker comes first.
 #[cold]
 #[inline(never)]
-fn ring<T>(lock: &Lock<T>) {
-    lock.bell.unpark();
+fn ring_if_gate<T>(lock: &Lock<T>, owed: u32) {
+    if owed & (GATE | RESERVED) == GATE {
+        lock.bell.unpark();
+    }
 }
 
 /// Unlocks when a thread unwinds. The next holder then performs the duties towards the worker.

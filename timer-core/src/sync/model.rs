@@ -197,6 +197,20 @@ impl<T> Mutex<T> {
     }
 }
 
+/// A reference that is set once, which is not checked, like [`OnceLock`].
+#[derive(Debug)]
+pub(crate) struct OnceRef<T: 'static>(OnceLock<&'static T>);
+
+impl<T> OnceRef<T> {
+    pub(crate) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    pub(crate) fn get_or_init(&self, init: impl FnOnce() -> &'static T) -> &'static T {
+        self.0.get_or_init(init)
+    }
+}
+
 /// There are few slots, so that the rare paths are common.
 const SLOTS: usize = 4;
 const EMPTY: usize = 0;

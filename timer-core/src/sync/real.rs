@@ -20,6 +20,8 @@ pub(crate) type AtomicU64 = portable_atomic::AtomicU64;
 pub(crate) type AtomicUsize = std::sync::atomic::AtomicUsize;
 pub(crate) type JoinHandle<T> = std::thread::JoinHandle<T>;
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
+/// A reference that is set once. Threads that race to set it agree on one.
+pub(crate) type OnceRef<T> = once_cell::race::OnceRef<'static, T>;
 pub(crate) type Queue<T> = crossbeam_queue::SegQueue<T>;
 
 /// A cell whose access an adjacent atomic decides. The interface is that of loom.

@@ -173,28 +173,24 @@ impl Engine {
     /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it
     /// was refused.
     #[inline]
-    fn finish<J: Job>(
-        &self,
-        timeout: Timeout,
-        scheduled: Result<u64, RejectReason>,
-    ) -> Result<Timeout, (J, RejectReason)> {
+    fn finish<J: Job>(&self, timeout: Timeout, scheduled: Option<u64>) -> Result<Timeout, (J, RejectReason)> {
         match scheduled {
-            Ok(wake_before) => {
+            Some(wake_before) => {
                 if wake_before != NO_TICK {
                     self.context.alarm.wake_before(wake_before);
                 }
                 Ok(timeout)
             }
-            Err(reason) => self.take_back(timeout, reason),
+            None => self.take_back(timeout),
         }
     }
 
     /// Takes the task out of an entry that no other thread has seen.
     #[cold]
-    fn take_back<J: Job>(&self, timeout: Timeout, reason: RejectReason) -> Result<Timeout, (J, RejectReason)> {
+    fn take_back<J: Job>(&self, timeout: Timeout) -> Result<Timeout, (J, RejectReason)> {
         let job = timeout.win_cancel().1.and_then(|right| right.into_job());
         match job {
-            Some(job) => Err(self.reject(job, reason)),
+            Some(job) => Err(self.reject(job, self.context.refusal())),
             None => Ok(timeout),
         }
     }

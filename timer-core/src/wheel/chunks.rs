@@ -6,20 +6,8 @@
 //! The first chunk grows by doubling, so that a short array takes little memory. Each further chunk
 //! is allocated at its full length of [`CHUNK`] slots.
 
+use super::slots::{CHUNK, MIN_CAPACITY};
 use std::mem;
-
-/// The number of elements in a chunk. Tests use short chunks, so that few values make a long array.
-pub(super) const CHUNK: usize = if cfg!(test) {
-    16
-} else if cfg!(fuzzing) {
-    256
-} else {
-    1 << 10
-};
-
-/// An emptied array keeps room for this many elements, so that a lone timeout does not allocate
-/// each time.
-pub(super) const MIN_CAPACITY: usize = 4;
 
 /// A growable array in chunks.
 pub(crate) struct Chunks<T> {
@@ -40,12 +28,7 @@ impl<T> Chunks<T> {
         self.full.len() * CHUNK + self.last.len()
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.last.is_empty() && self.full.is_empty()
-    }
-
-    #[inline]
+    #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.full.len() * CHUNK + self.last.capacity()
     }
@@ -77,16 +60,6 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// Returns the elements of a chunk, which are none beyond the last chunk.
-    pub(super) fn chunk_mut(&mut self, nth: usize) -> &mut [T] {
-        let full = self.full.len();
-        match self.full.get_mut(nth) {
-            Some(chunk) => chunk,
-            None if nth == full => &mut self.last,
-            None => &mut [],
-        }
-    }
-
     /// Returns the elements of a group of `size`, which divides [`CHUNK`].
     pub(super) fn group(&self, nth: usize, size: usize) -> &[T] {
         let (start, full) = (nth * size, self.full.len());
@@ -95,15 +68,7 @@ impl<T> Chunks<T> {
         &chunk[start..chunk.len().min(start + size)]
     }
 
-    /// Calls `visit` with each element. This is faster than [`iter`](Self::iter) for short arrays.
-    #[inline]
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&T)) {
-        for chunk in &self.full {
-            chunk.iter().for_each(&mut visit);
-        }
-        self.last.iter().for_each(visit);
-    }
-
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.full.iter().flatten().chain(&self.last)
     }
@@ -148,37 +113,6 @@ impl<T> Chunks<T> {
         if self.full.is_empty() && capacity > MIN_CAPACITY && len < capacity / 4 {
             self.last.shrink_to(2 * len);
         }
-    }
-
-    /// Removes a chunk, the last one first.
-    pub(super) fn pop_chunk(&mut self) -> Option<Vec<T>> {
-        if self.last.capacity() > 0 { Some(mem::take(&mut self.last)) } else { self.full.pop() }
-    }
-
-    /// Exchanges an array for an empty one in O(1). The memory of the empty one is kept if it is
-    /// small, and freed if not.
-    pub(super) fn take(&mut self, empty: &mut Chunks<T>) {
-        debug_assert!(empty.is_empty());
-        if empty.last.capacity() > MIN_CAPACITY {
-            empty.last = Vec::new();
-        }
-        mem::swap(self, empty);
-    }
-
-    /// Empties the array and frees all chunks but one.
-    pub(crate) fn clear(&mut self) {
-        self.full = Vec::new();
-        self.last.clear();
-    }
-
-    /// Calls `visit` with the elements of each chunk in turn, and frees the chunks on the way. The
-    /// array is empty afterwards.
-    pub(super) fn drain(&mut self, mut visit: impl FnMut(&mut [T])) {
-        for mut chunk in mem::take(&mut self.full) {
-            visit(&mut chunk);
-        }
-        visit(&mut self.last);
-        self.last.clear();
     }
 }
 

@@ -21,10 +21,11 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE, Slots};
+use super::bucket::{Bucket, OVERDUE};
 use super::chunks::Chunks;
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
+use super::slots::{Entry, Slots};
 use bounds::Bounds;
 use lists::{Lists, Node};
 
@@ -210,7 +211,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         if node.deadline > self.now {
             visit.earliest = visit.earliest.min(node.deadline);
         } else if let Some(value) = node.value.take() {
-            due.push((node.deadline, Some(value)));
+            due.insert(node.deadline, value, |_, _| ());
             self.lists.remove(at);
             self.len -= 1;
         }
@@ -223,7 +224,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn insert(&mut self, deadline: u64, value: V) {
         self.len += 1;
         if deadline <= self.now {
-            return self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
+            self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
+            return;
         }
         let lists = self.lists.len();
         if self.visit.is_none() && lists <= self.lists.values() / VALUES_PER_LIST && lists <= self.mask as usize {
@@ -243,8 +245,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         let at = location.position();
         if location.bucket() == OVERDUE {
-            let (deadline, value) = self.overdue.remove(at, wanted)?;
-            self.overdue.compact(OVERDUE, deadline, &mut self.tracker);
+            let value = self.overdue.remove_and_keep_up(OVERDUE, at, wanted, &mut self.tracker)?;
             self.len -= 1;
             return Some(value);
         }

@@ -18,10 +18,10 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE, Slots};
-use super::chunks::{CHUNK, Chunks};
+use super::bucket::{Bucket, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
+use super::slots::{Entry, Slots};
 use cascade::{Cascade, Cascades};
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
@@ -89,21 +89,22 @@ fn id(at: usize, index: usize) -> u32 {
     (at * BUCKETS + index) as u32
 }
 
-/// Inserts a value that is not due into the bucket where it belongs as seen from `now`. Returns the
-/// level.
+/// Inserts a value that is not due into the bucket where it belongs as seen from `now`, and marks
+/// the bucket and its level in `occupied`.
 #[inline(always)]
 fn insert_into<V>(
     levels: &mut [Option<Box<Level<V>>>],
+    occupied: &mut u32,
     now: u64,
-    deadline: u64,
-    value: V,
+    (deadline, value): Entry<V>,
     tracker: &mut impl Tracker<V>,
-) -> usize {
+) {
     let (at, index) = locate(now, deadline);
     let level = levels[at].get_or_insert_with(Level::new);
-    level.buckets[index].push(id(at, index), deadline, value, tracker);
-    level.occupied |= 1 << index;
-    at
+    if level.buckets[index].push(id(at, index), deadline, value, tracker) {
+        level.occupied |= 1 << index;
+        *occupied |= 1 << at;
+    }
 }
 
 /// Returns a bucket by its number.
@@ -139,7 +140,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
             return;
         }
-        self.occupied |= 1 << insert_into(&mut self.levels, self.now, deadline, value, &mut self.tracker);
+        insert_into(&mut self.levels, &mut self.occupied, self.now, (deadline, value), &mut self.tracker);
     }
 
     /// Returns the level and the index of the first occupied bucket. It has the earliest deadline
@@ -168,26 +169,26 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let id = location.bucket();
         let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[index];
-        let (deadline, value) = bucket.remove(location.position(), wanted)?;
+        let ((deadline, value), needs_upkeep) = bucket.remove(location.position(), wanted)?;
         self.len -= 1;
-        if bucket.is_sparse() {
-            self.compact(id, deadline);
+        if needs_upkeep {
+            self.keep_up(location, deadline);
         }
         Some(value)
     }
 
-    /// Compacts a bucket after the removal of a value with the deadline `removed`.
+    /// Keeps up a bucket after the removal of a value with the deadline `removed`.
+    #[cold]
     #[inline(never)]
-    fn compact(&mut self, id: u32, removed: u64) {
+    fn keep_up(&mut self, location: Location, removed: u64) {
+        let id = location.bucket();
         let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let Some(level) = &mut self.levels[at] else { return };
         let bucket = &mut level.buckets[index];
-        bucket.compact(id, removed, &mut self.tracker);
+        bucket.keep_up(id, location.position(), removed, &mut self.tracker);
         if bucket.is_empty() {
             self.unmark(at, index);
         }
-        self.free_chunk();
-        self.forget_if_many();
     }
 
     /// Clears the mark of a bucket that has become empty.
@@ -243,7 +244,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
             self.set_now(to);
             let has_upkeep = self.has_upkeep();
             if has_upkeep && self.has_many_forwards() {
-                self.forget(CHUNK);
+                self.forget_chunk();
             }
             return has_upkeep;
         };
@@ -295,7 +296,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
             all.push(level.cascade.into_slots());
             all.extend(level.buckets.into_iter().map(Bucket::into_slots));
         }
-        let slots = all.into_iter().flat_map(Chunks::into_iter);
+        let slots = all.into_iter().flat_map(Slots::into_iter);
         out.extend(slots.filter_map(|(deadline, value)| Some((deadline, value?))));
         (self.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
     }

@@ -6,11 +6,11 @@
 //! receiver panics.
 
 use super::TimingWheel;
-use super::bucket::Slots;
 use super::hashed::RawHashed;
 use super::hierarchical::RawHierarchical;
 use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
+use super::slots::Slots;
 use std::fmt;
 
 /// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
@@ -181,7 +181,7 @@ impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
 
 impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for Leaving<'_, T, R> {
     fn drop(&mut self) {
-        while let Some((deadline, item)) = self.due.pop() {
+        for (deadline, item) in std::mem::take(self.due).into_iter() {
             item.into_iter().for_each(|item| self.raw.insert(deadline, item));
         }
     }

@@ -47,8 +47,8 @@ mod location;
 mod queue;
 mod raw;
 mod slab;
+mod slots;
 
-pub(crate) use bucket::{Slot, Slots};
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
@@ -56,6 +56,7 @@ pub(crate) use location::{Location, Tracker};
 pub(crate) use queue::{QueueWheel, Ranked};
 pub(crate) use raw::RawWheel;
 pub use slab::Key;
+pub(crate) use slots::{Slot, Slots};
 
 /// Seals [`TimingWheel`].
 mod sealed {

@@ -4,11 +4,11 @@
 //! leaves the wheel. An owner that is polled takes one value per call instead. Values that are due
 //! then wait in a list, and their keys stay good until they are handed out.
 
-use super::bucket::{Entry, Slot, Slots};
 use super::hierarchical::RawHierarchical;
 use super::location::Location;
 use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
+use super::slots::{Entry, Slot, Slots};
 
 /// The bucket number of a value in the list of due values. Its position is that in the list.
 const DUE: u32 = u32::MAX - 3;

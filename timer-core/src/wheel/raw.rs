@@ -13,8 +13,8 @@
 //! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
 //! step does a bounded amount of work, in [`RawWheel::take_overdue`] and [`RawWheel::take_next`].
 
-use super::bucket::{Entry, Slots};
 use super::location::{Location, Tracker};
+use super::slots::{Entry, Slots};
 
 /// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel<V> {

@@ -1,12 +1,14 @@
 //! The bucket of the hierarchical wheel.
 
+use super::super::slots::{CHUNK, MIN_CAPACITY};
 use super::super::tests::Tracked;
 use super::*;
 
 impl<V> Bucket<V> {
     /// Returns the positions, deadlines and values of all slots that are not vacant.
     pub(in crate::wheel) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
-        (0..).zip(self.slots.iter()).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
+        let at = |position| Some((position as u32, self.slots.get(position)?));
+        (0..self.slots.len()).filter_map(at).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
     }
 
     pub(in crate::wheel) fn capacity(&self) -> usize {
@@ -15,19 +17,12 @@ impl<V> Bucket<V> {
 
     /// Asserts the invariants of a bucket.
     pub(in crate::wheel) fn check(&self) {
+        self.slots.check();
         match self.entries().map(|(_, deadline, _)| deadline).min() {
             Some(min) => assert!(self.earliest <= min),
-            None => assert_eq!((self.earliest, self.slots.len()), (u64::MAX, 0)),
+            None => assert!(self.earliest == u64::MAX && self.is_empty()),
         }
-        let (mut vacancies, mut vacant, mut previous) = (0, self.vacant, END);
-        while let Some(slot) = self.slots.get(vacant as usize) {
-            vacancies += 1;
-            assert!(slot.1.is_none() && vacancies <= self.vacancies, "the list leads to a value, or in a circle");
-            assert!(previous == END || slot.0 >> 32 == u64::from(previous), "the link to the previous vacant slot");
-            (previous, vacant) = (vacant, slot.0 as u32);
-        }
-        assert_eq!((vacant, vacancies), (END, self.vacancies));
-        assert_eq!(self.slots.len() - self.entries().count(), vacancies as usize, "no vacant slot is lost");
+        assert_eq!(self.len(), self.entries().count());
         assert!(self.capacity() <= 4 * self.len() + 2 * CHUNK, "{} for {}", self.capacity(), self.len());
     }
 }
@@ -42,10 +37,7 @@ fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
 }
 
 fn remove(bucket: &mut Bucket<u32>, position: u32, tracker: &mut Tracked) -> Option<u32> {
-    let (deadline, removed) = bucket.remove(position, |_| true)?;
-    if bucket.is_sparse() {
-        bucket.compact(3, deadline, tracker);
-    }
+    let removed = bucket.remove_and_keep_up(3, position, |_| true, tracker)?;
     bucket.check();
     Some(removed)
 }
@@ -68,7 +60,7 @@ fn a_removal_moves_no_other_value() {
 fn only_the_wanted_value_is_removed() {
     let (mut bucket, _) = filled([10, 20, 30]);
     assert_eq!(bucket.remove(1, |value| *value == 2), None);
-    assert_eq!(bucket.remove(1, |value| *value == 1), Some((20, 1)));
+    assert_eq!(bucket.remove(1, |value| *value == 1), Some(((20, 1), true)));
     assert_eq!(bucket.remove(1, |_| true), None, "vacant");
     assert_eq!(bucket.remove(3, |_| true), None, "a position beyond the end is nothing");
     bucket.check();
@@ -128,4 +120,52 @@ fn a_bucket_gives_back_memory_with_its_values() {
         }
         assert!(bucket.capacity() <= MIN_CAPACITY);
     }
+}
+
+/// Counts the values that are moved.
+#[derive(Default)]
+struct Counting {
+    locations: Tracked,
+    moved: usize,
+}
+
+impl Tracker<u32> for Counting {
+    fn moved(&mut self, value: &u32, location: Location) {
+        self.moved += 1;
+        self.locations.moved(value, location);
+    }
+}
+
+#[test]
+fn a_removal_moves_few_values_of_a_long_bucket() {
+    let (mut bucket, mut tracker) = (Bucket::new(), Counting::default());
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut values: Vec<u32> = (0..100 * CHUNK as u32).collect();
+    for value in &values {
+        bucket.push(3, 7, *value, &mut tracker);
+    }
+    assert_eq!(bucket.capacity(), values.len());
+    tracker.moved = 0;
+    random.shuffle(&mut values);
+    let mut most = 0;
+    for value in &values {
+        let (before, location) = (tracker.moved, tracker.locations.location(*value));
+        let removed = bucket.remove_and_keep_up(3, location.position(), |_| true, &mut tracker);
+        assert_eq!(removed, Some(*value));
+        bucket.check();
+        most = most.max(tracker.moved - before);
+    }
+    assert_eq!(most, CHUNK / 4 - 1);
+    assert!(tracker.moved < values.len());
+}
+
+#[test]
+fn growing_moves_no_full_chunk() {
+    let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
+    let first: *const u32 = bucket.get(0).unwrap().1;
+    for value in CHUNK as u32..20 * CHUNK as u32 {
+        bucket.push(3, 1, value, &mut tracker);
+    }
+    assert!(std::ptr::eq(first, bucket.get(0).unwrap().1));
+    assert_eq!(bucket.capacity(), 20 * CHUNK);
 }

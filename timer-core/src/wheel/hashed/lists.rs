@@ -7,7 +7,8 @@
 //! Removed nodes form a list of vacant nodes, which are used again. If most nodes are vacant, nodes
 //! at the end of the array are moved into vacant ones, so the memory follows the number of values.
 
-use crate::wheel::chunks::{Chunks, MIN_CAPACITY};
+use crate::wheel::chunks::Chunks;
+use crate::wheel::slots::MIN_CAPACITY;
 
 /// The mark of a link to a list. The first node of a list has one instead of a previous node, and
 /// the last node has one instead of a next node. An empty list is linked to itself.

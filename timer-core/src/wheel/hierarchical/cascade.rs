@@ -13,9 +13,8 @@
 //!    or, on level 1, emptied.
 
 use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
-use crate::wheel::bucket::Slots;
-use crate::wheel::chunks::CHUNK;
 use crate::wheel::location::{Location, Tracker};
+use crate::wheel::slots::{CHUNK, Slots};
 use std::mem;
 
 /// The values of one level's bucket while they move to finer levels, and the links to those that
@@ -76,11 +75,11 @@ impl<V> Cascade<V> {
 
     /// Empties the cascade, which has no values left. Returns `true` if it has chunks to be freed.
     fn discard(&mut self) -> bool {
-        if self.slots.len() > CHUNK {
+        if !self.slots.is_short() {
             self.discarded = mem::take(&mut self.slots);
             return true;
         }
-        while self.slots.pop().is_some() {}
+        self.slots.clear();
         self.slots.shrink();
         false
     }
@@ -93,7 +92,7 @@ impl<V> Cascade<V> {
         mut chosen: impl FnMut(u64) -> bool,
         mut relocate: impl FnMut(u64, V) -> Location,
     ) {
-        for slot in self.slots.chunk_mut(nth) {
+        for slot in self.slots.chunk_mut(nth * CHUNK).map_or(&mut [][..], |(chunk, _)| &mut chunk.slots) {
             if slot.1.is_some() && chosen(slot.0) {
                 if let Some(value) = slot.1.take() {
                     self.len -= 1;
@@ -144,9 +143,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         bucket.take(&mut cascade.slots);
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
         self.cascades.open |= 1 << at;
-        self.cascades.slots += cascade.slots.len();
+        self.cascades.slots += cascade.slots.slots();
         if is_short {
-            self.empty_chunk(at, 0, due, |_| true);
+            let only = cascade.slots.chunks() - 1;
+            self.empty_chunk(at, only, due, |_| true);
         } else if at == 1 {
             self.cascades.resting |= 1 << at;
         } else {
@@ -198,7 +198,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let Some(level) = &mut self.levels[at] else { return };
         let (nth, mut earliest) = (level.cascade.scanned, level.cascade.earliest);
         level.cascade.scanned += 1;
-        if level.cascade.scanned * CHUNK >= level.cascade.slots.len() {
+        if level.cascade.scanned >= level.cascade.slots.chunks() {
             self.cascades.scanning &= !(1 << at);
             self.cascades.resting |= 1 << at;
         }
@@ -218,20 +218,21 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     fn empty_chunk(&mut self, at: usize, nth: usize, due: &mut Slots<V>, chosen: impl FnMut(u64) -> bool) {
         let (finer, coarser) = self.levels.split_at_mut(at);
         let Some(Some(level)) = coarser.first_mut() else { return };
-        let (now, before, mut last) = (self.now, due.len(), LastLocation(Location::NONE));
+        let (now, mut expired, mut last) = (self.now, 0, LastLocation(Location::NONE));
         level.cascade.empty_chunk(nth, chosen, |deadline, value| {
             if deadline > now {
-                self.occupied |= 1 << insert_into(finer, now, deadline, value, &mut last);
+                insert_into(finer, &mut self.occupied, now, (deadline, value), &mut last);
                 self.cascades.moved += 1;
                 return last.0;
             }
-            due.push((deadline, Some(value)));
+            expired += 1;
+            due.insert(deadline, value, |_, _| ());
             Location::NONE
         });
         if level.cascade.len == 0 {
             self.cascades.end(at);
         }
-        self.len -= due.len() - before;
+        self.len -= expired;
     }
 
     /// Returns a lower bound of the deadlines in all cascades.
@@ -267,7 +268,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         for at in levels(set) {
             let Some(level) = &mut self.levels[at] else { continue };
             debug_assert!(level.cascade.len == 0);
-            self.cascades.slots -= level.cascade.slots.len();
+            self.cascades.slots -= level.cascade.slots.slots();
             if level.cascade.discard() {
                 self.cascades.discarded |= 1 << at;
             }
@@ -279,8 +280,9 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline]
     pub(super) fn free_chunk(&mut self) {
         if let Some(at) = levels(self.cascades.discarded).next() {
-            let chunk = self.levels[at].as_mut().and_then(|level| level.cascade.discarded.pop_chunk());
-            if chunk.is_none() {
+            let Some(level) = &mut self.levels[at] else { return };
+            drop(level.cascade.discarded.pop_chunk());
+            if level.cascade.discarded.is_empty() {
                 self.cascades.discarded &= !(1 << at);
             }
         }
@@ -300,10 +302,11 @@ impl Cascade<u32> {
     /// Returns the number of slots, and the positions, deadlines and values of those that have not
     /// left.
     pub(super) fn check(&self) -> (usize, Vec<(u32, u64, u32)>) {
-        let slots = (0..).zip(self.slots.iter());
+        let at = |position| Some((position as u32, self.slots.get(position)?));
+        let slots = (0..self.slots.len()).filter_map(at);
         let values: Vec<_> = slots.filter_map(|(position, slot)| Some((position, slot.0, slot.1?))).collect();
         assert_eq!(self.len, values.len());
-        (self.slots.len(), values)
+        (self.slots.slots(), values)
     }
 
     pub(super) fn capacity(&self) -> usize {

@@ -7,25 +7,36 @@
 //! to a finer level, so there are at most ten.
 //!
 //! *Forgetting.* When `now` leaves the span of a bucket, none of its values is left, and the links
-//! are dropped. If the links outnumber the values in the wheel by far, they are dropped earlier:
-//! each removal takes a few slots off the end of a cascade and reports the locations of the values
-//! to which they lead ([`RawHierarchical::forget`]). The chunks are freed one at a time.
+//! are dropped. Some are dropped earlier, a chunk at a time ([`RawHierarchical::forget`]). The
+//! locations of the values to which they lead are reported then. This happens after a removal if
+//! few of the values are left to which the links of the chunk lead, and before the owner goes to
+//! sleep if the links outnumber the values in the wheel by far.
 
 use super::cascade::{Cascade, levels};
-use super::{BUCKETS, LEVELS, RawHierarchical, bucket_of};
-use crate::wheel::bucket::OVERDUE;
-use crate::wheel::chunks::CHUNK;
+use super::{BUCKETS, LEVELS, Levels, RawHierarchical, bucket_of};
+use crate::wheel::bucket::{Bucket, OVERDUE};
 use crate::wheel::location::{Location, Tracker};
+use crate::wheel::slots::{CHUNK, Slot};
 
-/// The number of slots that one removal takes off a cascade that is to be forgotten: about 2 us.
-const FORGOTTEN_PER_REMOVAL: usize = 64;
-
-/// A cascade is forgotten early if it has this many times more slots than there are values in the
-/// wheel.
+/// Cascades are forgotten early if they have this many times more slots than there are values in
+/// the wheel.
 const MAX_FORWARDS_RATIO: usize = 8;
 
-/// This many slots are kept in any case.
-const MIN_FORWARDS: usize = CHUNK;
+/// Returns the value at this location, which is in a cascade or not, and its deadline.
+fn value_at<'a, V>(
+    levels: &'a Levels<V>,
+    overdue: &'a Bucket<V>,
+    is_cascading: bool,
+    location: Location,
+) -> Option<(u64, &'a V)> {
+    if location.bucket() == OVERDUE {
+        return overdue.get(location.position());
+    }
+    if is_cascading {
+        return levels[location.bucket() as usize / BUCKETS].as_ref()?.cascade.get(location.position());
+    }
+    bucket_of(levels, location.bucket())?.get(location.position())
+}
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Returns the location of the value that was last reported at `location`, if the value is
@@ -49,11 +60,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Returns the value at this location and its deadline.
     pub(super) fn get_at(&self, location: Location) -> Option<(u64, &V)> {
-        match self.cascade_of(location) {
-            Some(cascade) => cascade.get(location.position()),
-            None if location.bucket() == OVERDUE => self.overdue.get(location.position()),
-            None => bucket_of(&self.levels, location.bucket())?.get(location.position()),
-        }
+        value_at(&self.levels, &self.overdue, self.cascade_of(location).is_some(), location)
     }
 
     /// Returns the value that was last reported at `location`, if it is still in the wheel.
@@ -73,75 +80,90 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Removes a value that is not in the bucket where it was last reported.
     #[cold]
     #[inline(never)]
-    pub(super) fn remove_moved(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let location = self.find(location);
-        if location.bucket() == OVERDUE {
-            let (deadline, value) = self.overdue.remove(location.position(), wanted)?;
-            self.overdue.compact(OVERDUE, deadline, &mut self.tracker);
+    pub(super) fn remove_moved(&mut self, reported: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
+        let location = self.find(reported);
+        let value = if location.bucket() == OVERDUE {
+            let position = location.position();
+            let value = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
             self.len -= 1;
-            return Some(value);
-        }
-        if self.cascade_of(location).is_none() {
-            return self.remove_at(location, wanted);
-        }
-        let at = location.bucket() as usize / BUCKETS;
-        let cascade = &mut self.levels[at].as_mut()?.cascade;
-        let slot = cascade.slots.get_mut(location.position() as usize)?;
-        let value = slot.1.take_if(|value| wanted(value))?;
-        slot.0 = Location::NONE.to_bits();
-        cascade.len -= 1;
-        if cascade.len == 0 {
-            self.cascades.end(at);
-        }
-        self.len -= 1;
-        self.forget_if_many();
+            value
+        } else if self.cascade_of(location).is_some() {
+            let at = location.bucket() as usize / BUCKETS;
+            let slot = self.levels[at].as_mut()?.cascade.slots.get_mut(location.position() as usize)?;
+            let value = slot.1.take_if(|value| wanted(value))?;
+            slot.0 = Location::NONE.to_bits();
+            self.left_cascade(at);
+            self.len -= 1;
+            value
+        } else {
+            self.remove_at(location, wanted)?
+        };
+        self.unlink(reported);
         Some(value)
     }
 
-    /// Drops some links after a removal if they are far more than the values in the wheel.
-    #[inline]
-    pub(super) fn forget_if_many(&mut self) {
-        if self.has_many_forwards() {
-            self.forget(FORGOTTEN_PER_REMOVAL);
+    /// Counts that a value is gone to which the slot at `location` and its links led.
+    fn unlink(&mut self, mut location: Location) {
+        while self.cascade_of(location).is_some() {
+            let (at, position) = (location.bucket() as usize / BUCKETS, location.position());
+            let Some(level) = &mut self.levels[at] else { return };
+            let next = level.cascade.forward(position);
+            let Some((chunk, _)) = level.cascade.slots.chunk_mut(position as usize) else { return };
+            chunk.len -= 1;
+            if chunk.is_sparse() {
+                let slots = level.cascade.slots.take_chunk(position as usize);
+                self.forget(at, slots);
+            }
+            match next {
+                Some(next) if next.bucket() < location.bucket() => location = next,
+                _ => return,
+            }
         }
     }
 
     #[inline]
     pub(super) fn has_many_forwards(&self) -> bool {
-        self.cascades.slots > MAX_FORWARDS_RATIO * self.len + MIN_FORWARDS
+        self.cascades.slots > MAX_FORWARDS_RATIO * self.len + CHUNK
     }
 
-    /// Takes up to `many` slots off the cascades. Values to which they lead are reported, and
+    /// Forgets a chunk of a cascade.
+    pub(super) fn forget_chunk(&mut self) {
+        let Some(at) = levels(self.cascades.open).next() else { return };
+        let Some(level) = &mut self.levels[at] else { return };
+        let slots = level.cascade.slots.pop_chunk();
+        if level.cascade.slots.is_empty() {
+            self.cascades.open &= !(1 << at);
+        }
+        self.forget(at, slots);
+    }
+
+    /// Frees the slots of a chunk of a cascade. Values to which their links lead are reported, and
     /// values that are still in them are inserted anew.
     #[cold]
     #[inline(never)]
-    pub(super) fn forget(&mut self, many: usize) {
-        for _ in 0..many {
-            let Some(at) = levels(self.cascades.open).next() else { return };
-            let Some(level) = &mut self.levels[at] else { return };
-            match level.cascade.slots.pop() {
-                None => {
-                    level.cascade.slots.shrink();
-                    self.cascades.open &= !(1 << at);
-                    continue;
-                }
-                Some((deadline, Some(value))) => {
-                    level.cascade.len -= 1;
-                    if level.cascade.len == 0 {
-                        self.cascades.end(at);
-                    }
-                    self.insert_uncounted(deadline, value);
-                }
-                Some((bits, None)) => {
-                    let location = Location::from_bits(bits);
-                    if let Some((_, value)) =
-                        bucket_of(&self.levels, location.bucket()).and_then(|bucket| bucket.get(location.position()))
-                    {
-                        self.tracker.moved(value, location);
-                    }
-                }
+    fn forget(&mut self, at: usize, slots: Vec<Slot<V>>) {
+        self.cascades.slots -= slots.len();
+        for (bits, value) in slots {
+            if let Some(value) = value {
+                self.left_cascade(at);
+                self.insert_uncounted(bits, value);
+                continue;
             }
-            self.cascades.slots -= 1;
+            let location = self.find(Location::from_bits(bits));
+            let is_cascading = self.cascade_of(location).is_some();
+            if let Some((_, value)) = value_at(&self.levels, &self.overdue, is_cascading, location) {
+                self.tracker.moved(value, location);
+            }
+        }
+    }
+
+    /// Counts a value that has left the cascade of a level.
+    fn left_cascade(&mut self, at: usize) {
+        if let Some(level) = &mut self.levels[at] {
+            level.cascade.len -= 1;
+            if level.cascade.len == 0 {
+                self.cascades.end(at);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The hierarchical wheel below its keys.
 
+use super::super::slots::CHUNK;
 use super::super::tests::{Check, Tracked, advance};
 use super::*;
 

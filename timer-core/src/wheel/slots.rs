@@ -1,0 +1,427 @@
+//! The storage of a bucket, which is an array of slots in chunks.
+//!
+//! Values are inserted into the open chunk. If it is the only one, it grows by doubling, so that a
+//! short bucket takes little memory. Otherwise each chunk is allocated at its full length of
+//! [`CHUNK`] slots, and is freed by itself. So no operation copies, allocates or frees more than a
+//! chunk. The position of a value does not change when other chunks come and go. A chunk that was
+//! freed leaves a gap in the positions.
+
+use std::{iter, mem};
+
+/// The number of slots in a chunk. Tests use short chunks, so that few values make a long bucket.
+pub(super) const CHUNK: usize = if cfg!(test) {
+    16
+} else if cfg!(fuzzing) {
+    256
+} else {
+    1 << 10
+};
+
+/// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
+/// time.
+pub(super) const MIN_CAPACITY: usize = 4;
+
+/// A removal that leaves at most this many values in a chunk is followed by upkeep.
+pub(super) const MIN_UPKEEP: usize = 8;
+
+/// A chunk with at most this many values has room for those of a sparse one.
+const MAX_FILLED: usize = CHUNK - CHUNK / 4;
+
+/// The number of chunks that are searched for room at a time.
+const SEARCHED: usize = 64;
+
+/// The end of a list of vacant slots.
+const END: u32 = u32::MAX;
+
+/// A value and the tick at which it is due.
+pub(crate) type Entry<V> = (u64, V);
+
+/// One element of a bucket, which is a value and its deadline, or no value and a number whose
+/// meaning depends on the owner.
+pub(crate) type Slot<V> = (u64, Option<V>);
+
+/// An array of at most [`CHUNK`] slots, with a list of the vacant ones.
+pub(super) struct Chunk<V> {
+    pub(super) slots: Vec<Slot<V>>,
+    /// The slot that became vacant last, or [`END`]. Each vacant slot has the next one in place of
+    /// a deadline.
+    vacant: u32,
+    /// The number of values. In a cascade it includes the links to values.
+    pub(super) len: u32,
+    /// A removal that leaves fewer values than this is followed by upkeep.
+    pub(super) upkeep_below: u32,
+}
+
+impl<V> Chunk<V> {
+    const fn new() -> Self {
+        Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
+    }
+
+    /// Calls `placed` with the position of a vacant slot or with the next one, and inserts a value
+    /// there. Returns `true` if there were no slots.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value if there is no room.
+    #[inline(always)]
+    fn insert(&mut self, deadline: u64, value: V, placed: impl FnOnce(&V, u32)) -> Result<bool, V> {
+        let len = self.slots.len();
+        let position = if self.vacant == END { len } else { self.vacant as usize };
+        placed(&value, position as u32);
+        if let Some(slot) = self.slots.get_mut(position) {
+            self.vacant = slot.0 as u32;
+            // The slot is vacant, so there is nothing to drop.
+            mem::forget(mem::replace(slot, (deadline, Some(value))));
+        } else if len < self.slots.capacity() {
+            self.slots.push((deadline, Some(value)));
+        } else {
+            return Err(value);
+        }
+        self.len += 1;
+        Ok(len == 0)
+    }
+
+    /// Removes the value at `position` if there is one and it is `wanted`.
+    #[inline]
+    pub(super) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
+        let slot = self.slots.get_mut(position)?;
+        let value = slot.1.take_if(|value| wanted(value))?;
+        let deadline = mem::replace(&mut slot.0, u64::from(self.vacant));
+        self.vacant = position as u32;
+        self.len -= 1;
+        Some((deadline, value))
+    }
+
+    /// Returns `true` if fewer than a quarter of the slots have values.
+    pub(super) fn is_sparse(&self) -> bool {
+        (self.len as usize) < self.slots.capacity() / 4
+    }
+
+    /// Returns `true` if the chunk has its full length, and room for the values of a sparse chunk.
+    fn has_much_room(&self) -> bool {
+        self.slots.capacity() == CHUNK && self.len as usize <= MAX_FILLED
+    }
+
+    /// Returns `true` if the chunk has no memory, so that it is a gap in the positions.
+    fn is_gap(&self) -> bool {
+        self.slots.capacity() == 0
+    }
+
+    fn set_upkeep(&mut self) {
+        self.upkeep_below = (self.slots.capacity() / 4).max(MIN_UPKEEP + 1) as u32;
+    }
+
+    /// Removes the vacant slots and gives back most of the memory. Calls `moved` with each value
+    /// that has a new position.
+    fn close_up(&mut self, mut moved: impl FnMut(&V, u32)) {
+        let first = self.slots.iter().position(|slot| slot.1.is_none()).unwrap_or(self.slots.len());
+        self.slots.retain(|slot| slot.1.is_some());
+        for (position, (_, value)) in self.slots.iter().enumerate().skip(first) {
+            value.iter().for_each(|value| moved(value, position as u32));
+        }
+        self.vacant = END;
+        self.slots.shrink_to(2 * self.slots.len());
+        self.set_upkeep();
+    }
+}
+
+impl<V> Default for Chunk<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The slots of a bucket, or the due values that a step of a wheel takes out.
+pub(crate) struct Slots<V> {
+    /// The chunk that takes values in.
+    pub(super) open: Chunk<V>,
+    /// The position of the first slot of the open chunk.
+    start: u32,
+    /// The chunk at which the last search for room has ended.
+    cursor: u32,
+    /// The other chunks by number. The entry of the open one is a gap.
+    #[allow(clippy::box_collection, reason = "few buckets are long, and a bucket fits into a cache line")]
+    others: Option<Box<Vec<Chunk<V>>>>,
+}
+
+impl<V> Slots<V> {
+    pub(crate) const fn new() -> Self {
+        Slots { open: Chunk::new(), start: 0, cursor: 0, others: None }
+    }
+
+    /// Returns the number of positions, which includes vacant slots and gaps.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        let others = self.others().last().map_or(0, |last| (self.others().len() - 1) * CHUNK + last.slots.len());
+        others.max(self.start as usize + self.open.slots.len())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.slots.is_empty() && self.others.is_none()
+    }
+
+    /// Returns `true` if there is only one chunk.
+    #[inline]
+    pub(super) fn is_short(&self) -> bool {
+        self.others.is_none()
+    }
+
+    /// Returns the number of the last chunk plus one.
+    #[inline]
+    pub(super) fn chunks(&self) -> usize {
+        self.others().len().max(self.open_number() + 1)
+    }
+
+    /// Returns the number of slots without gaps. O(chunks).
+    pub(super) fn slots(&self) -> usize {
+        self.iter_chunks().map(|chunk| chunk.slots.len()).sum()
+    }
+
+    /// Returns the number of values. O(chunks).
+    pub(super) fn values(&self) -> usize {
+        self.iter_chunks().map(|chunk| chunk.len as usize).sum()
+    }
+
+    #[inline]
+    fn open_number(&self) -> usize {
+        self.start as usize / CHUNK
+    }
+
+    #[inline]
+    fn others(&self) -> &[Chunk<V>] {
+        self.others.as_ref().map_or(&[], |others| others)
+    }
+
+    fn iter_chunks(&self) -> impl Iterator<Item = &Chunk<V>> + Clone {
+        iter::once(&self.open).chain(self.others())
+    }
+
+    /// Returns the chunk that has a position, and the position in it.
+    #[inline]
+    pub(super) fn chunk_mut(&mut self, position: usize) -> Option<(&mut Chunk<V>, usize)> {
+        let in_open = position.wrapping_sub(self.start as usize);
+        if in_open < CHUNK {
+            return Some((&mut self.open, in_open));
+        }
+        let chunk = self.others.as_mut()?.get_mut(position / CHUNK)?;
+        Some((chunk, position % CHUNK))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, position: usize) -> Option<&Slot<V>> {
+        let in_open = position.wrapping_sub(self.start as usize);
+        if in_open < CHUNK {
+            return self.open.slots.get(in_open);
+        }
+        self.others().get(position / CHUNK)?.slots.get(position % CHUNK)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut Slot<V>> {
+        let (chunk, position) = self.chunk_mut(position)?;
+        chunk.slots.get_mut(position)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
+        self.iter_chunks().flat_map(|chunk| &chunk.slots)
+    }
+
+    /// Returns the slots in the order of their positions.
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Slot<V>> {
+        self.into_chunks().flat_map(|chunk| chunk.slots)
+    }
+
+    fn into_chunks(self) -> impl Iterator<Item = Chunk<V>> {
+        let number = self.open_number();
+        let mut chunks = self.others.map_or_else(Vec::new, |others| *others);
+        let open = match chunks.get_mut(number) {
+            Some(gap) => {
+                *gap = self.open;
+                None
+            }
+            None => Some(self.open),
+        };
+        chunks.into_iter().chain(open)
+    }
+
+    /// Inserts a value and calls `placed` with its position, after a first call with a wrong one if
+    /// there was no room. Returns `true` if the open chunk had no slots.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, deadline: u64, value: V, mut placed: impl FnMut(&V, u32)) -> bool {
+        let start = self.start;
+        match self.open.insert(deadline, value, |value, position| placed(value, start + position)) {
+            Ok(had_no_slots) => had_no_slots,
+            Err(value) => self.grow_and_insert(deadline, value, placed),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow_and_insert(&mut self, deadline: u64, value: V, mut placed: impl FnMut(&V, u32)) -> bool {
+        self.grow();
+        let start = self.start;
+        self.open.insert(deadline, value, |value, position| placed(value, start + position)).unwrap_or(true)
+    }
+
+    /// Doubles the open chunk, or opens another one if there are others or it has its full length.
+    fn grow(&mut self) {
+        let capacity = self.open.slots.capacity();
+        if self.is_short() && capacity < CHUNK {
+            self.open.slots.reserve_exact(capacity.max(MIN_CAPACITY).min(CHUNK - capacity));
+            return self.open.set_upkeep();
+        }
+        let open = self.open_number();
+        let number = self.find_room(open, |chunk| chunk.is_gap() || chunk.has_much_room());
+        self.open_chunk(number.unwrap_or(self.chunks()));
+    }
+
+    /// Searches some chunks for one that has room for others' values, other than `except`. The next
+    /// search goes on with the next chunk.
+    fn find_room(&mut self, except: usize, has_room: impl Fn(&Chunk<V>) -> bool) -> Option<usize> {
+        let (open, others) = (self.open_number(), self.others.as_ref()?);
+        if open != except && has_room(&self.open) {
+            return Some(open);
+        }
+        for _ in 0..others.len().min(SEARCHED) {
+            self.cursor = if (self.cursor as usize) < others.len() - 1 { self.cursor + 1 } else { 0 };
+            let number = self.cursor as usize;
+            if number != except && number != open && has_room(&others[number]) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Makes a chunk the open one, and allocates it if it is a gap.
+    fn open_chunk(&mut self, number: usize) {
+        let former = self.open_number();
+        if number != former {
+            let others = self.others.get_or_insert_default();
+            let len = others.len().max(number.max(former) + 1);
+            others.resize_with(len, Chunk::new);
+            mem::swap(&mut self.open, &mut others[former]);
+            mem::swap(&mut self.open, &mut others[number]);
+            self.start = (number * CHUNK) as u32;
+            self.trim();
+        }
+        self.open.slots.reserve_exact(CHUNK - self.open.slots.len());
+        self.open.set_upkeep();
+    }
+
+    /// Removes gaps at the end.
+    fn trim(&mut self) {
+        let Some(others) = &mut self.others else { return };
+        while others.last().is_some_and(Chunk::is_gap) {
+            others.pop();
+        }
+        if others.is_empty() {
+            self.others = None;
+        }
+    }
+
+    /// Takes out the chunk that has a position, which leaves a gap.
+    pub(super) fn take_chunk(&mut self, position: usize) -> Vec<Slot<V>> {
+        let chunk = self.chunk_mut(position).map(|(chunk, _)| mem::take(chunk));
+        self.trim();
+        chunk.unwrap_or_default().slots
+    }
+
+    /// Takes out a chunk, the open one last.
+    pub(super) fn pop_chunk(&mut self) -> Vec<Slot<V>> {
+        let last = self.others.as_mut().and_then(|others| others.pop());
+        self.trim();
+        last.unwrap_or_else(|| mem::take(&mut self.open)).slots
+    }
+
+    /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
+    /// value that has a new position.
+    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) {
+        let (is_short, start) = (self.is_short(), self.start);
+        let Some((chunk, _)) = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse()) else { return };
+        if is_short {
+            if chunk.slots.capacity() > MIN_CAPACITY {
+                chunk.close_up(|value, position| moved(value, start + position));
+            }
+            return;
+        }
+        let room = self.find_room(position / CHUNK, Chunk::has_much_room);
+        match self.chunk_mut(position) {
+            Some((chunk, _)) if chunk.len > 0 && room.is_none() => {
+                // The others are nearly full.
+                chunk.upkeep_below = chunk.len / 2 + 1;
+                return;
+            }
+            _ => {}
+        }
+        let slots = self.take_chunk(position);
+        self.open_chunk(room.unwrap_or(self.open_number()));
+        for (deadline, value) in slots {
+            if let Some(value) = value {
+                self.insert(deadline, value, &mut moved);
+            }
+        }
+    }
+
+    /// Exchanges the slots for those of `empty` in O(1). The memory of the empty ones is kept if it
+    /// is small, and freed if not.
+    pub(super) fn take(&mut self, empty: &mut Slots<V>) {
+        debug_assert!(empty.is_empty());
+        if empty.open.slots.capacity() > MIN_CAPACITY {
+            empty.open = Chunk::new();
+        }
+        empty.clear();
+        mem::swap(self, empty);
+    }
+
+    /// Removes all slots, and frees all chunks but the open one.
+    pub(crate) fn clear(&mut self) {
+        (self.others, self.start) = (None, 0);
+        self.open.slots.clear();
+        (self.open.vacant, self.open.len) = (END, 0);
+        self.open.set_upkeep();
+    }
+
+    /// Calls `visit` with the slots of each chunk in the order of their positions, and frees the
+    /// chunks on the way. Afterwards there are no slots.
+    pub(super) fn drain(&mut self, mut visit: impl FnMut(&mut [Slot<V>])) {
+        if self.is_short() {
+            visit(&mut self.open.slots);
+            return self.clear();
+        }
+        mem::take(self).into_chunks().for_each(|mut chunk| visit(&mut chunk.slots));
+    }
+
+    /// Gives back most of the memory that is not used.
+    pub(super) fn shrink(&mut self) {
+        self.open.slots.shrink_to(MIN_CAPACITY.max(2 * self.open.slots.len()));
+    }
+}
+
+impl<V> Default for Slots<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+impl<V> Slots<V> {
+    /// Asserts that each vacant slot is in the list of its chunk and that the last chunk is no gap.
+    pub(super) fn check(&self) {
+        assert!(self.others.is_none() || !self.others().last().is_some_and(Chunk::is_gap));
+        assert!(self.others().get(self.open_number()).is_none_or(Chunk::is_gap));
+        for chunk in self.iter_chunks() {
+            let (mut vacancies, mut vacant) = (0, chunk.vacant);
+            while let Some(slot) = chunk.slots.get(vacant as usize) {
+                assert!(slot.1.is_none() && vacancies < CHUNK, "the list leads to a value, or in a circle");
+                vacancies += 1;
+                vacant = slot.0 as u32;
+            }
+            assert_eq!((vacant, vacancies), (END, chunk.slots.len() - chunk.len as usize));
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.iter_chunks().map(|chunk| chunk.slots.capacity()).sum()
+    }
+}
