@@ -1,22 +1,23 @@
-//! Ticks of a fixed rate.
+//! The future that ticks at a fixed rate.
 
 use super::Sleep;
-use crate::clock;
 use crate::config::MissedRuns;
-use crate::entry::{Period, period_nanos};
 use crate::error::RejectReason;
-use crate::time::{Deadline, Nanos};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-/// Ticks at a fixed rate: [`Timer::interval`](crate::Timer::interval), [`Timer::interval_at`](crate::Timer::interval_at).
+/// Ticks at a fixed rate, made by [`Timer::interval`](crate::Timer::interval) and
+/// [`Timer::interval_at`](crate::Timer::interval_at).
 ///
-/// A tick takes place when it is awaited; one that nothing waits for costs nothing. A tick is
-/// missed if it is awaited more than 5 ms after its deadline. Missed ticks are skipped and the
-/// phase is kept, unless [`with_missed_runs`](Self::with_missed_runs) says otherwise.
+/// A tick takes place when it is awaited. A tick for which no task waits costs nothing. A tick is
+/// missed if it is polled more than 5 ms, or more than one tick of a coarser wheel, after its
+/// deadline. Missed ticks are skipped and the phase is kept, unless
+/// [`with_missed_runs`](Self::with_missed_runs) chooses otherwise. A period that is shorter than
+/// the tick of the wheel therefore loses no ticks. Those that fall into one tick of the wheel take
+/// place one after the other at its end.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 /// # }).unwrap();
 /// ```
 pub struct Interval {
-    /// To the next tick.
+    /// Ready at the next tick.
     sleep: Sleep,
     period: Duration,
     missed_runs: MissedRuns,
@@ -46,14 +47,16 @@ impl Interval {
         Self { sleep, period, missed_runs: MissedRuns::default() }
     }
 
-    /// What it does about missed ticks. Default: [`MissedRuns::Skip`].
+    /// Sets the treatment of missed ticks and returns the interval. The default is
+    /// [`MissedRuns::Skip`].
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use timer_core::{MissedRuns, Timer};
-    /// let ticks = Timer::new().interval(Duration::from_secs(1)).with_missed_runs(MissedRuns::Burst);
+    /// let second = Duration::from_secs(1);
+    /// let ticks = Timer::new().interval(second).with_missed_runs(MissedRuns::Burst);
     /// ```
     #[must_use]
     pub fn with_missed_runs(mut self, missed_runs: MissedRuns) -> Self {
@@ -61,12 +64,14 @@ impl Interval {
         self
     }
 
-    /// Waits for the next tick and returns when it was due. Dropped before it is ready, it loses no
-    /// tick.
+    /// Waits for the next tick and returns the instant at which it was due.
+    ///
+    /// Dropping the returned future before it is ready loses no tick.
     ///
     /// # Errors
     ///
-    /// [`RejectReason::ZeroPeriod`] for a period of zero; else as for [`Sleep`].
+    /// Returns [`RejectReason::ZeroPeriod`] if the period is zero, and otherwise the errors of
+    /// [`Sleep`].
     ///
     /// # Examples
     ///
@@ -83,11 +88,11 @@ impl Interval {
         poll_fn(|cx| self.poll_tick(cx)).await
     }
 
-    /// [`tick`](Self::tick), for those who write their own futures.
+    /// Polls for the next tick and returns the instant at which it was due.
     ///
     /// # Errors
     ///
-    /// As for `tick`.
+    /// The same as for [`tick`](Self::tick).
     ///
     /// # Examples
     ///
@@ -105,12 +110,10 @@ impl Interval {
             return Poll::Ready(Err(RejectReason::ZeroPeriod));
         }
         ready!(Pin::new(&mut self.sleep).poll(cx))?;
-        let (due, now) = (self.sleep.due(), self.sleep.now());
-        self.sleep.set(Deadline::up(next_tick(due, now, self.period, self.missed_runs)), now);
-        Poll::Ready(Ok(clock::instant(due)))
+        Poll::Ready(Ok(self.sleep.next_tick(self.period, self.missed_runs)))
     }
 
-    /// From tick to tick.
+    /// Returns the time from tick to tick.
     ///
     /// # Examples
     ///
@@ -123,7 +126,7 @@ impl Interval {
         self.period
     }
 
-    /// The next tick is one period from now, and the others follow it.
+    /// Moves the next tick to one period from now. The later ticks follow it.
     ///
     /// # Examples
     ///
@@ -143,7 +146,7 @@ impl Interval {
         self.sleep.reset(self.period);
     }
 
-    /// The next tick is now, and the others follow it.
+    /// Moves the next tick to the present. The later ticks follow it.
     ///
     /// # Examples
     ///
@@ -156,7 +159,7 @@ impl Interval {
         self.sleep.reset(Duration::ZERO);
     }
 
-    /// The next tick is `delay` from now, and the others follow it.
+    /// Moves the next tick to `delay` from now. The later ticks follow it.
     ///
     /// # Examples
     ///
@@ -169,31 +172,19 @@ impl Interval {
         self.sleep.reset(delay);
     }
 
-    /// The next tick is at `deadline`, or now if that is past, and the others follow it.
+    /// Moves the next tick to `deadline`, which may be past. The later ticks follow it.
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
     /// # use timer_core::Timer;
-    /// Timer::new().interval(Duration::from_secs(30)).reset_at(Instant::now() + Duration::from_secs(5));
+    /// let start = Instant::now() + Duration::from_secs(5);
+    /// Timer::new().interval(Duration::from_secs(30)).reset_at(start);
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.reset_at(deadline);
     }
-}
-
-/// How late a tick may be without being missed, as in tokio. Executors poll some milliseconds late
-/// under load, and a short interval would lose its rate otherwise.
-const TOLERANCE: Nanos = 5_000_000;
-
-/// Returns the tick after the one that was due at `due` and was polled at `now`.
-pub(crate) fn next_tick(due: Nanos, now: Nanos, period: Duration, missed: MissedRuns) -> Nanos {
-    let period = period_nanos(period).unwrap_or(1);
-    if now <= due.saturating_add(TOLERANCE) {
-        return due.saturating_add(period);
-    }
-    Period::Rate(period).next(due, now, 0, missed)
 }
 
 impl fmt::Debug for Interval {

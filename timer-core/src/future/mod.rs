@@ -1,10 +1,12 @@
-//! Futures that wait for a timer on any executor: [`Sleep`], [`TimeoutFuture`] and [`Interval`].
+//! Futures that wait for a timer on any async runtime: [`Sleep`], [`TimeoutFuture`] and
+//! [`Interval`].
 //!
-//! They are made by a [`Timer`](crate::Timer), and keep nothing of it alive: it may be stopped or
-//! dropped while they wait, and they say so. They need no runtime, no reactor and no feature; tasks
-//! are woken on the thread that takes the timer's turns, with nothing held, whatever executor the
-//! timer's own tasks run on. On virtual time
-//! [`ManualDriver::advance`](crate::ManualDriver::advance) wakes exactly what is due:
+//! A [`Timer`](crate::Timer) makes these futures. They do not keep it alive. If the timer is
+//! stopped or its last handle is dropped while a future waits, the future returns an error. The
+//! futures need no runtime, no reactor and no feature of this crate. Their tasks are woken on the
+//! thread that takes the timer's turns, which holds no lock then, whatever the executor of the
+//! timer. On virtual time, [`ManualDriver::advance`](crate::ManualDriver::advance) wakes the tasks
+//! whose deadlines have come.
 //!
 //! ```
 //! use std::pin::pin;
@@ -30,32 +32,32 @@
 //!   deadline allocates nothing.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
 //! - `stop`, and the drop of the last `Timer`, wake all tasks. Their futures return
-//!   [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them back. A future that
-//!   was pending at the stop returns `Stopped` even if it has become due since.
+//!   [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them
+//!   back. A future that was pending at the stop returns `Stopped` even if it has become due since.
 //! - A future that was accepted is not refused when it is polled with another waker.
-//! - The clone, the wake and the drop of a waker are user code. They run with nothing held, and
+//! - The clone, the wake and the drop of a waker are user code. They run while no lock is held, and
 //!   their panics are caught and counted in [`task_panics`](crate::TimerStats::task_panics). If the
-//!   clone panics, the task is asked to poll again.
+//!   clone panics, the waker is asked for another poll.
 //!
 //! # The protocol
 //!
 //! A future that waits owns an entry, as the caller of `new_timeout` does. The job of the entry is
 //! the waker. The entry is used up when it has fired.
 //!
-//! 1. *First poll for a deadline.* The future asks the shard of its CPU whether it still serves the
-//!    timer, and the clock whether the deadline has come. Otherwise it clones the waker and
-//!    schedules an entry.
-//! 2. *Later poll.* The state word has the answer. If the entry waits and the waker is the same,
-//!    the poll is done. If the waker is another one, the future cancels the entry and links a new
-//!    one, which takes over the count and the permit of the old one.
+//! 1. *First poll for a deadline.* The future checks that the shard of its CPU still serves the
+//!    timer, and returns if the deadline has come. Otherwise it clones the waker and schedules an
+//!    entry.
+//! 2. *Later poll.* The future reads the state word. If the entry waits and the waker is the same,
+//!    the poll is pending. If the waker is another one, the future cancels the entry and links a
+//!    new one, which takes over the count and the permit of the old one.
 //! 3. *Expiry.* The owner of the turn wins the entry, takes the waker out, ends the run, and wakes
 //!    the task.
 //! 4. *Drop.* The future cancels the entry as [`Timeout::cancel`](crate::Timeout::cancel) does.
-//! 5. *Reset.* An entry that waits is reset as by [`Timeout::reset`](crate::Timeout::reset). One that has fired is
-//!    dropped, and the next poll is step 1.
+//! 5. *Reset.* An entry that waits is reset as by [`Timeout::reset`](crate::Timeout::reset). An
+//!    entry that has fired is dropped, and the next poll is step 1.
 //! 6. *Stop.* `stop` cancels the entries that wait, and wakes their tasks.
 //!
-//! All races are those of a timeout, but for two:
+//! Two races exist in addition to those of a timeout:
 //!
 //! - *A task that is woken inline* on the thread of the turn may poll, reset or drop its future.
 //!   The run has ended by then and the waker is taken out, so this is the same as on another
@@ -70,6 +72,5 @@ mod sleep;
 mod timeout;
 
 pub use interval::Interval;
-pub(crate) use interval::next_tick;
 pub use sleep::Sleep;
 pub use timeout::{TimeoutError, TimeoutFuture};

@@ -68,6 +68,16 @@ impl Registration {
         clock::instant(self.deadline.nanos())
     }
 
+    /// Returns the length of the timer's tick. Returns 0 on virtual time and once the timer is gone.
+    #[cold]
+    pub(super) fn tick_nanos(&self) -> Nanos {
+        let context = self.block.and_then(|block| {
+            let (shard, id) = block.local_shard();
+            shard.context(id)
+        });
+        context.map_or(0, |context| context.resolution.tick_nanos())
+    }
+
     /// Returns the present of the timer. Once the timer is gone, that is the present of the system.
     pub(super) fn now(&self) -> Nanos {
         let local_now = || {
@@ -242,19 +252,19 @@ fn discard(entry: &Timeout) {
     drop_contained(waker, entry.shard_id());
 }
 
-/// Clones a waker. Returns `None` if that panicked, which is counted.
+/// Clones a waker. Returns `None` and counts the panic if the waker panicked.
 #[inline]
 fn clone(waker: &Waker, id: ShardId) -> Option<Waker> {
     panics::catch(|| waker.clone()).inspect_err(|message| count_panic(message, id)).ok()
 }
 
-/// Asks for another poll. A panic in that goes no further.
+/// Asks for another poll. A panic of the waker goes no further.
 #[cold]
 fn wake_again(waker: &Waker) {
     panics::contain("a waker panicked", || waker.wake_by_ref());
 }
 
-/// Drops a waker with nothing held. A panic in that is counted.
+/// Drops a waker while no lock is held. A panic of the waker is counted.
 #[inline]
 fn drop_contained(wakeup: Option<Wakeup>, id: ShardId) {
     let Some(wakeup) = wakeup else { return };

@@ -1,7 +1,10 @@
 //! A future that is ready at its deadline.
 
 use super::registration::Registration;
+use crate::clock;
+use crate::config::MissedRuns;
 use crate::context::{deadline_after, deadline_at};
+use crate::entry::{Period, period_nanos};
 use crate::error::RejectReason;
 use crate::shard::BlockId;
 use crate::time::{Deadline, Nanos};
@@ -11,18 +14,22 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Ready at its deadline: [`Timer::sleep`](crate::Timer::sleep), [`Timer::sleep_until`](crate::Timer::sleep_until).
+/// A future that is ready at its deadline, made by [`Timer::sleep`](crate::Timer::sleep) and
+/// [`Timer::sleep_until`](crate::Timer::sleep_until).
 ///
-/// Its output is `Ok`, or `Err` with [`Stopped`](RejectReason::Stopped) if the timer was stopped or
-/// its last handle dropped, [`TooManyPending`](RejectReason::TooManyPending) if the timer has a
-/// bound and it is reached when the sleep has to be registered,
-/// [`ThreadRefused`](RejectReason::ThreadRefused) if the system gives no thread for the worker, or
-/// [`TooManyTimers`](RejectReason::TooManyTimers). Polled again after that it says the same, or
-/// tries again.
+/// The future is [`Unpin`], may move between tasks and threads, and can be used again after a
+/// [`reset`](Self::reset). Dropping it cancels it. The first poll that has to wait for a deadline
+/// allocates 48 bytes. A `reset` before the deadline allocates nothing.
 ///
-/// The future needs no pin, may move between tasks and threads, and can be used again with
-/// [`reset`](Self::reset). The first poll that waits for a deadline allocates 48 bytes. A `reset`
-/// before the deadline allocates nothing. Dropping the future cancels it.
+/// # Errors
+///
+/// The output is an error in these cases. Another poll returns the same error or tries again.
+///
+/// - [`Stopped`](RejectReason::Stopped) if the timer was stopped or its last handle was dropped.
+/// - [`TooManyPending`](RejectReason::TooManyPending) if the timer's bound is reached when a poll
+///   has to register the deadline.
+/// - [`ThreadRefused`](RejectReason::ThreadRefused) if the system refuses the worker's thread.
+/// - [`TooManyTimers`](RejectReason::TooManyTimers) if the timer has no shard.
 ///
 /// # Examples
 ///
@@ -50,11 +57,12 @@ impl Sleep {
         Self { registration: Registration::new(block, started, deadline) }
     }
 
-    /// It is ready `delay` from now instead, whether it has been ready before or not. The task that
-    /// waits for it stays the one that is woken; after it was ready, poll it again.
+    /// Moves the deadline to `delay` from now, whether or not the future was ready before.
     ///
-    /// While it waits, to a later deadline this costs reading the clock and one read-modify-write
-    /// of its own entry. A timer that is stopped stays so.
+    /// If a task waits for the future, that task is woken at the new deadline. If the future was
+    /// ready, poll it again. While the future waits, a later deadline costs a reading of the clock
+    /// and one read-modify-write of its entry. A reset does not revive the future of a stopped
+    /// timer.
     ///
     /// # Examples
     ///
@@ -74,7 +82,8 @@ impl Sleep {
         self.registration.reset(deadline_after(now, delay), now, delay.is_zero());
     }
 
-    /// As [`reset`](Self::reset), to an instant; one that is past is now.
+    /// Moves the deadline to an instant. If that is past, the future is ready at its next poll.
+    /// Otherwise the same as [`reset`](Self::reset).
     ///
     /// # Examples
     ///
@@ -92,7 +101,7 @@ impl Sleep {
         self.set(deadline, now);
     }
 
-    /// When it is ready, or was: to the nanosecond for the first 18 years of the clock.
+    /// Returns the deadline, to the nanosecond for the first 18 years of the clock.
     ///
     /// # Examples
     ///
@@ -100,14 +109,15 @@ impl Sleep {
     /// # use std::time::Duration;
     /// # use timer_core::Timer;
     /// let (timer, driver) = Timer::builder().build_manual()?;
-    /// assert_eq!(timer.sleep(Duration::from_secs(1)).deadline(), driver.now() + Duration::from_secs(1));
+    /// let second = Duration::from_secs(1);
+    /// assert_eq!(timer.sleep(second).deadline(), driver.now() + second);
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn deadline(&self) -> Instant {
         self.registration.instant()
     }
 
-    /// Whether the deadline has come. It says so from then on, polled or not.
+    /// Returns `true` if the deadline has come, whether or not the future was polled since.
     ///
     /// # Examples
     ///
@@ -125,19 +135,33 @@ impl Sleep {
         self.registration.is_elapsed()
     }
 
-    pub(crate) fn due(&self) -> Nanos {
-        self.registration.deadline().nanos()
+    /// Moves the deadline, which has come, to the next tick of an interval. Returns the instant of the
+    /// tick that has come.
+    ///
+    /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a tick
+    /// of the interval is then missed only if it is later than that.
+    pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
+        let (due, now) = (self.registration.deadline().nanos(), self.registration.now());
+        let period = period_nanos(period).unwrap_or(1);
+        let next = if now <= due.saturating_add(TOLERANCE) {
+            due.saturating_add(period)
+        } else {
+            let tick = Some(self.registration.tick_nanos()).filter(|tick| *tick > TOLERANCE);
+            Period::Rate(period).next(due, now, tick.unwrap_or(0), missed)
+        };
+        self.set(Deadline::up(next), now);
+        clock::instant(due)
     }
 
-    pub(crate) fn now(&self) -> Nanos {
-        self.registration.now()
-    }
-
-    /// `reset`, to what was computed at `now`.
+    /// Moves the deadline to one that was computed at `now`.
     pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.registration.reset(deadline, now, deadline.is_due(now));
     }
 }
+
+/// The lateness up to which a tick of an interval is not missed, as in tokio. Executors poll some
+/// milliseconds late under load, and a short interval would lose its rate otherwise.
+const TOLERANCE: Nanos = 5_000_000;
 
 impl Future for Sleep {
     type Output = Result<(), RejectReason>;

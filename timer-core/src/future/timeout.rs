@@ -1,4 +1,4 @@
-//! A deadline for another future.
+//! The future that limits another future to a deadline.
 
 use super::Sleep;
 use crate::error::RejectReason;
@@ -11,11 +11,12 @@ use pin_project_lite::pin_project;
 use std::io;
 
 pin_project! {
-    /// Another future, and a deadline for it: [`Timer::timeout`](crate::Timer::timeout),
+    /// A future with a deadline, made by [`Timer::timeout`](crate::Timer::timeout) and
     /// [`Timer::timeout_at`](crate::Timer::timeout_at).
     ///
-    /// The inner future is polled first; if it is ready, it wins, and the deadline was perhaps
-    /// never registered. It is `Unpin`, `Send` and `Sync` if the inner future is.
+    /// Each poll polls the inner future first. The output is an error only if the inner future is
+    /// not ready. The deadline is registered only if the inner future has to wait. `TimeoutFuture`
+    /// is `Unpin`, `Send` and `Sync` if the inner future is.
     ///
     /// # Examples
     ///
@@ -44,7 +45,7 @@ impl<F> TimeoutFuture<F> {
         Self { future, sleep }
     }
 
-    /// The inner future.
+    /// Returns a reference to the inner future.
     ///
     /// # Examples
     ///
@@ -59,7 +60,7 @@ impl<F> TimeoutFuture<F> {
         &self.future
     }
 
-    /// The inner future, to be changed.
+    /// Returns a mutable reference to the inner future.
     ///
     /// # Examples
     ///
@@ -74,7 +75,7 @@ impl<F> TimeoutFuture<F> {
         &mut self.future
     }
 
-    /// The inner future, without its deadline.
+    /// Removes the deadline and returns the inner future.
     ///
     /// # Examples
     ///
@@ -112,7 +113,7 @@ impl<F> fmt::Debug for TimeoutFuture<F> {
     }
 }
 
-/// Why a [`TimeoutFuture`] has no output of its inner future.
+/// The reason why a [`TimeoutFuture`] does not yield the output of its inner future.
 ///
 /// # Examples
 ///
@@ -126,15 +127,15 @@ impl<F> fmt::Debug for TimeoutFuture<F> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutError {
-    /// The deadline has come.
+    /// The deadline has come before the inner future was ready.
     Elapsed,
-    /// The timer has not taken the deadline, or was stopped. The inner future may still get ready:
-    /// it was not harmed.
+    /// The timer has refused the deadline or was stopped. The inner future is intact and can still
+    /// be polled.
     Rejected(RejectReason),
 }
 
 impl TimeoutError {
-    /// Whether the deadline has come.
+    /// Returns `true` if the deadline has come.
     ///
     /// # Examples
     ///
@@ -171,7 +172,8 @@ impl From<RejectReason> for TimeoutError {
     }
 }
 
-/// [`TimedOut`](io::ErrorKind::TimedOut) for an elapsed deadline, else [`Other`](io::ErrorKind::Other).
+/// Converts an elapsed deadline to [`TimedOut`](io::ErrorKind::TimedOut), and a refusal to
+/// [`Other`](io::ErrorKind::Other).
 impl From<TimeoutError> for io::Error {
     fn from(error: TimeoutError) -> io::Error {
         let kind = if error.is_elapsed() { io::ErrorKind::TimedOut } else { io::ErrorKind::Other };

@@ -1,10 +1,7 @@
 //! Ticks at a fixed rate, with the rules of `tokio::time::Interval`.
 
 use super::Sleep;
-use crate::clock;
 use crate::config::MissedRuns;
-use crate::future::next_tick;
-use crate::time::Deadline;
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -16,8 +13,9 @@ const MIN_PERIOD: Duration = Duration::from_millis(1);
 
 /// The treatment of missed ticks by an [`Interval`].
 ///
-/// A tick is missed if it is polled more than 5 ms after its deadline. Any other tick is followed
-/// by one that is due exactly one period after it, whatever the behavior.
+/// A tick is missed if it is polled more than 5 ms, or more than one tick of a coarser wheel, after
+/// its deadline. Any other tick is followed by one that is due exactly one period after it,
+/// whatever the behavior.
 ///
 /// # Examples
 ///
@@ -58,10 +56,10 @@ impl From<MissedTickBehavior> for MissedRuns {
     }
 }
 
-/// Ticks at a fixed rate that cannot fail: [`global::interval`](crate::global::interval),
+/// Ticks at a fixed rate without errors, made by [`global::interval`](crate::global::interval) and
 /// [`InfallibleTimer::interval`](crate::InfallibleTimer::interval).
 ///
-/// A tick takes place when it is awaited. Ticks that nothing waits for cost nothing.
+/// A tick takes place when it is awaited. A tick for which no task waits costs nothing.
 ///
 /// # Examples
 ///
@@ -105,7 +103,8 @@ impl Interval {
     ///
     /// ```
     /// # use timer_core::global::{Duration, MissedTickBehavior, interval};
-    /// assert_eq!(interval(Duration::from_secs(1)).missed_tick_behavior(), MissedTickBehavior::Burst);
+    /// let ticks = interval(Duration::from_secs(1));
+    /// assert_eq!(ticks.missed_tick_behavior(), MissedTickBehavior::Burst);
     /// ```
     pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
         self.behavior
@@ -148,13 +147,12 @@ impl Interval {
     /// ```
     /// # use std::task::{Context, Waker};
     /// # use timer_core::global::{Duration, interval};
-    /// assert!(interval(Duration::from_secs(1)).poll_tick(&mut Context::from_waker(Waker::noop())).is_ready());
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// assert!(interval(Duration::from_secs(1)).poll_tick(&mut cx).is_ready());
     /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(Pin::new(&mut self.sleep).poll(cx));
-        let (due, now) = (self.sleep.due(), self.sleep.now());
-        self.sleep.set(Deadline::up(next_tick(due, now, self.period, self.behavior.into())), now);
-        Poll::Ready(clock::instant(due))
+        Poll::Ready(self.sleep.next_tick(self.period, self.behavior.into()))
     }
 
     /// Returns the time from tick to tick.

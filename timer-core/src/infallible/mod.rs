@@ -228,7 +228,8 @@ impl InfallibleTimer {
         Interval::new(self.sleep(Duration::ZERO), period)
     }
 
-    /// Ticks every `period`, for the first time at `start`. Otherwise as [`interval`](Self::interval).
+    /// Ticks every `period`, for the first time at `start`. Otherwise as
+    /// [`interval`](Self::interval).
     ///
     /// # Examples
     ///

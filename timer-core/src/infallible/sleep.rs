@@ -1,5 +1,6 @@
 //! A sleep that changes its timer when it is refused.
 
+use crate::config::MissedRuns;
 use crate::future;
 use crate::global::fallback;
 use crate::time::{Deadline, Nanos};
@@ -9,11 +10,12 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// A future that is ready at its deadline and has no error: [`global::sleep`](crate::global::sleep),
+/// A future that is ready at its deadline and has no error, made by
+/// [`global::sleep`](crate::global::sleep) and
 /// [`InfallibleTimer::sleep`](crate::InfallibleTimer::sleep).
 ///
-/// It is [`Unpin`], so that it needs no pin, and can move between tasks and threads. Dropping it
-/// cancels it. Polling it again after it was ready returns ready again.
+/// The future is [`Unpin`] and can move between tasks and threads. Dropping it cancels it. It stays
+/// ready if it is polled again.
 ///
 /// # Examples
 ///
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     sleep: future::Sleep,
-    /// Whether the timer is manual. No other timer can stand in for it.
+    /// `true` if the timer is manual, so that no other timer can take its place.
     is_virtual: bool,
 }
 
@@ -109,13 +111,9 @@ impl Sleep {
         self.sleep.is_elapsed()
     }
 
-    pub(super) fn due(&self) -> Nanos {
-        self.sleep.due()
-    }
-
-    /// Returns the present of the timer.
-    pub(super) fn now(&self) -> Nanos {
-        self.sleep.now()
+    /// Moves the deadline, which has come, to the next tick of an interval.
+    pub(super) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
+        self.sleep.next_tick(period, missed)
     }
 
     pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {

@@ -4,7 +4,7 @@ use crate::support::wakers::*;
 use crate::support::*;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use timer_core::{Interval, MissedRuns, RejectReason};
+use timer_core::{Interval, MissedRuns, RejectReason, Timer};
 
 fn tick(ticks: &mut Interval, waker: &Waker) -> Poll<Result<Instant, RejectReason>> {
     ticks.poll_tick(&mut Context::from_waker(waker))
@@ -102,4 +102,21 @@ fn any_period_is_fine() {
         assert!(tick(&mut ticks, Waker::noop()).is_pending(), "{period:?}");
     }
     driver.advance(MILLI);
+}
+
+#[test]
+fn a_period_shorter_than_the_tick_loses_no_ticks() {
+    const TICK: Duration = Duration::from_millis(25);
+    let timer = Timer::builder().tick_duration(TICK).build().unwrap();
+    futures::executor::block_on(async {
+        let mut ticks = timer.interval(MILLI);
+        let mut due = ticks.tick().await.unwrap();
+        for _ in 0..50 {
+            let lateness = due.elapsed();
+            let next = ticks.tick().await.unwrap();
+            // Only the machine can delay a poll by more than a tick of the wheel.
+            assert!(next == due + MILLI || lateness >= TICK + MILLI, "{:?} after a delay of {lateness:?}", next - due);
+            due = next;
+        }
+    });
 }
