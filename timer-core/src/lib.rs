@@ -1,45 +1,55 @@
-//! Millions of timeouts at O(1): the timer of this workspace.
+//! A timer facility for servers that hold millions of timeouts.
 //!
 //! A server holds a timeout for every request, connection, heartbeat and lease, and cancels or
-//! moves nearly all of them before they run. [`Timer`] makes schedule, cancel and reset cost O(1),
-//! keeps threads on different CPUs apart and all that a call does bounded, and accounts for every
-//! timeout exactly: it runs, is cancelled, or is handed back by [`Timer::stop`].
+//! moves nearly all of them before they run. With a [`Timer`], scheduling, cancelling and resetting
+//! take O(1) time, and the cost of each call is bounded. Threads on different CPUs do not contend.
+//! Every timeout is accounted for, because it either runs, is cancelled, or is returned by
+//! [`Timer::stop`].
 //!
 //! ```
 //! use std::time::Duration;
 //! use timer_core::Timer;
 //!
 //! let timer = Timer::new();
-//! let deadline = timer.new_timeout(Duration::from_secs(5), |_| println!("no reply in 5 s"))?;
-//! // The reply is here:
-//! assert!(deadline.cancel());
+//! let timeout = timer.new_timeout(Duration::from_secs(5), |_| println!("no reply in 5 s"))?;
+//! // The reply has arrived in time.
+//! assert!(timeout.cancel());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **The [book]** says how to use it, from the first timeout to the last: traps, choosing,
-//! precision, futures, shutting down, testing, retries, watching, bounds, and what other timers'
-//! calls are called here.
+//! The [book] is the guide, from the first timeout to production. It covers traps, precision,
+//! futures, shutdown, tests, retries, monitoring and bounds, and lists the names that other timers
+//! have for the same calls.
 //!
-//! The way of the data: [`Timer::new_timeout`] turns a delay into a deadline and a tick (rounded
-//! up) and links an entry into the wheel of the shard of the caller's CPU; the worker sleeps until
-//! the first tick with something in it, takes out what is due, wins each timeout's state against
-//! `cancel` and `reset`, and hands it to the [executor]. Where tasks run is chosen at construction
-//! ([`TimerBuilder::executor`]). Time can also be driven by hand ([`ManualDriver`], for tests on
-//! virtual time) or by an event loop of your own ([`Driver`]): all three are the same engine.
+//! # How it works
 //!
-//! The wheels themselves are pure data structures and can be embedded alone: see [`wheel`].
+//! [`Timer::new_timeout`] turns a delay into a deadline, rounds it up to a tick, and links an entry
+//! into a timing wheel. There is one wheel per CPU. The worker thread sleeps until the first tick
+//! in which an entry is due, removes the due entries, and hands their tasks to the [executor]. By
+//! default the tasks run on the worker ([`TimerBuilder::executor`]).
 //!
-//! *What is promised*: never early, whatever the tick; what is due already runs now; exactly one
-//! end; exact counts at quiet; `cancel` frees the task before it returns; user code never runs
-//! under a lock; nothing due, nothing woken; any delay is fine. A panic of a task is caught,
-//! counted and traced (with `panic = "unwind"`).
+//! A timer need not have a worker thread. A [`ManualDriver`] moves its time in tests, and a
+//! [`Driver`] runs it in a program's own event loop. All three use the same engine. The wheels are
+//! pure data structures and can be used alone, see [`wheel`].
+//!
+//! # Promises
+//!
+//! - A task never runs early. A timeout without a delay runs at once.
+//! - Every timeout ends exactly once. The counts are exact while no call is in progress.
+//! - `cancel` drops the task before it returns.
+//! - User code never runs under a lock.
+//! - An idle timer never wakes up.
+//! - Every delay is allowed.
+//! - A panic of a task is caught, counted and traced, if the program unwinds on panics.
+//!
+//! The chapter [promises](book::promises) has all of them.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
 #![cfg_attr(timer_shuttle, allow(dead_code, unused_imports, reason = "loom's models use more of it"))]
-// What ships goes through the facade `sync`; tests may name threads and locks as they are.
+// The product reaches threads and locks through `sync` only. Tests may use them directly.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
@@ -56,7 +66,7 @@ mod config;
 mod context;
 mod counters;
 pub mod delay_queue;
-#[allow(unsafe_code, reason = "the entry: the module lists its invariants")]
+#[allow(unsafe_code, reason = "the head of the module lists the invariants")]
 mod entry;
 mod error;
 pub mod future;

@@ -1,4 +1,5 @@
-//! Further ways to cancel: many at once, with a wait for a run that goes on, at the end of a scope.
+//! Other ways to cancel a timeout: many at once, with a wait for a run in progress, or at the end
+//! of a scope.
 
 use crate::entry::state::Cancel;
 use crate::entry::{TaskRight, Timeout};
@@ -9,12 +10,14 @@ use std::fmt;
 use timer_executor::panics;
 
 impl Timeout {
-    /// Cancels many, of whatever timers, for less than [`cancel`](Self::cancel) costs for each:
-    /// what lies all over the memory is fetched ahead, and each shard's lock is taken once per
-    /// chunk of 64. How many this call has won.
+    /// Cancels many timeouts, which may belong to several timers. Returns the number of timeouts
+    /// that this call has cancelled.
     ///
-    /// A panic in a `cancelled` hook or in the `Drop` of a capture is caught, counted and traced,
-    /// and the call goes on.
+    /// This costs less than a [`cancel`](Self::cancel) per timeout, because the call prefetches the
+    /// entries and takes the lock of each shard once per chunk of 64 timeouts.
+    ///
+    /// A panic in a [`TimerTask::cancelled`](crate::TimerTask::cancelled) or in the `Drop` of a
+    /// task is caught, counted and traced, and the call continues.
     ///
     /// # Examples
     ///
@@ -23,7 +26,8 @@ impl Timeout {
     /// use timer_core::{Timeout, Timer};
     ///
     /// let timer = Timer::new();
-    /// let requests = (0..100).map(|_| (Duration::from_secs(30), |_: &Timeout| println!("timed out")));
+    /// let delay = Duration::from_secs(30);
+    /// let requests = (0..100).map(|_| (delay, |_: &Timeout| println!("timed out")));
     /// let timeouts: Vec<Timeout> = timer.new_timeouts(requests).into_iter().flatten().collect();
     /// assert_eq!(Timeout::cancel_all(&timeouts), 100);
     /// assert_eq!(timer.pending_timeouts(), 0);
@@ -43,20 +47,22 @@ impl Timeout {
         won
     }
 
-    /// Cancels it as [`cancel`](Self::cancel) does, and then waits for a run of it that goes on in
-    /// another thread, and for the drop of what that run right: afterwards the task does not run
-    /// and will not. `Ok` says whether this call has cancelled it. It does not wait for another
-    /// canceller that is about to drop the task; one that `stop` has handed back may still be run
-    /// by its owner.
+    /// Cancels the timeout and waits for the end of a run in progress on another thread.
+    ///
+    /// The returned value is that of [`cancel`](Self::cancel). When the call returns, the task is
+    /// not running and will not run again, and a run that was in progress has dropped its captures.
+    /// The call does not wait for another thread that has cancelled the timeout and is about to
+    /// drop the task. The owner of an [`Unprocessed`](crate::Unprocessed) timeout may still run it.
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], with nothing changed, if a run of this timeout is on this thread's stack,
-    /// at any depth. Other circular waits (two tasks that wait for each other) are not detected.
+    /// Returns [`WouldDeadlock`] and changes nothing if a run of this timeout is on the stack of
+    /// the calling thread. Other circular waits, such as two tasks that wait for each other, are
+    /// not detected.
     ///
     /// # Panics
     ///
-    /// As for [`cancel`](Self::cancel): a panic of user code that this call runs goes to the caller.
+    /// Passes on a panic of the task's `Drop` or of `cancelled`, as [`cancel`](Self::cancel) does.
     ///
     /// # Examples
     ///
@@ -65,9 +71,10 @@ impl Timeout {
     /// use timer_core::Timer;
     ///
     /// let timer = Timer::new();
-    /// let flush = timer.schedule_with_fixed_delay(Duration::ZERO, Duration::from_secs(1), |_| println!("flushed"))?;
+    /// let second = Duration::from_secs(1);
+    /// let flush = timer.schedule_with_fixed_delay(second, second, |_| println!("flushed"))?;
     /// flush.cancel_and_wait()?;
-    /// println!("no flush runs from here on: what it used may go");
+    /// println!("no flush is running, and none will run");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
@@ -82,7 +89,7 @@ impl Timeout {
         Ok(won)
     }
 
-    /// Ties it to a scope: it is cancelled when the guard is dropped.
+    /// Turns the handle into a guard that cancels the timeout when it is dropped.
     ///
     /// # Examples
     ///
@@ -92,7 +99,8 @@ impl Timeout {
     ///
     /// let timer = Timer::new();
     /// {
-    ///     let _deadline = timer.new_timeout(Duration::from_secs(5), |_| println!("too slow"))?.cancel_on_drop();
+    ///     let timeout = timer.new_timeout(Duration::from_secs(5), |_| println!("too slow"))?;
+    ///     let _guard = timeout.cancel_on_drop();
     ///     println!("the work");
     /// }
     /// assert_eq!(timer.pending_timeouts(), 0);
@@ -102,19 +110,19 @@ impl Timeout {
         CancelOnDrop { timeout: self, armed: true }
     }
 
-    /// Cancels, for those who have no caller to pass a panic to.
+    /// Cancels the timeout. Catches a panic of user code, because a `Drop` must not pass it on.
     fn cancel_and_contain(&self) -> bool {
         let (cancel, right) = self.win_cancel();
         let won = self.finish_cancel(cancel);
         if let Some(right) = right {
-            contain(right);
+            cancel_contained(right);
         }
         won
     }
 }
 
-/// Ends a task that was cancelled; a panic of it is counted and traced.
-fn contain(right: TaskRight<&Timeout>) {
+/// Drops a task that was cancelled. A panic of user code is counted and traced.
+fn cancel_contained(right: TaskRight<&Timeout>) {
     let timeout = right.timeout().clone();
     let Err(message) = panics::catch(|| right.cancelled()) else { return };
     if let Some(context) = timeout.context() {
@@ -122,13 +130,14 @@ fn contain(right: TaskRight<&Timeout>) {
     }
 }
 
-/// Cancels at most [`MAX_PER_LOCK`]; how many were won.
+/// Cancels at most [`MAX_PER_LOCK`] timeouts. Returns the number of timeouts that this call has
+/// cancelled.
 fn cancel_chunk(chunk: &[&Timeout]) -> usize {
-    let (mut right, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
+    let (mut rights, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
     let mut won = 0;
     for timeout in chunk {
-        let (cancel, task) = timeout.win_cancel();
-        right.extend(task);
+        let (cancel, right) = timeout.win_cancel();
+        rights.extend(right);
         match cancel {
             Cancel::Waiting => waiting.push(*timeout),
             cancel => won += usize::from(timeout.finish_cancel(cancel)),
@@ -148,12 +157,14 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
             here.into_iter().for_each(|timeout| shard.unlink_cancelled(timeout));
         }
     }
-    right.into_iter().for_each(contain);
+    rights.into_iter().for_each(cancel_contained);
     won
 }
 
-/// A timeout that is cancelled when this is dropped. A panic of user code in that is caught,
-/// counted and traced.
+/// A guard that cancels its timeout when it is dropped, made by [`Timeout::cancel_on_drop`].
+///
+/// A panic of the task's `Drop` or of [`TimerTask::cancelled`](crate::TimerTask::cancelled) is then
+/// caught, counted and traced.
 ///
 /// # Examples
 ///
@@ -162,9 +173,10 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
 /// use timer_core::Timer;
 ///
 /// let timer = Timer::new();
-/// let guard = timer.new_timeout(Duration::from_secs(5), |_| println!("too slow"))?.cancel_on_drop();
-/// assert!(guard.reset(Duration::from_secs(10))); // a guard is a timeout
-/// let timeout = guard.into_inner(); // not cancelled
+/// let timeout = timer.new_timeout(Duration::from_secs(5), |_| println!("too slow"))?;
+/// let guard = timeout.cancel_on_drop();
+/// assert!(guard.reset(Duration::from_secs(10))); // A guard has the methods of a timeout.
+/// let timeout = guard.into_inner();
 /// assert!(!timeout.is_cancelled());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -175,7 +187,7 @@ pub struct CancelOnDrop {
 }
 
 impl CancelOnDrop {
-    /// The timeout, which is not cancelled.
+    /// Returns the timeout without cancelling it.
     ///
     /// # Examples
     ///

@@ -34,19 +34,25 @@ impl Timer {
         worker::start(&self.engine)
     }
 
-    /// Stops: no task starts on the worker after this returns, and what has not run is handed back.
+    /// Stops the timer and returns the timeouts that have not run.
     ///
-    /// Waits for the task that runs on the worker just now, if any. Tasks that were handed to a
-    /// pool before are the pool's, run there if the process lives long enough
-    /// ([`stop_and_wait`](Self::stop_and_wait) waits for them), and are not handed back; a periodic
-    /// task that is running there ends, as cancelled, when its run does. What a pool has thrown
-    /// away without running it runs here. A second call waits for the first and gets nothing.
-    /// O(pending).
+    /// The call waits for a task that is running on the worker. No task starts on the worker after
+    /// the call has returned. The call takes O(pending) time. A second call waits for the first one
+    /// and returns an empty list.
+    ///
+    /// Tasks that were handed to an executor stay there and are not returned. They run if the
+    /// process lives long enough, and [`stop_and_wait`](Self::stop_and_wait) waits for them. A
+    /// periodic task that is running on an executor ends with that run and counts as cancelled.
+    /// Tasks that the executor has dropped without running them run on the calling thread.
     ///
     /// # Errors
     ///
-    /// [`StopError::OnWorker`] from a task that runs on the worker, which would wait for itself;
-    /// [`StopError::Driven`] for a timer with a driver. Nothing has been stopped then.
+    /// On an error nothing has been stopped.
+    ///
+    /// - [`StopError::OnWorker`] if the call comes from a task on the worker, which would wait for
+    ///   itself.
+    /// - [`StopError::Driven`] if the timer has a driver.
+    /// - [`StopError::Global`] for [`Timer::global`].
     ///
     /// # Examples
     ///
@@ -65,19 +71,25 @@ impl Timer {
         self.engine.stop_by_handle()
     }
 
-    /// Stops as [`stop`](Self::stop) does, and then waits until all tasks that were handed over to
-    /// the executor have run, or have been cancelled. It waits for at most `limit` in all, also
-    /// after a `stop`. No task runs on the calling thread: tasks that the executor has dropped
-    /// unrun are handed back. Besides the limit the call takes O(pending) time. A task that blocks
-    /// the worker does not hold it up beyond the limit; what was due together with that task and
-    /// has not started is cancelled then, when the worker goes on.
+    /// Stops the timer and waits, for at most `limit`, until the tasks in the executor have ended.
+    ///
+    /// The call does the same as [`stop`](Self::stop) and then waits until each task that was
+    /// handed over has run or has been cancelled. It may follow an earlier `stop`. It takes
+    /// O(pending) time in addition to the wait. No task runs on the calling thread, so tasks that
+    /// the executor has dropped without running them are returned.
+    ///
+    /// If a task blocks the worker, the call returns at the limit all the same. Tasks that were due
+    /// together with the blocking one and have not started are cancelled when the worker continues.
     ///
     /// # Errors
     ///
-    /// [`StopError::InTask`] if a task of this timer is on this thread's stack;
-    /// [`StopError::OnWorker`] on its worker otherwise, from an executor or a `tracing` subscriber;
-    /// [`StopError::Driven`] for a timer with a driver; [`StopError::Global`] for
-    /// [`Timer::global`]. Nothing has been stopped then.
+    /// On an error nothing has been stopped.
+    ///
+    /// - [`StopError::InTask`] if a task of this timer is on the stack of the calling thread.
+    /// - [`StopError::OnWorker`] if the call comes from the worker otherwise, for example from an
+    ///   executor or a `tracing` subscriber.
+    /// - [`StopError::Driven`] if the timer has a driver.
+    /// - [`StopError::Global`] for [`Timer::global`].
     ///
     /// # Examples
     ///
@@ -97,8 +109,8 @@ impl Timer {
         self.engine.stop_and_wait(limit)
     }
 
-    /// The timer's present: of the system's monotonic clock, or virtual for a timer with a
-    /// [`ManualDriver`](crate::ManualDriver).
+    /// Returns the present by the timer's clock, which is the system's monotonic clock, or the
+    /// virtual time of a [`ManualDriver`](crate::ManualDriver).
     ///
     /// # Examples
     ///
@@ -116,9 +128,11 @@ impl Timer {
         clock::instant(self.engine.context.now())
     }
 
-    /// How many timeouts were accepted and have not ended. Exact at quiet. A timeout ends when it
-    /// is cancelled, when its task starts, or when it is handed back: what waits in an executor's
-    /// queue is pending, what runs is not. O(shards).
+    /// Returns the number of timeouts that were accepted and have not ended.
+    ///
+    /// A timeout ends when it is cancelled, when its task starts, or when `stop` returns it. A task
+    /// in the queue of an executor is therefore pending, and a running one is not. The number is
+    /// exact while no other thread uses the timer. The call takes O(shards) time.
     ///
     /// # Examples
     ///
@@ -130,19 +144,20 @@ impl Timer {
         self.engine.pending() as usize
     }
 
-    /// What it has done so far, and how late. Never blocks the worker.
+    /// Returns the timer's counters and lags. The call never blocks the worker.
     ///
     /// # Examples
     ///
     /// ```
     /// let stats = timer_core::Timer::new().stats();
-    /// println!("pending {}, 99 % run within {:?}", stats.pending, stats.timeout_lag.quantile(0.99));
+    /// println!("{} pending", stats.pending);
+    /// println!("99 % run within {:?}", stats.timeout_lag.quantile(0.99));
     /// ```
     pub fn stats(&self) -> TimerStats {
         self.engine.stats()
     }
 
-    /// A handle that does not keep the timer running.
+    /// Returns a handle that does not keep the timer running.
     ///
     /// # Examples
     ///
@@ -156,7 +171,7 @@ impl Timer {
         WeakTimer::new(Arc::downgrade(&self.engine))
     }
 
-    /// The name it was built with.
+    /// Returns the name that the builder was given.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The driver for a program's own event loop, on the real clock.
+//! The driver of a timer in a program's own event loop, on the real clock.
 
 use crate::clock;
 use crate::sync::{Arc, yield_now};
@@ -10,10 +10,10 @@ use std::time::Instant;
 
 /// Takes the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
 ///
-/// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns (or do other
-/// work: nothing is lost, only late), and call it again. If other threads schedule timeouts or move
-/// them earlier while the loop sleeps, or periodic tasks run on a pool, give it a
-/// [waker](Self::set_waker). Dropping the driver stops the timer.
+/// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns, and call it
+/// again. A late turn loses no timeout, and its tasks run late. Set a [waker](Self::set_waker) if
+/// other threads schedule timeouts or move them earlier while the loop sleeps, or if periodic tasks
+/// run on an executor. Dropping the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct Driver {
     dispatcher: Dispatcher,
 }
 
-/// What a turn has done, and when the next one is worth taking.
+/// The outcome of [`Driver::turn`].
 ///
 /// # Examples
 ///
@@ -53,10 +53,11 @@ pub struct Driver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// How many timeouts were handed over.
+    /// The number of timeouts that ran or were handed over to the executor.
     pub expired: usize,
-    /// When to take the next turn, which may be now: never later than the earliest deadline's tick,
-    /// but perhaps for a timeout that was cancelled or moved since. `None` while nothing waits.
+    /// The instant at which to take the next turn. It is never later than the tick of the earliest
+    /// deadline. It may be the present, and it may be due to a timeout that was cancelled or moved
+    /// since. It is `None` if no timeout waits.
     pub next: Option<Instant>,
 }
 
@@ -65,8 +66,8 @@ impl Driver {
         Self { dispatcher }
     }
 
-    /// Runs everything that is due now. What its tasks schedule without delay is left to the next
-    /// turn, so a turn is bounded.
+    /// Runs all timeouts that are due now. Timeouts that their tasks schedule without a delay wait
+    /// for the next turn, so a turn always ends.
     ///
     /// # Examples
     ///
@@ -86,8 +87,8 @@ impl Driver {
         let expired = self.dispatcher.turn_to_end(context.now()).expired;
         loop {
             context.alarm.arm();
-            // A loop without a waker must not be sent to sleep by a caller that is just at work on
-            // a shard whose lock this turn has asked for.
+            // This turn has asked for the lock of a shard that a caller holds. A loop without a
+            // waker would not learn when the lock is free, so it must not sleep.
             if !context.abandoned.is_empty() || !engine.is_quiescent() {
                 context.alarm.disarm();
                 return Turn { expired, next: Some(Instant::now()) };
@@ -101,9 +102,12 @@ impl Driver {
         }
     }
 
-    /// Sets what is called when a timeout is scheduled that is due before the instant which the
-    /// last [`turn`](Self::turn) returned: on the scheduling thread, seldom more than once between
-    /// two turns, with no lock held. Write to an eventfd, push to a channel, unpark a thread.
+    /// Sets the function that wakes the loop. It may write to an eventfd, push to a channel or
+    /// unpark a thread.
+    ///
+    /// The function is called when a timeout is scheduled or moved to a deadline before the instant
+    /// that the last [`turn`](Self::turn) returned. It runs on the calling thread, which holds no
+    /// lock. It is seldom called more than once between two turns.
     ///
     /// # Examples
     ///
@@ -123,7 +127,7 @@ impl Driver {
         self.dispatcher.engine().context.alarm.set_waker(Some(Arc::new(waker)));
     }
 
-    /// Stops the timer and hands back what has not run.
+    /// Stops the timer and returns the timeouts that have not run.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Virtual time: the driver for tests, simulations and replays.
+//! The driver of a timer on virtual time, for tests, simulations and replays.
 
 use crate::clock;
 use crate::sync::{Arc, AtomicBool, Ordering, Parker, yield_now};
@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Moves the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
 ///
-/// Time hops from due instant to due instant, so five years cost no more than what is due in them.
-/// With the default executor tasks run on the thread that advances, in the order of their
-/// deadlines, the same way every time. Dropping the driver stops the timer.
+/// Time hops from one deadline to the next, so the cost of five years depends only on the number of
+/// timeouts that are due in them. With the default executor, tasks run on the thread that advances
+/// the time, in the order of their deadlines, and each repetition gives the same order. Dropping
+/// the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 #[doc(alias = "MockClock")]
 pub struct ManualDriver {
     dispatcher: Dispatcher,
-    /// When the timer was built.
+    /// The time at which the timer was built.
     began: Nanos,
 }
 
@@ -43,12 +44,12 @@ impl ManualDriver {
         Self { dispatcher, began }
     }
 
-    /// Moves time on by `by` and runs everything that comes due on the way, also what tasks
-    /// schedule meanwhile; returns how many timeouts were handed over (a periodic one counts with
-    /// each run). `Duration::ZERO` runs what is due already.
+    /// Moves time forward by `by`, and runs each timeout that becomes due at its deadline. Returns
+    /// the number of timeouts that ran or were handed over. A periodic timeout counts once per run.
     ///
-    /// A task that schedules itself again with no delay, for ever, keeps this from returning. Time
-    /// ends 584 years after the system's start: there it stands still.
+    /// Timeouts that tasks schedule on the way take part. `Duration::ZERO` runs the timeouts that
+    /// are due already. If a task always schedules another one without a delay, the call does not
+    /// return. Time ends 584 years after the system's start and then stands still.
     ///
     /// # Examples
     ///
@@ -79,7 +80,7 @@ impl ManualDriver {
             let turned = self.dispatcher.turn_to_end(self.present());
             expired += turned.expired;
             if !turned.complete {
-                // Another thread is at work on the shard; it has the lock for an instant only.
+                // Another thread holds the shard's lock, for a few microseconds.
                 yield_now();
             }
         }
@@ -91,8 +92,8 @@ impl ManualDriver {
     /// present.
     ///
     /// Timeouts that are due already run without moving time. Deadlines of cancelled or moved
-    /// timeouts are passed over. Returns `None` if nothing is pending, or if all that is pending
-    /// never comes.
+    /// timeouts are passed over. Returns `None` if no timeout is pending, or if no pending timeout
+    /// ever becomes due.
     ///
     /// # Examples
     ///
@@ -125,8 +126,8 @@ impl ManualDriver {
     /// Runs `future` to its end on this thread and returns its output. Whenever the future waits,
     /// time moves to the next deadline.
     ///
-    /// Time stands still while the future is being polled, and as long as it has been woken. If
-    /// nothing is pending, the call waits for another thread to wake the future or to schedule a
+    /// Time stands still while the future is polled, and after it was woken until the next poll. If
+    /// no timeout is pending, the call waits for another thread to wake the future or to schedule a
     /// timeout, and looks for a new timeout every 10 ms of real time. Code that uses
     /// [`global`](crate::global) takes part if the thread has [entered](crate::global::enter) the
     /// timer.
@@ -166,10 +167,12 @@ impl ManualDriver {
         }
     }
 
-    /// How far off the next timeout is: never later than the earliest deadline, and exactly that
-    /// unless it, or one due earlier, was cancelled or reset to a later one. Zero if something is
-    /// due already; `None` if nothing waits, or what waits lies beyond the end of time. (A periodic
-    /// task that runs on a pool just now is pending and does not wait.)
+    /// Returns the time until the next deadline.
+    ///
+    /// The result is never too long. It is too short if the timeout with the earliest deadline was
+    /// cancelled or moved later. Returns zero if a timeout is due already. Returns `None` if no
+    /// timeout waits, or if all deadlines lie beyond the end of time. A periodic task in the middle
+    /// of a run on an executor is pending but does not wait.
     ///
     /// # Examples
     ///
@@ -191,7 +194,7 @@ impl ManualDriver {
         (at <= present || present < END_OF_TIME).then(|| Duration::from_nanos(at.saturating_sub(present)))
     }
 
-    /// How far time has come since the timer was built.
+    /// Returns the virtual time that has passed since the timer was built.
     ///
     /// # Examples
     ///
@@ -207,7 +210,7 @@ impl ManualDriver {
         Duration::from_nanos(self.present().saturating_sub(self.began))
     }
 
-    /// The present, as the timer's timeouts see it.
+    /// Returns the present by the timer's clock.
     ///
     /// # Examples
     ///
@@ -238,7 +241,8 @@ impl ManualDriver {
         self.dispatcher.engine().set_present(now);
     }
 
-    /// Stops the timer and hands back what has not run. O(pending), however far off it is.
+    /// Stops the timer and returns the timeouts that have not run. The call takes O(pending) time,
+    /// however distant the deadlines are.
     ///
     /// # Examples
     ///
@@ -255,7 +259,7 @@ impl ManualDriver {
     }
 }
 
-/// How long [`ManualDriver::block_on`] waits before it looks for timeouts of other threads.
+/// The time for which [`ManualDriver::block_on`] waits before it looks for timeouts of other threads.
 const MAX_IDLE: Duration = Duration::from_millis(10);
 
 /// The waker of [`ManualDriver::block_on`].
@@ -268,8 +272,8 @@ struct Bell {
 impl Bell {
     /// Returns `true` if the future was woken since the last call.
     fn take(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees what the
-        // waker did.
+        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees the
+        // writes that came before the wake-up.
         self.is_rung.swap(false, Ordering::Acquire)
     }
 }

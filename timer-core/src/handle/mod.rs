@@ -1,10 +1,12 @@
-//! The types that users hold: timers, builders, timeouts and drivers. No file here names a wheel.
+//! The types that a program holds, which are timers, builders, timeouts and drivers. No file in
+//! this folder names a wheel.
 
 mod builder;
 mod cancel;
 mod control;
 mod driver;
 mod manual;
+mod schedule;
 mod timeout;
 mod timer;
 mod timer_async;

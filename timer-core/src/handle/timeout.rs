@@ -1,4 +1,4 @@
-//! What a caller does with one timeout.
+//! The methods of [`Timeout`] that cancel, move and observe it.
 
 use crate::clock;
 use crate::context::{deadline_after, deadline_at};
@@ -11,19 +11,21 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 impl Timeout {
-    /// Cancels it: `true` exactly once, for the caller that won.
+    /// Cancels the timeout. Returns `true` for the one caller that has cancelled it.
     ///
-    /// The task and what it captured are dropped (or told, see [`TimerTask::cancelled`](crate::TimerTask::cancelled)) before
-    /// this returns, on this thread. Only a periodic task that is running just now is dropped by
-    /// its run, as soon as it returns. `false` if the task has started, the timeout was cancelled,
-    /// or was handed back by `stop`. What waits in an executor's queue can be cancelled.
+    /// Returns `false` if the task has started, or if the timeout was cancelled or returned by
+    /// `stop` before. A task that waits in the queue of an executor can still be cancelled.
     ///
-    /// Costs a read-modify-write of the timeout and the way through its shard; O(1).
+    /// Before the call returns, it drops the task with its captures, or calls
+    /// [`TimerTask::cancelled`](crate::TimerTask::cancelled), on the calling thread. The exception
+    /// is a periodic task in the middle of a run, which is dropped by that run when it ends.
+    ///
+    /// Cancelling takes O(1) time, a read-modify-write of the timeout and a visit to its shard.
     ///
     /// # Panics
     ///
-    /// Not by itself; a panic in the `Drop` of a capture or in `cancelled` goes to the caller. All
-    /// is counted by then.
+    /// Passes on a panic of the task's `Drop` or of `cancelled`. The timeout is cancelled and
+    /// counted by then.
     ///
     /// # Examples
     ///
@@ -35,7 +37,8 @@ impl Timeout {
     /// let timer = Timer::new();
     /// let request = Arc::new("a request");
     /// let kept = request.clone();
-    /// let timeout = timer.new_timeout(Duration::from_secs(30), move |_| println!("{kept} timed out"))?;
+    /// let delay = Duration::from_secs(30);
+    /// let timeout = timer.new_timeout(delay, move |_| println!("{kept} timed out"))?;
     /// assert!(timeout.cancel());
     /// assert_eq!(Arc::strong_count(&request), 1);
     /// assert!(!timeout.cancel());
@@ -53,13 +56,15 @@ impl Timeout {
         true
     }
 
-    /// Moves a timeout that has not run: it is due `delay` from now. `false` if it has run, was
-    /// cancelled or handed back.
+    /// Moves the deadline to `delay` from now. Returns `false` if the task has started, or if the
+    /// timeout was cancelled or returned by `stop`.
     ///
-    /// To move it later, which is what an idle timeout does with every packet, costs reading the
-    /// clock and one read-modify-write of the timeout itself; the wheel finds out when the old
-    /// deadline comes. To move it earlier goes through its shard. For a periodic task this sets the
-    /// next run, from which a fixed rate then counts on; during a run it sets the run after it.
+    /// Moving a deadline later, as an idle timeout does with every packet, costs a reading of the
+    /// clock and one read-modify-write of the timeout. The worker relinks the timeout when the old
+    /// deadline has come. Moving it earlier also takes a visit to its shard.
+    ///
+    /// For a periodic task this sets the next run, or during a run the one after it. A fixed rate
+    /// counts on from the new deadline.
     ///
     /// # Examples
     ///
@@ -81,12 +86,13 @@ impl Timeout {
     pub fn reset(&self, delay: Duration) -> bool {
         let now = self.now();
         let deadline = deadline_after(now, delay);
-        // What is due now must not wait for the tick under which it is linked, even if its old
-        // deadline has passed.
+        // A timeout that is due now must not wait for the tick under which it is linked, even if
+        // its old deadline has passed.
         self.reset_to(deadline, now, delay.is_zero())
     }
 
-    /// As [`reset`](Self::reset), to an instant; one that is past is now.
+    /// Moves the deadline to an instant. If that is past, the timeout is due now. Otherwise the
+    /// same as [`reset`](Self::reset).
     ///
     /// # Examples
     ///
@@ -107,9 +113,11 @@ impl Timeout {
         self.reset_to(deadline, now, deadline.is_due(now))
     }
 
-    /// Runs it now instead of later: the deadline becomes the present and it is handed over as soon
-    /// as the worker gets to it. `false` if it is due, was handed over, or has ended. For a
-    /// periodic task, the next run, and the phase restarts there; during a run, the one after.
+    /// Moves the deadline to the present, so that the task runs as soon as the worker reaches it.
+    /// Returns `false` if the timeout was due already, was handed over, or has ended.
+    ///
+    /// For a periodic task this moves the next run, or during a run the one after it. A fixed rate
+    /// counts on from the new deadline.
     ///
     /// # Examples
     ///
@@ -128,7 +136,8 @@ impl Timeout {
         self.bring_forward()
     }
 
-    /// Whether its task has started, or has run. A periodic one only when it has ended by a panic.
+    /// Returns `true` if the task has started. For a periodic task, returns `true` once a run has
+    /// panicked, because no further run follows.
     ///
     /// # Examples
     ///
@@ -147,7 +156,7 @@ impl Timeout {
         matches!(self.state().state(), State::Fired | State::Expired)
     }
 
-    /// Whether it was cancelled, or handed back by `stop`.
+    /// Returns `true` if the timeout was cancelled or returned by `stop`.
     ///
     /// # Examples
     ///
@@ -165,11 +174,12 @@ impl Timeout {
         matches!(self.state().state(), State::Dying | State::Cancelled)
     }
 
-    /// When it is due, or was: the instant of the call plus the delay, to the nanosecond for the
-    /// first 18 years of the system's uptime (rounded up to 32 ns after that). For a periodic task,
-    /// the current or next run.
+    /// Returns the deadline, which is the instant of the scheduling call plus the delay. For a
+    /// periodic task, returns the deadline of the current or next run.
     ///
-    /// A delay beyond the range of the clock gives a deadline that never comes.
+    /// The deadline is exact to the nanosecond during the first 18 years of the system's uptime,
+    /// and rounded up to 32 ns after that. A delay beyond the range of the clock gives a deadline
+    /// that never comes.
     ///
     /// # Examples
     ///
@@ -186,8 +196,8 @@ impl Timeout {
         clock::instant(self.state().deadline().nanos())
     }
 
-    /// How long until it is due, on the timer's clock; zero when it is due or has ended. At most
-    /// 584 years.
+    /// Returns the time until the deadline by the timer's clock, at most 584 years. Returns zero if
+    /// the timeout is due or has ended.
     ///
     /// # Examples
     ///
@@ -210,7 +220,8 @@ impl Timeout {
         }
     }
 
-    /// The timer that it was made by; `None` when the last [`Timer`] is gone.
+    /// Returns the timer that accepted this timeout. Returns `None` once the last [`Timer`] handle
+    /// is gone.
     ///
     /// # Examples
     ///
@@ -230,7 +241,7 @@ impl Timeout {
     }
 }
 
-// Whatever a panic interrupts, a timeout is one word that is changed in one step.
+// A panic cannot leave a timeout half changed, because each change is one step of its state word.
 impl UnwindSafe for Timeout {}
 impl RefUnwindSafe for Timeout {}
 

@@ -7,13 +7,15 @@ use crate::time::Deadline;
 use std::time::{Duration, Instant};
 
 impl Timer {
-    /// A future that is ready `delay` from now, which is the instant of this call: never earlier,
-    /// and at most a tick later but for what the machine and the executor add. On any executor; see
+    /// Returns a future that is ready `delay` after this call. It works on any async runtime, see
     /// [`future`](crate::future).
     ///
-    /// Zero is ready at the first poll. A delay beyond the range of the clock never comes. Made and
-    /// dropped unpolled it touches nothing that is shared (but that the timer's first future starts
-    /// the worker).
+    /// The future is never ready early. Its task is woken within one tick after the deadline, plus
+    /// the time by which the system delays the worker. With a delay of zero the future is ready at
+    /// its first poll. A delay beyond the range of the clock never elapses.
+    ///
+    /// The first future of a timer starts the worker. Apart from that, a future that is dropped
+    /// before its first poll touches no shared data.
     ///
     /// # Examples
     ///
@@ -35,8 +37,8 @@ impl Timer {
         self.sleep_to(deadline_after(self.engine().context.now(), delay))
     }
 
-    /// A future that is ready at `deadline`, or at its first poll if that is past. Otherwise as
-    /// [`sleep`](Self::sleep).
+    /// Returns a future that is ready at `deadline`, or at its first poll if that is past.
+    /// Otherwise the same as [`sleep`](Self::sleep).
     ///
     /// # Examples
     ///
@@ -56,11 +58,12 @@ impl Timer {
         self.sleep_to(deadline_at(self.engine().context.now(), deadline))
     }
 
-    /// Gives `future` `delay` from now to be ready: then its output is `Ok`, and otherwise
-    /// [`TimeoutError::Elapsed`](crate::TimeoutError::Elapsed).
+    /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of
+    /// `future`, or [`TimeoutError::Elapsed`](crate::TimeoutError::Elapsed) if the deadline comes
+    /// first.
     ///
-    /// The inner future is polled first, also when time is up; only if it waits is the deadline
-    /// registered.
+    /// Each poll polls the inner future first, even if the deadline has come. The deadline is
+    /// registered only if the inner future has to wait.
     ///
     /// # Examples
     ///
@@ -82,7 +85,7 @@ impl Timer {
         TimeoutFuture::new(future.into_future(), self.sleep(delay))
     }
 
-    /// As [`timeout`](Self::timeout), until an instant.
+    /// Limits `future` to an instant. Otherwise the same as [`timeout`](Self::timeout).
     ///
     /// # Examples
     ///
@@ -100,8 +103,10 @@ impl Timer {
         TimeoutFuture::new(future.into_future(), self.sleep_until(deadline))
     }
 
-    /// Ticks every `period`, for the first time at once. Ticks that were missed are skipped, unless
-    /// [`with_missed_runs`](Interval::with_missed_runs) says otherwise. A period of zero: each tick says
+    /// Returns an interval that ticks once per `period`, for the first time at once.
+    ///
+    /// Missed ticks are skipped, unless [`with_missed_runs`](Interval::with_missed_runs) chooses
+    /// otherwise. With a period of zero, each tick returns
     /// [`RejectReason::ZeroPeriod`](crate::RejectReason::ZeroPeriod).
     ///
     /// # Examples
@@ -122,7 +127,8 @@ impl Timer {
         Interval::new(self.sleep(Duration::ZERO), period)
     }
 
-    /// Ticks every `period`, for the first time at `start`. Otherwise as [`interval`](Self::interval).
+    /// Returns an interval that ticks once per `period`, for the first time at `start`. Otherwise
+    /// the same as [`interval`](Self::interval).
     ///
     /// # Examples
     ///
@@ -145,7 +151,7 @@ impl Timer {
     #[inline]
     fn sleep_to(&self, deadline: Deadline) -> Sleep {
         let engine = self.engine();
-        // The poll that needs a worker reports a refusal.
+        // If the worker cannot start, the poll that needs it tries again and reports the refusal.
         let started = self.start().is_ok();
         Sleep::new(engine.block_id(), started, deadline)
     }

@@ -1,4 +1,4 @@
-//! The weak handle of a timer.
+//! The handle that does not keep its timer running.
 
 use super::timer::Timer;
 use crate::sync::Weak;
@@ -6,8 +6,8 @@ use crate::timer::Engine;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A handle that does not keep its timer running, for exporters, registries and tasks that outlive
-/// the timer's users.
+/// A handle that does not keep its timer running, made by [`Timer::downgrade`]. It suits exporters,
+/// registries, and tasks that may outlive the users of the timer.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ impl WeakTimer {
     }
 }
 
-// As for `Timer`.
+// For the same reason as in `Timer`.
 impl UnwindSafe for WeakTimer {}
 impl RefUnwindSafe for WeakTimer {}
 
