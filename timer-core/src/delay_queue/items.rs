@@ -74,8 +74,8 @@ impl<T> Items<T> {
         Some(item.expired(key))
     }
 
-    /// Collects items that are due at `now`. Call it when [`pop`](Self::pop) finds none. Returns `false` if
-    /// nothing is due.
+    /// Collects items that are due at `now`. Call it when [`pop`](Self::pop) finds none. Returns
+    /// `false` if nothing is due.
     pub(super) fn collect(&mut self, now: Nanos) -> bool {
         self.wheel.collect(self.timer.engine().context.resolution.tick_at(now))
     }

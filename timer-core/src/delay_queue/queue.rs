@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 /// A queue whose items come out when their deadlines have passed.
 ///
-/// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted, moved or
-/// removed while the task waits wakes the task only if it changes when the queue has to be polled.
+/// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted,
+/// moved or removed while the task waits wakes the task only if it changes when the queue has to be
+/// polled.
 ///
 /// # Cost
 ///

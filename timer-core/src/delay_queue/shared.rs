@@ -45,8 +45,8 @@ use std::time::{Duration, Instant};
 /// A delay queue for many producers and many consumers on threads. Clones are handles to the same
 /// queue.
 ///
-/// [`take`](Self::take) blocks its thread until an item is due, so do not call it in async code. An item
-/// wakes one of the threads that wait.
+/// [`take`](Self::take) blocks its thread until an item is due, so do not call it in async code. An
+/// item wakes one of the threads that wait.
 ///
 /// # Examples
 ///

@@ -68,7 +68,8 @@ impl Registration {
         clock::instant(self.deadline.nanos())
     }
 
-    /// Returns the length of the timer's tick. Returns 0 on virtual time and once the timer is gone.
+    /// Returns the length of the timer's tick. Returns 0 on virtual time and once the timer is
+    /// gone.
     #[cold]
     pub(super) fn tick_nanos(&self) -> Nanos {
         let context = self.block.and_then(|block| {

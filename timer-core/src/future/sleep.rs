@@ -135,11 +135,11 @@ impl Sleep {
         self.registration.is_elapsed()
     }
 
-    /// Moves the deadline, which has come, to the next tick of an interval. Returns the instant of the
-    /// tick that has come.
+    /// Moves the deadline, which has come, to the next tick of an interval. Returns the instant of
+    /// the tick that has come.
     ///
-    /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a tick
-    /// of the interval is then missed only if it is later than that.
+    /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a
+    /// tick of the interval is then missed only if it is later than that.
     pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
         let (due, now) = (self.registration.deadline().nanos(), self.registration.now());
         let period = period_nanos(period).unwrap_or(1);

@@ -11,10 +11,11 @@ static GLOBAL: OnceLock<Timer> = OnceLock::new();
 impl Timer {
     /// Returns the timer of the process.
     ///
-    /// This is the timer given to [`set_global`](Self::set_global). If there is none, the first call makes
-    /// one with all defaults, named "global". Its worker starts with the first timeout or the first
-    /// future. It is never stopped: [`stop`](Self::stop) and [`stop_and_wait`](Self::stop_and_wait)
-    /// return [`StopError::Global`](crate::StopError::Global).
+    /// This is the timer given to [`set_global`](Self::set_global). If there is none, the first
+    /// call makes one with all defaults, named "global". Its worker starts with the first timeout
+    /// or the first future. It is never stopped: [`stop`](Self::stop) and
+    /// [`stop_and_wait`](Self::stop_and_wait) return
+    /// [`StopError::Global`](crate::StopError::Global).
     ///
     /// # Examples
     ///
@@ -37,8 +38,8 @@ impl Timer {
     /// Makes `timer` the timer of the process.
     ///
     /// Call this at the start of `main`, before anything uses [`Timer::global`] or the functions of
-    /// [`global`](crate::global). A manual timer gives the whole program virtual time. For a single thread,
-    /// such as that of one test, use [`global::enter`](crate::global::enter).
+    /// [`global`](crate::global). A manual timer gives the whole program virtual time. For a single
+    /// thread, such as that of one test, use [`global::enter`](crate::global::enter).
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
     }
 }
 
-/// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until the
-/// guard is dropped.
+/// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until
+/// the guard is dropped.
 ///
 /// Tests use it with a manual timer, which gives virtual time to all code on the thread. Other
 /// threads and [`Timer::global`] are not affected. Guards nest and must be dropped in the reverse

@@ -259,7 +259,8 @@ impl ManualDriver {
     }
 }
 
-/// The time for which [`ManualDriver::block_on`] waits before it looks for timeouts of other threads.
+/// The time for which [`ManualDriver::block_on`] waits before it looks for timeouts of other
+/// threads.
 const MAX_IDLE: Duration = Duration::from_millis(10);
 
 /// The waker of [`ManualDriver::block_on`].

@@ -129,7 +129,8 @@ impl fmt::Debug for Unprocessed {
 #[must_use = "dropping it drops the tasks unrun"]
 #[non_exhaustive]
 pub struct StopReport {
-    /// The timeouts that were pending and not handed over to an executor, as in [`Timer::stop`](crate::Timer::stop).
+    /// The timeouts that were pending and not handed over to an executor, as in
+    /// [`Timer::stop`](crate::Timer::stop).
     pub unprocessed: Vec<Unprocessed>,
     /// The number of tasks that were still queued or running at the limit. It is 0 if all have
     /// ended.
