@@ -138,7 +138,13 @@ pub(super) fn describe(config: &Config) -> String {
 
 /// Connects and checks that the server can hold timeouts. Installs the schema into an empty
 /// database.
-pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<PostgresConnection, ConnectError> {
+///
+/// Returns `true` if the server is behind a pooler, too.
+pub(super) fn connect(
+    config: &Config,
+    dial: &Dial,
+    limit: Duration,
+) -> Result<(PostgresConnection, bool), ConnectError> {
     let server = describe(config);
     let mut connection =
         PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
@@ -147,7 +153,12 @@ pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<P
         true => check_schema(&mut connection, &server)?,
         false => return Err(ConnectError::NotInstalled { server }),
     }
-    Ok(connection)
+    let pooled = is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
+    if pooled {
+        tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
+        check_pooled(&mut connection, &server)?;
+    }
+    Ok((connection, pooled))
 }
 
 /// Installs the schema if the database is empty. Returns `false` if the database has no schema.
@@ -193,7 +204,7 @@ fn is_installed(connection: &mut PostgresConnection) -> Result<bool, QueryError>
         select from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = 'timer' and c.relname = 'meta'
     )";
-    Ok(connection.query_one(table, &[])?.get(0))
+    Ok(connection.ask(table)?.get(0))
 }
 
 fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
@@ -201,7 +212,7 @@ fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
         select from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not like 'pg\\_%' and n.nspname <> 'information_schema'
     )";
-    Ok(connection.query_one(tables, &[])?.get(0))
+    Ok(connection.ask(tables)?.get(0))
 }
 
 fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
@@ -209,7 +220,7 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
         pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool,
         current_setting('fsync')::bool and current_setting('full_page_writes')::bool
             and current_setting('synchronous_commit') <> 'off'";
-    let row = connection.query_one(facts, &[]).map_err(|error| explain(server, &error))?;
+    let row = connection.ask(facts).map_err(|error| explain(server, &error))?;
     if row.get::<_, i32>(0) < OLDEST_SERVER {
         return Err(ConnectError::ServerVersion { server: server.to_owned(), found: row.get(1) });
     }
@@ -225,9 +236,41 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
     Ok(())
 }
 
+/// Returns `true` if a session does not keep its state, as behind a pooler in transaction mode.
+///
+/// A second connection holds the session that the first one has used last, and the first one
+/// looks for a setting that it has made there.
+fn is_pooled(
+    connection: &mut PostgresConnection,
+    config: &Config,
+    dial: &Dial,
+    limit: Duration,
+) -> Result<bool, QueryError> {
+    let probe = format!("{:x}", fastrand::u64(..));
+    let mut other = PostgresConnection::open(config, dial, limit)?;
+    connection.batch_execute(&format!("set timer.probe = '{probe}'"))?;
+    other.batch_execute("begin; select 1")?;
+    let kept: Option<String> = connection.ask("select current_setting('timer.probe', true)")?.get(0);
+    other.batch_execute("rollback")?;
+    Ok(kept != Some(probe))
+}
+
+/// Behind a pooler the defaults of the database cannot be changed for a session.
+fn check_pooled(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    let isolation = connection.ask("select current_setting('default_transaction_isolation')");
+    let isolation: String = isolation.map_err(|error| explain(server, &error))?.get(0);
+    if isolation == "read committed" {
+        return Ok(());
+    }
+    Err(ConnectError::Setting {
+        found: format!("default_transaction_isolation = '{isolation}'"),
+        allowed: "'read committed'",
+    })
+}
+
 fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
     let found: i32 = connection
-        .query_one("select max(version) from timer.meta", &[])
+        .ask("select max(version) from timer.meta")
         .and_then(|row| row.try_get(0).map_err(QueryError::from))
         .map_err(|error| explain(server, &error))?;
     if found != VERSION {

@@ -30,10 +30,29 @@ type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages
 /// Returns a function that makes connections as the URL asks for.
 pub(super) fn dial(config: &Config) -> Result<Dial, ConnectError> {
     if config.get_ssl_mode() == SslMode::Require {
-        let why = "sslmode=require needs the feature `postgres-tls`".to_owned();
-        return Err(ConnectError::Url { why });
+        encrypted()
+    } else {
+        Ok(Arc::new(|config| Box::pin(connect(config, NoTls))))
     }
-    Ok(Arc::new(|config: Config| Box::pin(connect(config, NoTls))))
+}
+
+/// Makes encrypted connections. They check the server's certificate and its name.
+#[cfg(feature = "postgres-tls")]
+fn encrypted() -> Result<Dial, ConnectError> {
+    let loaded = tokio_postgres_rustls::MakeRustlsConnect::with_native_certs();
+    let (tls, unreadable) = loaded.map_err(|errors| ConnectError::Url {
+        why: format!("sslmode=require needs certificates of the system, which has none: {errors:?}"),
+    })?;
+    for error in unreadable {
+        tracing::warn!(%error, "a certificate of the system cannot be read");
+    }
+    Ok(Arc::new(move |config| Box::pin(connect(config, tls.clone()))))
+}
+
+#[cfg(not(feature = "postgres-tls"))]
+fn encrypted() -> Result<Dial, ConnectError> {
+    let why = "sslmode=require needs the feature `postgres-tls` of timer-durable".to_owned();
+    Err(ConnectError::Url { why })
 }
 
 async fn connect<T>(config: Config, tls: T) -> Result<(Client, Messages), Error>
@@ -62,6 +81,8 @@ pub enum QueryError {
     TimedOut(Duration),
     /// The system refuses the resources for a connection.
     Io(std::io::Error),
+    /// A question has no answer.
+    NoRow,
 }
 
 impl QueryError {
@@ -69,8 +90,14 @@ impl QueryError {
     pub(super) fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
-            Self::TimedOut(_) | Self::Io(_) => None,
+            Self::TimedOut(_) | Self::Io(_) | Self::NoRow => None,
         }
+    }
+
+    /// Returns `true` if the session has lost a statement, which happens behind a pooler.
+    pub(super) fn has_lost_session(&self) -> bool {
+        let lost = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+        self.code().is_some_and(|code| lost.contains(code))
     }
 
     /// Returns `true` if the transaction would succeed if it were executed again.
@@ -86,7 +113,8 @@ impl QueryError {
         // A connection that ends (57P, 08) may have ended after the commit. A server that became
         // read-only (25006) has been replaced by another one.
         self.code().is_some_and(|code| {
-            !code.code().starts_with("57P")
+            !self.has_lost_session()
+                && !code.code().starts_with("57P")
                 && !code.code().starts_with("08")
                 && *code != SqlState::READ_ONLY_SQL_TRANSACTION
         })
@@ -108,6 +136,7 @@ impl fmt::Display for QueryError {
             },
             Self::TimedOut(limit) => write!(f, "the server has not answered for {limit:?}"),
             Self::Io(error) => write!(f, "the connection cannot be made: {error}"),
+            Self::NoRow => f.write_str("the server has sent no row"),
         }
     }
 }
@@ -117,7 +146,7 @@ impl std::error::Error for QueryError {
         match self {
             Self::Postgres(error) => Some(error),
             Self::Io(error) => Some(error),
-            Self::TimedOut(_) => None,
+            Self::TimedOut(_) | Self::NoRow => None,
         }
     }
 }
@@ -223,16 +252,21 @@ impl PostgresConnection {
         self.wait(self.client.prepare_typed(sql, types))
     }
 
-    /// Executes a statement without a name, for poolers that hand each transaction to another
-    /// connection.
-    pub(super) fn query_typed(
-        &mut self,
-        sql: &str,
-        types: &[Type],
-        params: Params<'_>,
-    ) -> Result<Vec<Row>, QueryError> {
+    /// Executes a statement whose parameters have the given types, without a name for it, in one
+    /// round trip. Poolers in transaction mode that do not know names need this.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the server refuses the statement or does not answer.
+    pub fn query_typed(&mut self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
         let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
         self.wait(self.client.query_typed(sql, &params))
+    }
+
+    /// Executes a question that has one row.
+    pub(super) fn ask(&mut self, sql: &str) -> Result<Row, QueryError> {
+        let rows = self.query_typed(sql, &[], &[])?;
+        rows.into_iter().next().ok_or(QueryError::NoRow)
     }
 
     fn wait<R: Send>(&self, call: impl Future<Output = Result<R, Error>> + Send) -> Result<R, QueryError> {

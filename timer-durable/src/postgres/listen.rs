@@ -144,7 +144,7 @@ async fn follow(client: &Client, mut messages: Messages, signals: &Signals) {
             return;
         }
         if tokio::time::timeout(ECHO, echoed.changed()).await.is_err() {
-            tracing::warn!("notifications do not arrive; a pooler in transaction mode needs `PostgresStore::pooled`");
+            tracing::warn!("notifications do not arrive; the store looks for the work of others once a second");
             return;
         }
         // ORDERING: Relaxed, as in `is_listening`.

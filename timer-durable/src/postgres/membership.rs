@@ -9,6 +9,7 @@ use crate::TimeoutId;
 use crate::store::{Micros, Position, StoreError, Upkeep};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 /// The time between two looks for the writes of others, if notifications do not arrive.
@@ -49,19 +50,22 @@ impl PostgresStore {
                 Some(connection) => connection,
                 None => {
                     self.figures.reconnects += 1;
-                    connect::connect(&self.config, &self.dial, limit)
-                        .map_err(|error| StoreError::Failed(error.to_string()))?
+                    let connected = connect::connect(&self.config, &self.dial, limit);
+                    let (connection, pooled) = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
+                    self.pooled |= pooled;
+                    connection
                 }
             };
             self.link = Some(Link::new(connection, limit, self.pooled)?);
         }
         let link = self.link()?;
-        let new: i64 = link.connection.query_one("select nextval('timer.instance')", &[])?.get(0);
+        let new: i64 = link.connection.ask("select nextval('timer.instance')")?.get(0);
         let (tried, is_first) = (self.tried.clone(), !self.has_joined);
         self.tried.push(new);
         let (name, lease) = (self.name.clone(), self.lease_micros());
         let sql = "select timer.join_as($1, $2, $3, $4, $5)";
-        self.link()?.connection.execute(sql, &[&new, &tried, &name, &is_first, &lease])?;
+        let types = [Type::INT8, Type::INT8_ARRAY, Type::TEXT, Type::BOOL, Type::INT8];
+        self.link()?.connection.query_typed(sql, &types, &[&new, &tried, &name, &is_first, &lease])?;
         self.has_joined = true;
         self.instance = new;
         self.tried = vec![new];
@@ -69,7 +73,7 @@ impl PostgresStore {
         self.lease_end = Instant::now();
         for _ in 0..3 {
             let sent = Instant::now();
-            let now = self.link()?.connection.query_one("select timer.now()", &[])?.get(0);
+            let now = self.link()?.connection.ask("select timer.now()")?.get(0);
             self.clock.start(sent, now);
         }
         self.renew(&[])?;

@@ -47,7 +47,8 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// others run its timeouts when its lease is over. The type of the connection for
 /// [`Due::complete_in`](crate::Due::complete_in) is [`PostgresConnection`].
 ///
-/// PostgreSQL 14 or newer is needed. A process uses two connections.
+/// PostgreSQL 14 or newer is needed. A process uses two connections. Behind a pooler in transaction
+/// mode it uses one, and looks for the timeouts of other writers once a second.
 ///
 /// # Examples
 ///
@@ -75,6 +76,7 @@ pub struct PostgresStore {
     dial: Dial,
     name: Option<String>,
     lease: Duration,
+    /// Whether the URL leads to a pooler in transaction mode.
     pooled: bool,
     /// `None` after an error whose outcome is unknown.
     link: Option<Link>,
@@ -124,14 +126,14 @@ impl PostgresStore {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;
         let limit = limit_of(DEFAULT_LEASE);
-        let connection = connect::connect(&config, &dial, limit)?;
+        let (connection, pooled) = connect::connect(&config, &dial, limit)?;
         let now = Instant::now();
         Ok(Self {
             config,
             dial,
             name: None,
             lease: DEFAULT_LEASE,
-            pooled: false,
+            pooled,
             link: None,
             fresh: Some(connection),
             instance: 0,
@@ -188,15 +190,6 @@ impl PostgresStore {
     #[doc(alias = "transactional.id")]
     pub fn node(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
-        self
-    }
-
-    /// Tells that the URL leads to a pooler in transaction mode, such as PgBouncer. Then nothing
-    /// depends on the state of a session. Statements are planned each time, and timeouts of other
-    /// writers are looked for once a second.
-    #[must_use]
-    pub fn pooled(mut self) -> Self {
-        self.pooled = true;
         self
     }
 

@@ -8,6 +8,7 @@ use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, Stor
 use crate::transaction::{Answers, Batch, Begun, Done};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_postgres::types::Type;
 
 /// An estimate of the clock that is ahead by more than this waits for the server's clock.
 const AHEAD: Micros = 2_000;
@@ -49,8 +50,9 @@ impl Store for PostgresStore {
         let sql = "select id, due, topic, key, attempt, format, payload, reason, ended from timer.timeout
             where reason is not null and ($1::text is null or topic = $1) and ($2::uuid is null or id > $2)
             order by id limit $3";
+        let types = [Type::TEXT, Type::UUID, Type::INT8];
         let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.link()?.connection.query(sql, &[&topic, &after, &max]).map_err(StoreError::from);
+        let rows = self.link()?.connection.query_typed(sql, &types, &[&topic, &after, &max]).map_err(StoreError::from);
         let letters = self.check(rows)?.into_iter().map(|row| DeadLetter {
             key: row.get(3),
             attempt: row.get::<_, i32>(4).unsigned_abs(),
@@ -64,7 +66,7 @@ impl Store for PostgresStore {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let sql = "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
-        let row = self.link()?.connection.query_one(sql, &[]).map_err(StoreError::from);
+        let row = self.link()?.connection.ask(sql).map_err(StoreError::from);
         let row = self.check(row)?;
         let count = |column| row.get::<_, i64>(column).unsigned_abs();
         Ok(Counts { pending: count(0), dead: count(1) })
@@ -130,7 +132,7 @@ impl Store for PostgresStore {
     fn leave(&mut self) {
         let instance = self.instance;
         if let Some(link) = self.link.as_mut()
-            && let Err(error) = link.connection.execute("select timer.leave($1)", &[&instance])
+            && let Err(error) = link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance])
         {
             tracing::warn!(%error, "the shards could not be handed back; they are taken over when the lease is over");
         }
