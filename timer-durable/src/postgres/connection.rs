@@ -185,6 +185,11 @@ impl PostgresConnection {
         Ok(Self { client, limit, runtime: Some(runtime) })
     }
 
+    /// Sets the longest time that a call may take.
+    pub(super) fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     /// Executes a statement and returns the number of rows that it has changed.
     ///
     /// # Errors

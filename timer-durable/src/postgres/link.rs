@@ -27,6 +27,7 @@ impl Link {
     /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
     /// nothing is prepared or set.
     pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
+        connection.set_limit(limit);
         if !pooled {
             // The plans are always searches by an index, whatever the statistics say of a table
             // that is empty in one minute and full in the next.

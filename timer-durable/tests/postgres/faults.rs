@@ -1,0 +1,151 @@
+//! Servers that cannot be used, go away or hang.
+
+use std::time::{Duration, Instant};
+
+use timer_durable::store::Store;
+use timer_durable::{ConnectError, PostgresStore, StoreError};
+
+use super::postgres_server::{Server, Shutdown};
+use super::{Database, LEASE};
+
+fn refused(url: &str) -> ConnectError {
+    PostgresStore::connect(url).expect_err("the store cannot be used")
+}
+
+#[test]
+fn a_url_of_another_kind_is_refused() {
+    for url in ["mysql://localhost/d", "postgres://u@host:port/d", "nonsense"] {
+        let error = refused(url);
+        assert!(matches!(error, ConnectError::Url { .. }), "{url}: {error}");
+        assert!(error.to_string().contains("postgres://USER@HOST:PORT/DATABASE"), "{error}");
+    }
+}
+
+#[test]
+fn an_absent_server_is_named() {
+    let error = refused("postgres://user:secret@127.0.0.1:1/shop");
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains("127.0.0.1:1/shop"), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+#[test]
+fn a_refusal_of_the_server_is_passed_on() {
+    let Some(database) = Database::create() else { return };
+    let error = refused(&database.server.url("absent"));
+    assert!(matches!(error, ConnectError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("database \"absent\" does not exist"), "{error}");
+    database.sql("create role clerk login password 'right'");
+    let url = format!("postgres://clerk:wrong@127.0.0.1:{}/{}", database.server.port(), database.name);
+    let error = refused(&url);
+    assert!(matches!(error, ConnectError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("password authentication failed"), "{error}");
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let Some(database) = Database::create() else { return };
+    database.sql("create table orders(number int)");
+    let error = refused(&database.url());
+    assert!(matches!(error, ConnectError::NotInstalled { .. }), "{error}");
+    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::connect(&database.url()).unwrap();
+}
+
+#[test]
+fn the_printed_script_installs_the_schema() {
+    let Some(database) = Database::create() else { return };
+    database.sql("create table orders(number int)");
+    database.sql(PostgresStore::schema());
+    PostgresStore::connect(&database.url()).unwrap();
+}
+
+#[test]
+fn another_version_of_the_schema_is_refused() {
+    let Some(database) = Database::create() else { return };
+    database.join();
+    database.sql("update timer.meta set version = 7");
+    let error = refused(&database.url());
+    assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_missing_right_is_named() {
+    let Some(database) = Database::create() else { return };
+    database.join();
+    database.sql("create role reader login password 'right'; grant usage on schema timer to reader");
+    database.sql("grant select on all tables in schema timer to reader");
+    let url = format!("postgres://reader:right@127.0.0.1:{}/{}", database.server.port(), database.name);
+    let error = refused(&url);
+    assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
+    database.sql(
+        "grant select, insert, update, delete on all tables in schema timer to reader;
+         grant usage, select on all sequences in schema timer to reader",
+    );
+    PostgresStore::connect(&url).unwrap().rejoin().unwrap();
+}
+
+#[test]
+fn a_read_only_database_is_refused() {
+    let Some(database) = Database::create() else { return };
+    database.join();
+    database.sql(&format!("alter database {} set default_transaction_read_only = on", database.name));
+    let error = refused(&database.url());
+    assert!(matches!(error, ConnectError::ReadOnly { .. }), "{error}");
+}
+
+#[test]
+fn a_server_that_hangs_becomes_an_error() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    node.insert();
+    database.server.signal("-STOP", &database.name);
+    let begun = Instant::now();
+    let error = node.begin(timer_durable::TimeoutId::new()).unwrap_err();
+    let took = begun.elapsed();
+    database.server.signal("-CONT", &database.name);
+    assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("has not answered for")), "{error}");
+    assert!(took < LEASE, "{took:?}, and the lease is {LEASE:?}");
+    node.0.rejoin().unwrap();
+    assert_eq!(node.pending().len(), 1);
+}
+
+#[test]
+fn a_lost_connection_leaves_the_outcome_open() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let (id, before) = (node.insert(), node.0.instance());
+    node.attempt(id);
+    let terminate = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    database.sql(terminate);
+    let error = node.begin(id).unwrap_err();
+    assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
+    assert!(matches!(node.begin(id), Err(StoreError::InDoubt(_))), "until it has joined again");
+    node.0.rejoin().unwrap();
+    assert_ne!(node.0.instance(), before);
+    assert_eq!((node.shards(), node.attempt(id).attempt), (64, 2));
+    assert_eq!(node.0.membership().unwrap().reconnects, 1);
+}
+
+#[test]
+fn restarts_of_the_server_are_survived() {
+    let Some(mut server) = Server::start() else { return };
+    let name = server.create_database();
+    let mut store = PostgresStore::connect(&server.url(&name)).unwrap();
+    store.rejoin().unwrap();
+    for how in [Shutdown::Fast, Shutdown::Immediate] {
+        let mut node = super::Node(store);
+        let id = node.insert();
+        server.stop(how);
+        assert!(matches!(node.begin(id), Err(StoreError::InDoubt(_))));
+        assert!(matches!(node.0.rejoin(), Err(StoreError::Failed(_))), "the server is away");
+        server.launch();
+        let begun = Instant::now();
+        while let Err(error) = node.0.rejoin() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{error}");
+        }
+        assert!(node.pending().contains(&id), "{how:?}");
+        store = node.0;
+    }
+}

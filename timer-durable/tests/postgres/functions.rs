@@ -1,0 +1,68 @@
+//! The functions for other languages and for the user's own transaction.
+
+use timer_durable::store::Store;
+use timer_durable::transaction::Begun;
+
+use super::{Database, LEASE};
+
+#[test]
+fn a_rolled_back_transaction_schedules_nothing() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    database.sql("begin; select timer.schedule('topic', 'payload'::text, '1 hour'); rollback");
+    assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
+}
+
+#[test]
+fn a_foreign_timeout_is_found_by_its_notification() {
+    let Some(database) = Database::create() else { return };
+    // With a lease this long, only the notification can be the reason.
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let before = node.0.membership().unwrap().foreign;
+    database.sql("select timer.schedule('topic', 'payload'::text, '0', 'key')");
+    node.keep_up_until(|node| node.0.membership().unwrap().foreign > before);
+    let id = node.pending()[0];
+    let attempt = node.attempt(id);
+    assert_eq!((attempt.key.as_deref(), attempt.format, &*attempt.payload), (Some("key"), 2, &b"payload"[..]));
+    assert_eq!(database.sql("select timer.cancel('topic', 'key')"), "running");
+    let complete = format!("select timer.complete('{id}', {})", attempt.attempt);
+    assert_eq!(database.sql(&complete.replace(", 1)", ", 2)")), "f", "not the last attempt");
+    assert_eq!(database.sql(&complete), "t");
+    assert_eq!(database.sql(&complete), "f", "it has ended");
+    assert_eq!(node.begin(id), Ok(Begun::Gone));
+}
+
+#[test]
+fn keys_have_the_meaning_of_the_call() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    let schedule = |delay: &str, if_pending: &str| {
+        database.sql(&format!("select timer.schedule('topic', '{{}}'::jsonb, '{delay}', 'key', '{if_pending}')"))
+    };
+    let due = || database.sql("select due from timer.timeout where ended is null").parse::<i64>().unwrap();
+    let first = schedule("1 hour", "keep");
+    let before = due();
+    assert_eq!((schedule("2 hours", "keep"), due()), (first.clone(), before));
+    assert_eq!((schedule("2 hours", "earlier"), due()), (first.clone(), before));
+    assert_eq!(schedule("2 hours", "later"), first);
+    assert!(due() > before + 3_000_000_000);
+    assert_ne!(schedule("1 second", "replace"), first);
+    assert!(due() < before);
+    assert_eq!(database.sql("select timer.cancel('topic', 'key'), timer.cancel('topic', 'key')"), "cancelled|unknown");
+}
+
+#[test]
+fn bad_arguments_are_named() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    for (arguments, expected) in [
+        ("'topic', ''::text, '1 s', 'key', 'perhaps'", "perhaps was given; allowed is keep"),
+        ("repeat('x', 256), ''::text, '1 s'", "at most 255 bytes are allowed"),
+        ("null, ''::text, '1 s'", "null value in column \"topic\""),
+    ] {
+        let statement = format!("select timer.schedule({arguments})");
+        let output = database.server.psql(&database.name).args(["-c", &statement]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(expected), "{arguments}: {error}");
+    }
+}

@@ -1,0 +1,117 @@
+//! The PostgreSQL store on a real server, which the tests start themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure of a test")]
+
+mod conformance;
+mod faults;
+mod functions;
+mod members;
+mod repeated;
+mod timers;
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postgres_server::Server;
+use timer_durable::store::{Position, Store};
+use timer_durable::transaction::{Answers, Attempt, Batch, Begun, Insert, Inserted};
+use timer_durable::{PostgresStore, StoreError, TimeoutId};
+
+/// A database of its own for a test.
+struct Database {
+    server: Arc<Server>,
+    name: String,
+}
+
+impl Database {
+    /// Returns `None` if no server is installed.
+    fn create() -> Option<Self> {
+        let server = postgres_server::shared()?;
+        let name = server.create_database();
+        Some(Self { server, name })
+    }
+
+    fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    fn sql(&self, statements: &str) -> String {
+        self.server.sql(&self.name, statements)
+    }
+
+    /// Connects a store with a short lease, and joins.
+    fn join(&self) -> Node {
+        self.join_with(|store| store)
+    }
+
+    fn join_with(&self, set: impl FnOnce(PostgresStore) -> PostgresStore) -> Node {
+        let store = PostgresStore::connect(&self.url()).expect("the store connects");
+        let mut node = Node(set(store.lease(LEASE)));
+        node.0.rejoin().expect("the store joins");
+        node
+    }
+}
+
+/// The lease of the tests.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// A store without a keeper, so that a test decides what happens when.
+struct Node(PostgresStore);
+
+impl Node {
+    fn write(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<Answers, StoreError> {
+        let mut batch = Batch::default();
+        fill(&mut batch);
+        self.0.write(&batch)
+    }
+
+    /// Inserts a timeout that is due.
+    fn insert(&mut self) -> TimeoutId {
+        let id = TimeoutId::made_by(self.0.instance());
+        self.insert_as(id);
+        id
+    }
+
+    fn insert_as(&mut self, id: TimeoutId) -> Inserted {
+        let due = self.0.now() - 1_000_000;
+        let insert = Insert::new(id, due, "topic");
+        self.write(|batch| batch.inserts.push(insert)).expect("an insert").inserts[0]
+    }
+
+    fn begin(&mut self, id: TimeoutId) -> Result<Begun, StoreError> {
+        Ok(self.write(|batch| batch.begins.push(id))?.begins.remove(0))
+    }
+
+    fn attempt(&mut self, id: TimeoutId) -> Attempt {
+        match self.begin(id) {
+            Ok(Begun::Attempt(attempt)) => *attempt,
+            other => panic!("the timeout should have begun, but {other:?}"),
+        }
+    }
+
+    fn pending(&mut self) -> Vec<TimeoutId> {
+        let mut page = Vec::new();
+        self.0.load(Position::START, Position::END, 1_000, &mut page).expect("a page");
+        page.into_iter().map(|position| position.id).collect()
+    }
+
+    fn shards(&self) -> u32 {
+        self.0.membership().expect("a member").shards
+    }
+
+    /// Keeps up until `done`, for at most half a minute.
+    fn keep_up_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        let begun = Instant::now();
+        while !done(self) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", self.0.membership());
+            let next = self.0.next_upkeep().expect("a store that is shared needs upkeep");
+            std::thread::park_timeout(next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+            if self.0.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+                self.0.upkeep(&[]).expect("upkeep");
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Shards, leases, take-over and fencing.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use timer_durable::StoreError;
+use timer_durable::store::Store;
+use timer_durable::transaction::{Begun, Done, Retry};
+
+use super::{Database, LEASE};
+
+#[test]
+fn two_nodes_share_the_shards() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    assert_eq!(first.shards(), 64);
+    let mut second = database.join();
+    first.keep_up_until(|node| node.shards() == 32);
+    second.keep_up_until(|node| node.shards() == 32);
+    let owners = "select count(distinct owner), count(*) from timer.shard where owner is not null";
+    assert_eq!(database.sql(owners), "2|64");
+}
+
+#[test]
+fn a_dead_node_is_taken_over() {
+    let Some(database) = Database::create() else { return };
+    let mut dead = database.join();
+    let id = dead.insert();
+    assert_eq!(dead.attempt(id).attempt, 1);
+    let mut heir = database.join();
+    assert_eq!(heir.begin(id), Ok(Begun::Gone), "its lease holds");
+    // The dead node renews nothing from here on.
+    heir.keep_up_until(|node| node.shards() == 64);
+    assert_eq!(heir.pending(), [id], "the attempt of a dead node does not count as running");
+    assert_eq!(heir.attempt(id).attempt, 2);
+    assert_eq!(dead.begin(id), Err(StoreError::Fenced));
+    assert!(!dead.0.may_begin(), "its lease is over");
+    dead.0.rejoin().unwrap();
+    let late = dead.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
+    assert_eq!(late.dones, [false], "a later attempt runs");
+}
+
+#[test]
+fn a_statement_under_way_delays_the_take_over() {
+    let Some(database) = Database::create() else { return };
+    let dead = database.join();
+    let mut heir = database.join();
+    // A transaction of the dead node, whose client is gone but which the server still executes.
+    let fence = format!(
+        "begin; select from timer.node where id = {} and alive for share; select pg_sleep(3); commit",
+        dead.0.instance()
+    );
+    let mut under_way =
+        database.server.psql(&database.name).args(["-c", &fence]).stdout(Stdio::null()).spawn().unwrap();
+    let waits = "select count(*) from pg_stat_activity where query like '%pg_sleep(3)%' and wait_event = 'PgSleep'";
+    while database.sql(waits) != "1" {}
+    heir.keep_up_until(|node| node.shards() == 64);
+    assert!(under_way.try_wait().unwrap().is_some(), "the take-over waits for its end");
+}
+
+#[test]
+fn a_release_keeps_running_attempts() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    let ids: Vec<_> = (0..64).map(|_| first.insert()).collect();
+    ids.iter().for_each(|id| assert_eq!(first.attempt(*id).attempt, 1));
+    let mut second = database.join();
+    while first.shards() > 32 {
+        first.0.upkeep(&ids).unwrap();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    second.keep_up_until(|node| node.shards() == 32);
+    assert_eq!(second.pending(), [], "all attempts still run at the first node");
+    let ended = first.write(|batch| batch.dones.extend(ids.iter().map(|id| Done { id: *id, attempt: 1, next: None })));
+    assert_eq!(ended.unwrap().dones, [true; 64]);
+}
+
+#[test]
+fn a_node_that_leaves_hands_over_at_once() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join_with(|store| store.lease(LEASE * 60));
+    let id = first.insert();
+    let mut second = database.join_with(|store| store.lease(LEASE * 60));
+    first.0.leave();
+    second.keep_up_until(|node| node.shards() == 64);
+    assert_eq!(second.attempt(id).attempt, 1);
+}
+
+#[test]
+fn a_name_belongs_to_the_last_process() {
+    let Some(database) = Database::create() else { return };
+    let mut old = database.join_with(|store| store.lease(LEASE * 60).node("billing"));
+    let id = old.insert();
+    let mut new = database.join_with(|store| store.lease(LEASE * 60).node("billing"));
+    assert_eq!((new.shards(), new.attempt(id).attempt), (64, 1), "without waiting for the lease");
+    assert_eq!(old.begin(id), Err(StoreError::Fenced));
+    let error = old.0.rejoin().unwrap_err();
+    assert!(error.to_string().contains("another process has joined with the name billing"), "{error}");
+    new.0.leave();
+    old.0.rejoin().unwrap();
+    assert_eq!(old.shards(), 64);
+}
+
+#[test]
+fn a_new_due_time_moves_a_timeout_to_its_writer() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    let id = first.insert();
+    first.attempt(id);
+    let mut second = database.join();
+    first.keep_up_until(|node| node.shards() == 32);
+    second.keep_up_until(|node| node.shards() == 32);
+    // The node that begun it may have lost the shard meanwhile.
+    let now = second.0.now();
+    let again = second.write(|batch| batch.retries.push(Retry { id, attempt: 1, due: now - 1, forgive: false }));
+    assert_eq!(again.unwrap().retries, [true]);
+    assert_eq!(second.pending(), [id]);
+    assert_eq!(second.attempt(id).attempt, 2);
+}

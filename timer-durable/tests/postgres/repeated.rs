@@ -1,0 +1,63 @@
+//! Inserts that are repeated after an answer was lost.
+
+use timer_durable::TimeoutId;
+use timer_durable::store::Store;
+use timer_durable::transaction::{Changed, Done, Inserted, Target};
+
+use super::Database;
+
+#[test]
+fn a_late_insert_finds_a_tombstone() {
+    let Some(database) = Database::create() else { return };
+    let (mut first, mut second) = (database.join(), database.join());
+    let id = TimeoutId::new();
+    // The caller's first try is under way, so it tries elsewhere, and cancels there.
+    second.insert_as(id);
+    let cancelled = second.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    assert_eq!(cancelled.cancels, [Changed::Changed(id)]);
+    assert_eq!(first.insert_as(id), Inserted::Exists, "the first try is executed late");
+    assert_eq!(first.0.counts().unwrap().pending, 0);
+    assert_eq!(database.sql("select count(*) from timer.timeout where ended is not null"), "1");
+}
+
+#[test]
+fn an_attempt_that_ends_leaves_a_tombstone_too() {
+    let Some(database) = Database::create() else { return };
+    let (mut node, id) = (database.join(), TimeoutId::new());
+    node.insert_as(id);
+    node.attempt(id);
+    let done = node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
+    assert_eq!(done.dones, [true]);
+    assert_eq!(node.insert_as(id), Inserted::Exists);
+}
+
+#[test]
+fn ids_of_the_instance_itself_leave_nothing() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let id = node.insert();
+    node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
+}
+
+#[test]
+fn an_old_id_is_refused() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let eleven_minutes = 660_000_u128 << 80;
+    let id = TimeoutId::from_u128(TimeoutId::new().as_u128() - eleven_minutes);
+    assert_eq!(node.insert_as(id), Inserted::TooOld);
+    let nine_minutes = 540_000_u128 << 80;
+    let id = TimeoutId::from_u128(TimeoutId::new().as_u128() - nine_minutes);
+    assert_eq!(node.insert_as(id), Inserted::Created { replaced: None });
+}
+
+#[test]
+fn tombstones_expire() {
+    let Some(database) = Database::create() else { return };
+    let (mut node, id) = (database.join(), TimeoutId::new());
+    node.insert_as(id);
+    node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    database.sql("update timer.timeout set ended = timer.now() - 1");
+    node.keep_up_until(|_| database.sql("select count(*) from timer.timeout") == "0");
+}

@@ -1,0 +1,237 @@
+//! A PostgreSQL server for tests, started from the installed binaries.
+//!
+//! The server runs in a temporary folder on a free port of the loopback interface, with `fsync` on.
+//! It is stopped by its process id when the value is dropped. PostgreSQL refuses to run as root, so
+//! a test that runs as root starts it as the user `postgres` or `nobody`.
+//!
+//! Without the binaries the tests that need them are skipped with a message. When `CI` is set they
+//! fail instead.
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How a server is stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shutdown {
+    /// Ends all connections and writes a checkpoint (SIGINT).
+    Fast,
+    /// Ends at once and recovers from the log at the next start (SIGQUIT).
+    Immediate,
+}
+
+/// A running server.
+pub(crate) struct Server {
+    binaries: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    user: Option<(u32, u32)>,
+    process: Option<Child>,
+}
+
+/// The server that the tests of this process share while at least one of them runs.
+pub(crate) fn shared() -> Option<Arc<Server>> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return Some(server);
+    }
+    let server = Arc::new(Server::start()?);
+    *shared = Arc::downgrade(&server);
+    Some(server)
+}
+
+impl Server {
+    /// Starts a server with an empty database.
+    ///
+    /// Returns `None` and says so if PostgreSQL is not installed. Panics instead when `CI` is set.
+    pub(crate) fn start() -> Option<Self> {
+        let Some(binaries) = binaries() else {
+            let message = "PostgreSQL's server is not installed (apt-get install postgresql); the test is skipped";
+            assert!(std::env::var_os("CI").is_none(), "{message}, which CI does not allow");
+            eprintln!("{message}");
+            return None;
+        };
+        let folder = temporary_folder().expect("a temporary folder");
+        let user = if effective_user() == 0 { Some(unprivileged_user()) } else { None };
+        if let Some((uid, gid)) = user {
+            chown(&folder, Some(uid), Some(gid)).expect("the folder changes its owner");
+        }
+        let port = free_port().expect("a free port");
+        let mut server = Self { binaries, folder, port, user, process: None };
+        server.initialize();
+        server.launch();
+        Some(server)
+    }
+
+    /// Returns the URL of a database for a superuser without a password.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres://timer@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Creates a database that no other test uses, and returns its name.
+    pub(crate) fn create_database(&self) -> String {
+        let name = format!("test_{:x}", fastrand::u64(..));
+        self.sql("postgres", &format!("create database {name}"));
+        name
+    }
+
+    /// Executes statements in a database, and returns the rows as lines with columns between `|`.
+    pub(crate) fn sql(&self, database: &str, statements: &str) -> String {
+        let output = self.psql(database).args(["-c", statements]).output().expect("psql runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{statements}: {errors}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Returns a `psql` that prints rows only and ends at the first error.
+    pub(crate) fn psql(&self, database: &str) -> Command {
+        let mut command = self.command("psql");
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url(database)]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Sends a signal to the server's processes that work for clients of `database`.
+    pub(crate) fn signal(&self, signal: &str, database: &str) {
+        let own = format!("from pg_stat_activity where datname = '{database}' and pid <> pg_backend_pid()");
+        for pid in self.sql("postgres", &format!("select pid {own}")).lines() {
+            send(signal, pid.parse().expect("a process id"));
+        }
+    }
+
+    /// Returns the port on the loopback interface.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Stops the server and waits for its end.
+    pub(crate) fn stop(&mut self, how: Shutdown) {
+        let Some(mut process) = self.process.take() else { return };
+        let signal = match how {
+            Shutdown::Fast => "-INT",
+            Shutdown::Immediate => "-QUIT",
+        };
+        send(signal, process.id());
+        let _ended = process.wait();
+    }
+
+    /// Starts the server again after [`stop`](Self::stop) and waits until it accepts connections.
+    pub(crate) fn launch(&mut self) {
+        let log = fs::File::create(self.folder.join("log")).expect("a log file");
+        let process = self
+            .command("postgres")
+            .arg("-D")
+            .arg(self.folder.join("data"))
+            .args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1", "-k"])
+            .arg(&self.folder)
+            .args(["-c", "max_connections=200", "-c", "max_prepared_transactions=10"])
+            .stderr(log)
+            .spawn()
+            .expect("postgres starts");
+        self.process = Some(process);
+        let begun = Instant::now();
+        while !self.accepts_connections() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "not ready after a minute: {}", self.log());
+            // The server has no event to wait for, so the test asks for its state.
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    fn initialize(&self) {
+        let output = self
+            .command("initdb")
+            .arg("-D")
+            .arg(self.folder.join("data"))
+            .args(["-U", "timer", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"])
+            .output()
+            .expect("initdb runs");
+        assert!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        // Users with a password need it.
+        let rules = self.folder.join("data/pg_hba.conf");
+        fs::write(&rules, "local all all trust\nhost all timer all trust\nhost all all all scram-sha-256\n")
+            .expect("rules");
+    }
+
+    fn accepts_connections(&self) -> bool {
+        let port = self.port.to_string();
+        let status = self.command("pg_isready").args(["-q", "-h", "127.0.0.1", "-p", &port]).status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.binaries.join(program));
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop(Shutdown::Immediate);
+        let _removed = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Sends a signal, such as `-STOP`, to a process.
+pub(crate) fn send(signal: &str, pid: u32) {
+    let status = Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill runs");
+    assert!(status.success(), "kill {signal} {pid}");
+}
+
+/// Returns the folder of the newest installed version.
+fn binaries() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut found: Vec<(u32, PathBuf)> = versions
+        .filter_map(|version| {
+            let path = version.ok()?.path();
+            let number = path.file_name()?.to_str()?.parse().ok()?;
+            let binaries = path.join("bin");
+            binaries.join("postgres").is_file().then_some((number, binaries))
+        })
+        .collect();
+    found.sort();
+    found.pop().map(|(_, path)| path)
+}
+
+fn temporary_folder() -> io::Result<PathBuf> {
+    let name = format!("timer-postgres-{}-{:x}", std::process::id(), fastrand::u32(..));
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir(&folder)?;
+    Ok(folder)
+}
+
+/// Asks the system for a port that nobody uses. Another program could take it before the server
+/// does.
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn effective_user() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").map_or(0, |process| process.uid())
+}
+
+/// Returns the ids of `postgres`, which the package of the server creates, or of `nobody`.
+fn unprivileged_user() -> (u32, u32) {
+    let users = fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
+    let ids = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2).map(|field| field.parse().ok());
+        Some((fields.next()??, fields.next()??))
+    };
+    ids("postgres").or_else(|| ids("nobody")).unwrap_or((65_534, 65_534))
+}
