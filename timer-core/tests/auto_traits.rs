@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::UnwindSafe;
 use timer_core::{delay_queue, executor, global, infallible, wheel};
 
-/// Is `true` if the type implements the trait.
+/// Evaluates to `true` if the type implements the trait.
 macro_rules! implements {
     ($type:ty: $trait:ident) => {{
         #[allow(dead_code, reason = "not used if the type implements the trait")]
@@ -39,10 +39,10 @@ macro_rules! auto_traits {
     };
 }
 
-/// Is neither `Sync` nor `UnwindSafe`, but `Send` and `Unpin`.
+/// A type that is `Send` and `Unpin`, but neither `Sync` nor `UnwindSafe`.
 type Task = std::cell::Cell<Box<dyn Send>>;
 
-/// Is not `Unpin`.
+/// A type that is not `Unpin`.
 type Pinned = std::marker::PhantomPinned;
 
 auto_traits! {

@@ -1,5 +1,5 @@
-//! What a timer without shards answers: all 65,536 of the process are taken, so this test has a
-//! process of its own.
+//! A timer without shards. The test takes all 65,536 shards of the process, so it is a binary of
+//! its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -9,7 +9,7 @@ use std::future::{pending, ready};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use support::{HOUR, LONG, MILLI, watch_for};
+use support::{HOUR, MAX_WAIT, MILLI, watch_for};
 use timer_core::{BuildError, RejectReason, TimeoutError, Timer, global};
 
 const REFUSED: RejectReason = RejectReason::TooManyTimers;
@@ -19,24 +19,24 @@ fn poll<F: Future>(future: F) -> Poll<F::Output> {
 }
 
 #[test]
-fn without_shards_each_call_and_poll_says_so() {
+fn without_shards_each_call_and_poll_is_rejected() {
     let half = || Timer::builder().shards(1 << 15).build().unwrap();
     let others = [half(), half()];
     assert_eq!(Timer::builder().build().err(), Some(BuildError::TooManyTimers));
     let timer = Timer::new();
     assert_eq!(timer.new_timeout(HOUR, |_| {}).unwrap_err().reason, REFUSED);
 
-    a_sleep_says_so_at_each_poll_until_it_is_due(&timer);
-    what_is_ready_needs_no_shard(&timer);
+    a_sleep_is_rejected_at_each_poll_until_it_is_due(&timer);
+    ready_futures_need_no_shard(&timer);
     let stats = timer.stats();
     assert_eq!(
         (stats.scheduled, stats.pending, stats.cancelled, stats.rejected),
         (0, 0, 0, 1),
-        "futures count nothing"
+        "rejected futures do not count"
     );
     infallible_futures_wait_for_their_deadline();
 
-    // Shards that are given back serve new timers of as many, and not the one that was made
+    // Returned shards serve new timers with as many shards, and not the timer that was built
     // without.
     drop(others);
     let later = half();
@@ -45,7 +45,7 @@ fn without_shards_each_call_and_poll_says_so() {
     assert_eq!(poll(&mut timer.sleep(HOUR)), Poll::Ready(Err(REFUSED)));
 }
 
-fn a_sleep_says_so_at_each_poll_until_it_is_due(timer: &Timer) {
+fn a_sleep_is_rejected_at_each_poll_until_it_is_due(timer: &Timer) {
     let mut sleep = timer.sleep(HOUR);
     assert!(!sleep.is_elapsed());
     assert_eq!([poll(&mut sleep), poll(&mut sleep)], [Poll::Ready(Err(REFUSED)); 2]);
@@ -53,21 +53,21 @@ fn a_sleep_says_so_at_each_poll_until_it_is_due(timer: &Timer) {
     sleep.reset_at(deadline);
     assert_eq!(sleep.deadline(), deadline);
     while poll(&mut sleep) != Poll::Ready(Ok(())) {
-        assert!(deadline.elapsed() < LONG, "it stays refused");
+        assert!(deadline.elapsed() < MAX_WAIT, "the sleep remains rejected after its deadline");
         watch_for(MILLI);
     }
-    assert!(Instant::now() >= deadline && sleep.is_elapsed(), "and not before");
+    assert!(Instant::now() >= deadline && sleep.is_elapsed(), "the sleep was ready early");
     sleep.reset(HOUR);
     assert_eq!(poll(&mut sleep), Poll::Ready(Err(REFUSED)), "a new deadline needs a shard again");
 }
 
-fn what_is_ready_needs_no_shard(timer: &Timer) {
+fn ready_futures_need_no_shard(timer: &Timer) {
     assert_eq!(poll(timer.sleep(Duration::ZERO)), Poll::Ready(Ok(())));
     assert_eq!(poll(timer.timeout(HOUR, ready(7))), Poll::Ready(Ok(7)));
     assert_eq!(poll(timer.timeout(Duration::ZERO, pending::<()>())), Poll::Ready(Err(TimeoutError::Elapsed)));
     assert_eq!(poll(timer.timeout(HOUR, pending::<()>())), Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
     let mut ticks = timer.interval(HOUR);
-    assert!(matches!(poll(ticks.tick()), Poll::Ready(Ok(_))), "the first is due");
+    assert!(matches!(poll(ticks.tick()), Poll::Ready(Ok(_))), "the first tick is due");
     assert_eq!(poll(ticks.tick()), Poll::Ready(Err(REFUSED)));
 }
 

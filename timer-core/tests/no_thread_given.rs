@@ -1,5 +1,5 @@
-//! What futures answer while the system gives no thread for the worker. The process has no room for
-//! another stack meanwhile, so this test has one of its own. Linux.
+//! Futures while the system refuses a thread for the worker. The process has no room for another
+//! stack in the meantime, so this test is a binary of its own. It needs Linux.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
@@ -30,7 +30,7 @@ fn poll<F: Future>(future: F, waker: &Waker) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(waker))
 }
 
-/// Does it with no room for another thread's stack.
+/// Runs `work` while the process has no room for another thread's stack.
 fn without_room<R>(work: impl FnOnce() -> R) -> R {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
@@ -43,10 +43,10 @@ fn without_room<R>(work: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn a_refused_thread_is_told_by_the_poll_that_needs_it() {
+fn a_poll_that_needs_a_refused_thread_fails() {
     let timer = Timer::new();
-    let (told, woken) = channel();
-    let tell = Arc::new(Tell(told));
+    let (sender, woken) = channel();
+    let tell = Arc::new(Tell(sender));
     let waker = Waker::from(tell.clone());
     let idle = Arc::strong_count(&tell);
 
@@ -70,21 +70,21 @@ fn a_refused_thread_is_told_by_the_poll_that_needs_it() {
     });
 
     assert_eq!([far, again], [Poll::Ready(Err(REFUSED)); 2]);
-    assert_eq!((due, inner), (Poll::Ready(Ok(())), Poll::Ready(Ok(7))), "what is ready needs no worker");
+    assert_eq!((due, inner), (Poll::Ready(Ok(())), Poll::Ready(Ok(7))), "ready futures need no worker");
     assert_eq!(elapsed, Poll::Ready(Err(TimeoutError::Elapsed)));
     assert_eq!(limited, Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
     assert_eq!(ticks, [Poll::Ready(None), Poll::Ready(Some(REFUSED))], "the first tick is due");
     assert_eq!(refused_everywhere, Poll::Pending, "an infallible sleep waits");
-    assert_eq!(Arc::strong_count(&tell), idle, "no waker is kept");
+    assert_eq!(Arc::strong_count(&tell), idle, "the futures keep no waker");
     let stats = timer.stats();
     assert_eq!((stats.scheduled, stats.pending, stats.cancelled), (0, 0, 0));
 
-    // There is room again, so that the next poll finds a thread.
+    // The process has room again, so the next poll finds a thread.
     while poll(&mut infallible, &waker).is_pending() {
         next(&woken);
     }
     assert!(infallible.is_elapsed());
-    // The same future tries again, and so does the global timer.
+    // The same future and the global timer try again.
     let deadline = Instant::now() + 2 * MILLI;
     sleep.reset_at(deadline);
     while poll(&mut sleep, &waker) != Poll::Ready(Ok(())) {

@@ -1,4 +1,4 @@
-//! Delay queues: whom they wake and when, keys of the user, and threads that share a queue.
+//! Delay queues: their wake-ups, keys of the user, and threads that share a queue.
 
 use crate::support::wakers::Bell;
 use crate::support::*;
@@ -14,7 +14,7 @@ fn inner<T>(polled: Poll<Option<Expired<T>>>) -> Poll<Option<T>> {
 }
 
 #[test]
-fn a_waiting_task_is_woken_for_the_first_item_only() {
+fn a_waiting_task_is_woken_for_the_first_item() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut cx = Context::from_waker(&waker);
@@ -26,7 +26,7 @@ fn a_waiting_task_is_woken_for_the_first_item_only() {
     driver.advance(4 * SECOND);
     assert_eq!(bell.rung(), 0);
     driver.advance(SECOND);
-    assert_eq!(bell.rung(), 1, "an item that came later was first");
+    assert_eq!(bell.rung(), 1, "the item that was inserted last is due first");
     assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some("sooner")));
     assert!(queue.remove(&sooner).is_none());
     assert!(queue.poll_expired(&mut cx).is_pending());
@@ -38,7 +38,7 @@ fn a_waiting_task_is_woken_for_the_first_item_only() {
 }
 
 #[test]
-fn a_reset_to_earlier_wakes_and_a_later_one_does_not() {
+fn a_reset_to_earlier_wakes_the_task() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut cx = Context::from_waker(&waker);
@@ -48,14 +48,14 @@ fn a_reset_to_earlier_wakes_and_a_later_one_does_not() {
     assert!(queue.reset(&key, SECOND));
     driver.advance(SECOND);
     assert_eq!(bell.rung(), 1);
-    assert!(queue.reset(&key, 10 * SECOND), "it is due and has not come out");
+    assert!(queue.reset(&key, 10 * SECOND), "a due item is still in the queue");
     assert!(queue.poll_expired(&mut cx).is_pending());
     driver.advance(10 * SECOND);
     assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (2, Poll::Ready(Some("item"))));
 }
 
 #[test]
-fn a_task_that_waits_for_nothing_is_woken() {
+fn a_task_is_woken_when_its_queue_becomes_empty() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut cx = Context::from_waker(&waker);
@@ -68,7 +68,7 @@ fn a_task_that_waits_for_nothing_is_woken() {
 }
 
 #[test]
-fn what_is_due_can_still_be_removed_and_moved() {
+fn due_items_can_be_removed_and_moved() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (_, waker) = Bell::new();
     let mut cx = Context::from_waker(&waker);
@@ -76,7 +76,7 @@ fn what_is_due_can_still_be_removed_and_moved() {
     let keys = [1, 2, 3, 4].map(|id| queue.insert(id, SECOND));
     driver.advance(HOUR);
     let first = inner(queue.poll_expired(&mut cx));
-    let Poll::Ready(Some(first)) = first else { panic!("due") };
+    let Poll::Ready(Some(first)) = first else { panic!("an item is due") };
     let mut left: Vec<_> = [1, 2, 3, 4].into_iter().filter(|id| *id != first).collect();
     let removed = left.remove(0);
     assert_eq!(queue.remove(&keys[removed - 1]).unwrap().into_inner(), removed);
@@ -104,7 +104,7 @@ fn the_entry_of_a_map_is_replaced() {
     let out: Vec<_> = out.into_iter().map(|item| (item.key_ref().clone(), item.into_inner())).collect();
     assert_eq!(out, [("b".to_owned(), 2), ("a".to_owned(), 3)]);
     assert!(map.is_empty() && !map.reset("a", SECOND) && map.remove("a").is_none() && map.get("b").is_none());
-    assert_eq!(map.insert("a".to_owned(), 4, SECOND), None, "a key that came out is new");
+    assert_eq!(map.insert("a".to_owned(), 4, SECOND), None, "a key is new after its item came out");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn each_item_reaches_one_of_many_threads() {
             thread::spawn(move || {
                 let mut taken = Vec::new();
                 while let Some(item) = queue.take() {
-                    assert!(item.deadline() <= Instant::now(), "early");
+                    assert!(item.deadline() <= Instant::now(), "the item came early");
                     if *item.get_ref() == u64::MAX {
                         queue.close();
                     } else {
@@ -160,9 +160,9 @@ fn a_limit_ends_the_wait_of_a_thread() {
     let begun = Instant::now();
     queue.insert("item", HOUR);
     assert!(queue.take_timeout(5 * MILLI).is_none() && queue.try_take().is_none());
-    assert!(begun.elapsed() >= 5 * MILLI && begun.elapsed() < LONG);
+    assert!(begun.elapsed() >= 5 * MILLI && begun.elapsed() < MAX_WAIT);
     queue.insert("due", MILLI);
-    assert_eq!(queue.take_timeout(LONG).unwrap().into_inner(), "due");
+    assert_eq!(queue.take_timeout(MAX_WAIT).unwrap().into_inner(), "due");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn threads_can_wait_for_virtual_time() {
         let queue = queue.clone();
         thread::spawn(move || sender.send(queue.take().map(Expired::into_inner)).unwrap())
     };
-    // The consumer waits by a timeout of its own.
+    // The consumer waits with a timeout of its own.
     while timer.pending_timeouts() == 0 {
         thread::yield_now();
     }

@@ -1,12 +1,13 @@
-//! The table of faults, `FAULTS.md`, against the tests that it names and the `Bnn` marks in them.
+//! Compares the table of faults, `FAULTS.md`, with the tests that it names and the `Bnn` marks in
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What a file of this crate says that the table rests on.
+/// The parts of a file of this crate that the table refers to.
 struct Source {
-    /// As paths in code: `lessons::early`, `wheel::tests`.
+    /// The module as a path in code, such as `p07_idle::driver` or `wheel::tests`.
     module: String,
     functions: BTreeSet<String>,
     marks: BTreeSet<u32>,
@@ -16,7 +17,7 @@ struct Source {
 struct Row {
     id: u32,
     paths: Vec<String>,
-    /// "as B32", "cannot exist", "no test".
+    /// Whether the row gives a reason instead of a test: "as B32", "cannot exist" or "No test".
     is_excused: bool,
 }
 
@@ -47,7 +48,7 @@ fn functions(text: &str) -> BTreeSet<String> {
     names.map(|name| name.split(['(', '<']).next().unwrap().to_string()).collect()
 }
 
-/// The numbers of all `Bnn` in comments.
+/// Returns the numbers of all `Bnn` in comments.
 fn marks(text: &str) -> BTreeSet<u32> {
     let comments = text.lines().filter_map(|line| line.split_once("//")).map(|(_, comment)| comment);
     comments.flat_map(|comment| comment.split(|c: char| !c.is_alphanumeric())).filter_map(id).collect()
@@ -65,21 +66,21 @@ fn rows() -> Vec<Row> {
 
 fn row(line: &str) -> Row {
     let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-    let [name, _, guarded] = cells[..] else { panic!("three cells: {line}") };
+    let [name, _, guarded] = cells[..] else { panic!("a row needs three cells: {line}") };
     let code = guarded.split('`').skip(1).step_by(2);
     let paths = code.filter(|code| code.contains("::") && code.starts_with(|c: char| c.is_lowercase()));
     let is_excused = ["as B", "cannot exist", "No test"].iter().any(|excuse| guarded.contains(excuse));
-    let id = id(name).unwrap_or_else(|| panic!("Bnn: {line}"));
+    let id = id(name).unwrap_or_else(|| panic!("a row needs an id such as B33: {line}"));
     Row { id, paths: paths.map(str::to_string).collect(), is_excused }
 }
 
-/// The file of a path: of a test in it, of a test in its `mod tests`, or of all that is in it.
+/// Returns the file that contains the test `path`, or the tests below it.
 fn file<'a>(path: &str, sources: &'a [Source]) -> Option<&'a Source> {
-    let of = |module: &str| sources.iter().find(|source| source.module == module);
+    let find = |module: &str| sources.iter().find(|source| source.module == module);
     let (module, test) = path.rsplit_once("::")?;
-    let inline = module.strip_suffix("::tests").and_then(of);
+    let inline = module.strip_suffix("::tests").and_then(find);
     let has_test = |source: &&Source| source.functions.contains(test);
-    of(module).filter(has_test).or(inline.filter(has_test)).or_else(|| of(path))
+    find(module).filter(has_test).or(inline.filter(has_test)).or_else(|| find(path))
 }
 
 #[test]
@@ -87,16 +88,16 @@ fn every_test_in_the_table_exists() {
     let sources = sources();
     let paths = rows().into_iter().flat_map(|row| row.paths.into_iter().map(move |path| (row.id, path)));
     let missing: Vec<_> = paths.filter(|(_, path)| file(path, &sources).is_none()).collect();
-    assert!(missing.is_empty(), "FAULTS.md names what there is not: {missing:#?}");
+    assert!(missing.is_empty(), "FAULTS.md names missing tests: {missing:#?}");
 }
 
 #[test]
-fn rows_are_in_order_and_say_something() {
+fn rows_are_in_order_and_complete() {
     let rows = rows();
     assert!(rows.len() > 80, "{} rows", rows.len());
-    assert!(rows.is_sorted_by(|one, next| one.id < next.id), "by number, each once");
+    assert!(rows.is_sorted_by(|one, next| one.id < next.id), "rows are in order, without duplicates");
     let empty: Vec<_> = rows.iter().filter(|row| row.paths.is_empty() && !row.is_excused).collect();
-    assert!(empty.is_empty(), "neither a test nor a reason: {empty:#?}");
+    assert!(empty.is_empty(), "rows without a test and without a reason: {empty:#?}");
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn every_mark_has_a_row() {
 }
 
 #[test]
-fn every_row_is_marked_where_it_points() {
+fn every_row_is_marked_in_its_tests() {
     let sources = sources();
     let is_marked = |row: &Row| {
         let mut files = row.paths.iter().filter_map(|path| file(path, &sources));
@@ -119,5 +120,5 @@ fn every_row_is_marked_where_it_points() {
     };
     let unmarked: BTreeMap<_, _> =
         rows().into_iter().filter(|row| !row.is_excused && !is_marked(row)).map(|row| (row.id, row.paths)).collect();
-    assert!(unmarked.is_empty(), "no test that the row names says so: {unmarked:#?}");
+    assert!(unmarked.is_empty(), "no test of these rows has their mark: {unmarked:#?}");
 }

@@ -1,10 +1,10 @@
-//! What the timer promises: a module for each promise, with the faults of other timers that would
-//! break it, and what is promised of handles, of executors' queues, of futures and of the worker's
+//! Tests of the timer's promises. Each promise has a module, with the faults of other timers that
+//! would break it. Further modules test handles, the queues of executors, futures and the worker's
 //! thread.
 //!
-//! Virtual time wherever it will do. Tests on the real clock wait on channels and judge by
-//! `Instant`; none sleeps to be right. Promise 16, whose limits are those of the whole process, is
-//! in the binary `memory`, which runs one test at a time.
+//! The tests run on virtual time where they can. Tests on the real clock wait on channels and
+//! compare `Instant`s, and none sleeps to be right. Promise 16 limits the whole process, so its
+//! tests are in the binary `memory`, which runs one test at a time.
 
 #![deny(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

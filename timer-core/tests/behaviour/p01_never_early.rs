@@ -1,5 +1,5 @@
-//! 1. Never early: a task starts at or after (instant of the call + delay), whatever the tick and
-//!    its phase.
+//! Promise 1, never early. A task starts at or after the instant of the call plus the delay, for
+//! every tick and phase.
 
 use crate::support::*;
 use std::sync::mpsc::{Sender, channel};
@@ -12,10 +12,10 @@ const TICKS: [Duration; 5] =
 
 const TWO_WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }];
 
-/// Says by how much a task ran before it was due, if it did.
-type Early = Option<Duration>;
+/// The time by which a task ran too early, if it did.
+type Earliness = Option<Duration>;
 
-/// A delay that is nothing, less than a tick, on a tick's edge, or anything.
+/// Draws a delay of zero, less than a tick, on the edge of a tick, or any other.
 fn delay(random: &mut Rng, tick: Duration) -> Duration {
     let ticks = random.u32(1..6);
     match random.u64(..6) {
@@ -29,7 +29,7 @@ fn delay(random: &mut Rng, tick: Duration) -> Duration {
 }
 
 /// Schedules by either call, at a random phase of the tick.
-fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<Early>) {
+fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<Earliness>) {
     spin(random.duration(tick.min(200 * MICRO)));
     let (delay, verdicts) = (delay(random, tick), verdicts.clone());
     let called = Instant::now();
@@ -43,11 +43,12 @@ fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<E
     }
 }
 
-fn in_time(early: Early) -> bool {
+fn in_time(early: Earliness) -> bool {
     early.is_none_or(|early| early.is_zero())
 }
 
-// B10, B46: an unround tick, or an unround start within one.
+// Guards against B10 and B46, which needed a tick that is no whole millisecond or a start within a
+// tick.
 #[test]
 fn the_worker_is_never_early_at_any_tick_and_phase() {
     let mut random = Rng::with_seed(1);
@@ -86,9 +87,9 @@ fn a_driver_is_never_early_however_often_it_turns() {
     }
 }
 
-/// The deadline of the last `reset` that said `true` counts, even if the task races it.
+/// The deadline of the last `reset` that returned `true` counts, even if the task races it.
 #[test]
-fn a_moved_timeout_is_not_early_for_its_last_deadline() {
+fn a_moved_timeout_is_never_early() {
     let mut random = Rng::with_seed(3);
     for tick in TICKS {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
@@ -130,7 +131,7 @@ fn no_run_of_a_periodic_task_is_early() {
 }
 
 #[test]
-fn virtual_time_is_right_to_the_nanosecond() {
+fn virtual_time_is_exact_to_the_nanosecond() {
     let mut random = Rng::with_seed(4);
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
@@ -146,7 +147,7 @@ fn virtual_time_is_right_to_the_nanosecond() {
     }
 }
 
-/// Records by how much too early it runs.
+/// Returns a task that records by how much it ran too early.
 fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeout) + Send + 'static {
     let early = early.clone();
     move |_| {
@@ -156,9 +157,10 @@ fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeou
     }
 }
 
-// B12: scheduled from a callback, it landed in the bucket that was being run, and ran at once.
+// Guards against B12, in which a callback scheduled into the bucket that was being run, and the new
+// timeout ran at once.
 #[test]
-fn what_a_task_schedules_waits_for_its_own_deadline() {
+fn timeouts_of_a_task_wait_for_their_deadlines() {
     for slots in [1, 8, 64] {
         for kind in [WheelKind::Hashed { ticks_per_wheel: slots }, WheelKind::Hierarchical] {
             for delay in (0..=2 * slots as u32 + 1).map(|delay| delay * NANO) {
@@ -178,9 +180,9 @@ fn what_a_task_schedules_waits_for_its_own_deadline() {
     }
 }
 
-// B13: new timeouts counted from the last tick that was handled, while callbacks ran long.
+// Guards against B13, in which delays counted from the last handled tick while callbacks ran long.
 #[test]
-fn a_delay_counts_from_the_call_in_a_slow_task() {
+fn a_delay_in_a_slow_task_counts_from_the_call() {
     for tick in [10 * MICRO, MILLI] {
         let timer = Timer::builder().tick_duration(tick).build().unwrap();
         let (early, (done, ended)) = (Arc::default(), channel::<()>());
@@ -203,10 +205,10 @@ fn a_delay_counts_from_the_call_in_a_slow_task() {
     }
 }
 
-// B14: the worker overslept, then took several buckets in a row, and with them what had just been
-// added.
+// Guards against B14, in which a late worker took several buckets in a row, including timeouts that
+// had just been added.
 #[test]
-fn a_late_turn_runs_nothing_before_its_time() {
+fn a_late_turn_runs_nothing_early() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(50 * MICRO).build_driven().unwrap();
         let early = Arc::default();
@@ -226,9 +228,10 @@ fn a_late_turn_runs_nothing_before_its_time() {
     }
 }
 
-// B16: each new start came from a stale tick, so each was later (or earlier) than the last.
+// Guards against B16, in which each new start came from a stale tick, so each was later than the
+// last.
 #[test]
-fn ten_thousand_links_of_a_chain_drift_by_nothing() {
+fn a_chain_of_ten_thousand_does_not_drift() {
     fn link(timer: &Timer, left: u32) {
         let inner = timer.clone();
         let next = move |_: &Timeout| {
@@ -246,7 +249,8 @@ fn ten_thousand_links_of_a_chain_drift_by_nothing() {
     }
 }
 
-// B19, B86: woken half a tick before, "nothing due", and not armed again.
+// Guards against B19 and B86, in which a worker woke half a tick early, found nothing due and was
+// not armed again.
 #[test]
 fn a_worker_that_is_woken_early_sleeps_again() {
     let timer = Timer::builder().tick_duration(100 * MICRO).build().unwrap();
@@ -258,7 +262,8 @@ fn a_worker_that_is_woken_early_sleeps_again() {
             judge(me);
             done.send(()).unwrap();
         }));
-        // Each is earlier than what the worker sleeps for, so it wakes, and finds nothing.
+        // Each is earlier than the deadline that the worker sleeps for, so the worker wakes and
+        // finds nothing.
         for micros in (1..=20).rev() {
             accepted(timer.new_timeout(micros * 100 * MICRO, |_| {})).cancel();
         }
@@ -267,9 +272,9 @@ fn a_worker_that_is_woken_early_sleeps_again() {
     assert_eq!(*early.lock().unwrap(), []);
 }
 
-// B19: a driver that is turned again and again before the time keeps saying when it will be.
+// Guards against B19. A driver that is turned again and again before the deadline still reports it.
 #[test]
-fn a_driver_that_is_turned_too_often_stays_armed() {
+fn a_driver_turned_too_often_stays_armed() {
     let (timer, mut driver) = Timer::builder().tick_duration(Duration::from_micros(1_500)).build_driven().unwrap();
     let timeout = accepted(timer.new_timeout(4 * MILLI, |_| {}));
     loop {
@@ -281,7 +286,7 @@ fn a_driver_that_is_turned_too_often_stays_armed() {
         }
         let next = turn.next.expect("something is pending");
         assert!(next >= timeout.deadline() || next <= Instant::now(), "sent to sleep too early");
-        assert!(now < timeout.deadline() + LONG, "never due");
+        assert!(now < timeout.deadline() + MAX_WAIT, "the timeout was never due");
     }
     assert_eq!(driver.turn().next, None);
 }

@@ -1,8 +1,8 @@
-//! 5. `cancel` frees the task and its captures before it returns, on the caller's thread, and what
-//!    the wheel keeps for cancelled timeouts is bounded by the live ones, whether or not time
-//!    passes.
+//! Promise 5. `cancel` frees the task and its captures on the caller's thread before it returns.
+//! The memory that the wheel keeps for cancelled timeouts is bounded by the live ones, even if no
+//! time passes.
 //!
-//! That the heap follows the live ones is measured in the binary `memory`.
+//! The binary `memory` measures that the heap follows the live timeouts.
 
 use crate::support::ledger::Ledger;
 use crate::support::*;
@@ -13,8 +13,8 @@ use std::thread::current;
 use std::time::Duration;
 use timer_core::Timer;
 
-// B100: captures were kept until the deadline, or as long as the timer, or those of the first call
-// by its worker.
+// Guards against B100, in which captures were kept until the deadline, for the life of the timer,
+// or from the first call by its worker.
 #[test]
 fn captures_are_gone_when_cancel_returns() {
     for wheel in WHEELS {
@@ -32,7 +32,7 @@ fn captures_are_gone_when_cancel_returns() {
         for (timeout, left) in timeouts.iter().zip([3, 2, 1]) {
             assert_eq!(Arc::strong_count(&captured), left + 1);
             assert!(timeout.cancel());
-            assert_eq!(Arc::strong_count(&captured), left, "handles and clones of them may live on");
+            assert_eq!(Arc::strong_count(&captured), left, "handles keep no captures");
         }
     }
 }
@@ -48,7 +48,7 @@ fn captures_are_dropped_on_the_cancellers_thread() {
             scope.spawn(|| {
                 while busy.load(SeqCst) {
                     let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
-                    // Another thread's shard is as good as one's own.
+                    // The canceller may be on another thread's shard.
                     std::thread::scope(|inner| drop(inner.spawn(|| timeout.cancel())));
                 }
             });
@@ -67,7 +67,7 @@ fn captures_are_dropped_on_the_cancellers_thread() {
     ledger.wait();
 }
 
-/// Ends a loop also when the test fails.
+/// Ends a loop, also if the test fails.
 struct OnDrop<'a>(&'a AtomicBool);
 
 impl Drop for OnDrop<'_> {
@@ -77,7 +77,7 @@ impl Drop for OnDrop<'_> {
 }
 
 #[test]
-fn a_task_that_ran_or_was_handed_back_is_freed_too() {
+fn tasks_that_ran_or_were_handed_back_are_freed() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let captured = Arc::new(());
     let (ran, left) = (captured.clone(), captured.clone());
@@ -88,15 +88,16 @@ fn a_task_that_ran_or_was_handed_back_is_freed_too() {
     driver.advance(SECOND);
     assert_eq!(Arc::strong_count(&captured), 2);
     let unprocessed = driver.stop();
-    assert_eq!(Arc::strong_count(&captured), 2, "handed back, not yet dropped");
+    assert_eq!(Arc::strong_count(&captured), 2, "the task is handed back and not yet dropped");
     drop(unprocessed);
     assert_eq!(Arc::strong_count(&captured), 1);
     drop(handles);
 }
 
-// B52: cancelled before it was placed, and placed all the same, for up to two years.
+// Guards against B52, in which a timeout that was cancelled before its placement was placed all the
+// same, for up to two years.
 #[test]
-fn what_was_cancelled_is_not_waited_for() {
+fn the_timer_does_not_wait_for_cancelled_timeouts() {
     for wheel in WHEELS {
         let (timer, driver) = manual(wheel);
         accepted(timer.new_timeout(2 * YEAR, |_| {})).cancel();

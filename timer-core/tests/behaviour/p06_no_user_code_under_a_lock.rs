@@ -1,11 +1,12 @@
-//! 6. No user code (a task, `cancelled`, the `Drop` of a capture, a subscriber, an executor, a
-//!    waker) runs under a lock of ours or while the wheel is borrowed; it may call any method of
-//!    the timer.
+//! Promise 6. No user code (a task, `cancelled`, the `Drop` of a capture, a subscriber, an executor
+//! or a waker) runs under a lock of the timer or while the wheel is borrowed. It may call any
+//! method of the timer.
 //!
-//! A timer on virtual time has one shard. Alone on it, a thread meets a taken lock only if it is
-//! inside of one already, so `inbox_handovers` stays 0 exactly if no user code ran under it.
+//! A timer on virtual time has one shard. If one thread uses it alone, that thread meets a taken
+//! lock only if it holds the lock itself. Therefore `inbox_handovers` stays 0 exactly if no user
+//! code ran under the lock.
 //!
-//! B53: a capture whose `Drop` calls back, dropped under the lock.
+//! The module guards against B53, in which the `Drop` of a capture called back under the lock.
 
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
@@ -16,12 +17,12 @@ use std::time::Duration;
 use timer_core::{StopError, Timeout, Timer, TimerTask, WeakTimer};
 use timer_executor::Task;
 
-/// Calls everything there is to call, and counts that it did.
+/// A caller that calls every method of the timer and counts its calls.
 #[derive(Clone)]
 struct Caller {
     timer: WeakTimer,
     calls: Arc<AtomicU32>,
-    /// No other thread uses the timer, and time stands still: then every answer is known.
+    /// Whether no other thread uses the timer and time stands still, so that every answer is known.
     alone: bool,
 }
 
@@ -58,7 +59,7 @@ impl Caller {
     }
 }
 
-/// Calls in every hook that it has.
+/// A task that calls the timer in every hook.
 struct Hooks(Caller);
 
 impl TimerTask for Hooks {
@@ -73,7 +74,7 @@ impl TimerTask for Hooks {
     }
 }
 
-/// Calls when it is dropped.
+/// Calls the timer when it is dropped.
 impl Drop for Hooks {
     fn drop(&mut self) {
         self.0.call();
@@ -130,16 +131,16 @@ fn tasks_hooks_and_drops_may_call_anything() {
         left.next().unwrap().run();
         quiet("a task that was handed back", 2);
         drop(left);
-        quiet("the drop of what was handed back", 2);
+        quiet("the drop of a task that was handed back", 2);
         assert!(run.is_cancelled() && dropped.is_cancelled());
         let rejected = timer.new_timeout_task(SECOND, hooks()).err().unwrap();
         drop(rejected);
-        quiet("the drop of what was rejected", 1);
+        quiet("the drop of a rejected task", 1);
     }
 }
 
 #[test]
-fn what_is_dropped_with_the_driver_may_call_the_timer() {
+fn drops_with_the_driver_may_call_the_timer() {
     for wheel in WHEELS {
         let (timer, driver) = manual(wheel);
         let caller = Caller::alone(&timer);
@@ -166,8 +167,8 @@ fn an_executor_and_a_subscriber_may_call_the_timer() {
     let caller = Caller::alone(&timer);
     *seat.lock().unwrap() = Some(caller.clone());
     let subscriber = Caller::alone(&timer);
-    let told = subscriber.clone();
-    log::listen("calls-all", move |_| told.call());
+    let listener = subscriber.clone();
+    log::listen("calls-all", move |_| listener.call());
     for _ in 0..4 {
         accepted(timer.new_timeout(SECOND, |_| panic_on_purpose()));
     }
@@ -188,11 +189,11 @@ fn a_waker_may_call_the_timer() {
     assert_eq!((caller.calls(), timer.stats().inbox_handovers), (1, 0));
 }
 
-/// A thread that gets stuck, waiting for itself, is told from one that returns.
-fn returns(what: impl FnOnce() + Send + 'static) {
+/// Runs `body` on a thread of its own, so that the test fails if it deadlocks.
+fn returns(body: impl FnOnce() + Send + 'static) {
     let (done, returned) = channel();
     let thread = std::thread::spawn(move || {
-        what();
+        body();
         done.send(()).unwrap();
     });
     next(&returned);
@@ -205,10 +206,8 @@ fn a_capture_dropped_by_cancel_may_stop_the_timer() {
         let timer = Timer::new();
         let caller = Caller::new(&timer);
         let timeouts = [(); 3].map(|()| accepted(timer.new_timeout_task(HOUR, Hooks(caller.clone()))));
-        assert!(
-            timeouts[0].cancel(),
-            "its hook stops the timer, which drops what is handed back, whose hooks call again"
-        );
+        // Its hook stops the timer, which drops the tasks handed back, and their hooks call again.
+        assert!(timeouts[0].cancel());
         assert_eq!(caller.calls(), 6);
         assert!(timeouts.iter().all(Timeout::is_cancelled));
         assert_eq!(timer.pending_timeouts(), 0);
@@ -239,7 +238,7 @@ fn a_subscriber_on_the_worker_may_always_call() {
             let (ran, received) = channel();
             accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
             next(&received);
-            assert_eq!(timer.new_timeout(HOUR, |_| {}).map(drop).map_err(|why| why.reason), Ok(()), "not stopped");
+            assert_eq!(timer.new_timeout(HOUR, |_| {}).map(drop).map_err(|error| error.reason), Ok(()), "not stopped");
             assert_eq!(timer.stop().unwrap().len(), 1);
             assert!(caller.calls() >= 2);
             log::forget(&name);
@@ -263,13 +262,14 @@ fn a_subscriber_on_the_worker_may_not_stop() {
             timer.start().unwrap();
             assert_eq!(next(&answers), Err(StopError::OnWorker));
             accepted(timer.new_timeout(HOUR, |_| {}));
-            assert_eq!(timer.stop().unwrap().len(), 1, "it was refused, so nothing has been stopped");
+            assert_eq!(timer.stop().unwrap().len(), 1, "the worker's call was rejected and stopped nothing");
             log::forget(&name);
         }
     });
 }
 
-// B64: user code that takes the lock under which the timer is called: four deadlocks.
+// Guards against B64, in which user code took the lock under which the timer was called, with four
+// deadlocks.
 #[test]
 fn a_lock_that_tasks_take_may_be_held_in_calls() {
     returns(|| {

@@ -1,33 +1,34 @@
-//! 8. Any delay is fine: zero, 1 ns, `Duration::MAX`. Far ones wait; they do not wrap, run early or
-//!    get lost, at any uptime.
+//! Promise 8. Any delay is valid, such as zero, 1 ns or `Duration::MAX`. At every uptime, far
+//! timeouts wait and do not wrap, run early or get lost.
 
 use crate::support::*;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer};
 
-/// Uptimes up to which virtual time is brought first: around each edge of wheels, words and
-/// encodings.
+/// Returns uptimes around each edge of wheels, words and encodings. Tests first advance virtual
+/// time to them.
 fn uptimes() -> impl Iterator<Item = Duration> {
     let edges = [0u32, 6, 12, 30, 36, 48, 54, 58, 59].map(|bit| Duration::from_nanos(1 << bit));
     let around = edges.into_iter().flat_map(|edge| [edge.saturating_sub(NANO), edge, edge + 12_345 * NANO]);
     around.chain([12 * YEAR, 18 * YEAR, 19 * YEAR, 200 * YEAR, 500 * YEAR])
 }
 
-/// When one that is due `after` the driver's beginning is due, counted from there: to the
-/// nanosecond until the clock says 2^59 ns, in steps of 32 ns after that, rounded up.
+/// Returns the time, counted from the driver's start, at which a timeout is due that was scheduled
+/// for `after`. Deadlines are exact until the clock reads 2^59 ns, and rounded up to 32 ns after
+/// that.
 fn rounded(driver: &ManualDriver, after: Duration) -> Duration {
     let at = u128::from(driver.origin()) + after.as_nanos();
     let rounded = if at < 1 << 59 { at } else { at.next_multiple_of(32) };
     after + Duration::from_nanos((rounded - at) as u64)
 }
 
-/// The latest present there can be, counted from the driver's beginning.
+/// Returns the latest possible present, counted from the driver's start.
 fn end_of_time(driver: &ManualDriver) -> Duration {
     Duration::from_nanos(u64::MAX - 1 - driver.origin())
 }
 
-// B21, B22: now + delay overflowed and fired at once.
+// Guards against B21 and B22, in which now + delay overflowed and the timeout fired at once.
 #[test]
 fn the_farthest_delays_wait_at_any_uptime() {
     for wheel in WHEELS {
@@ -60,8 +61,8 @@ fn the_farthest_delays_wait_at_any_uptime() {
     }
 }
 
-// B18, B24, B88: longer than the wheel, beyond the range, around each power of two: forced early or
-// lost.
+// Guards against B18, B24 and B88, in which delays longer than the wheel, beyond its range or
+// around a power of two came early or never.
 #[test]
 fn every_delay_runs_at_its_deadline_at_any_uptime() {
     for wheel in WHEELS {
@@ -75,7 +76,7 @@ fn every_delay_runs_at_its_deadline_at_any_uptime() {
             }
             let due: Vec<Duration> = delays
                 .iter()
-                // What is due at once is due now, which is rounded down.
+                // A zero delay is due at the present, which is rounded down.
                 .map(|&delay| if delay.is_zero() { uptime } else { rounded(&driver, uptime + delay) })
                 .collect();
             for &at in &due {
@@ -91,16 +92,16 @@ fn every_delay_runs_at_its_deadline_at_any_uptime() {
 }
 
 #[test]
-fn what_never_comes_does_not_at_the_end_of_time() {
+fn the_farthest_timeouts_outlast_the_end_of_time() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let never = accepted(timer.new_timeout(Duration::MAX, |_| {}));
-        // The last instant that a deadline can name.
+        // The last instant that a deadline can represent.
         let last = accepted(timer.new_timeout(Duration::from_nanos(u64::MAX - 31 - driver.origin()), |_| {}));
         let beyond = accepted(timer.new_timeout(Duration::from_nanos(u64::MAX - 30 - driver.origin()), |_| {}));
         assert_eq!(driver.advance(Duration::MAX), 1);
         assert!(last.is_expired() && !beyond.is_expired() && beyond.cancel());
-        // Time stands still now, and still nothing goes wrong.
+        // Time stands still from here on, and calls still work.
         let now = driver.elapsed();
         assert_eq!((driver.advance(YEAR), driver.elapsed()), (0, now));
         accepted(timer.new_timeout(Duration::ZERO, |_| {}));
@@ -133,7 +134,7 @@ fn extreme_delays_harm_no_worker_of_any_tick() {
     }
 }
 
-// B88: an interval's overflow.
+// Guards against B88, an overflow in an interval.
 #[test]
 fn extreme_periods_are_periods() {
     let (timer, mut driver) = manual(WHEELS[0]);
@@ -147,7 +148,7 @@ fn extreme_periods_are_periods() {
     assert!(fast.cancel());
 }
 
-// B88: powers of two and their neighbours as delay, as period and as uptime.
+// Guards against B88, with powers of two and their neighbors as delay, as period and as uptime.
 #[test]
 fn a_period_of_any_magnitude_keeps_its_phase() {
     for bit in (0..57).step_by(3) {
@@ -168,7 +169,7 @@ fn a_period_of_any_magnitude_keeps_its_phase() {
 }
 
 #[test]
-fn hops_end_though_a_timeout_never_comes() {
+fn hops_end_although_a_timeout_never_comes() {
     let (timer, mut driver) = manual(WHEELS[0]);
     accepted(timer.new_timeout(Duration::MAX, |_| {}));
     let mut hops = 0;

@@ -1,14 +1,15 @@
-//! 9. A jump of the clock costs levels + due timers, not ticks.
+//! Promise 9. The cost of a clock jump depends on the levels and the due timeouts, not on the
+//! ticks.
 //!
-//! Counted, not timed: turns and cascades are what a jump is made of. If it were ticks, these tests
-//! would not end.
+//! The tests count turns and cascades instead of measuring time. If the cost depended on ticks,
+//! they would not end.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::{Timer, WheelKind};
 
-// B83: catching up tick by tick for years.
+// Guards against B83, in which the timer caught up tick by tick for years.
 #[test]
 fn five_years_cost_a_turn_for_each_due_instant() {
     for wheel in WHEELS {
@@ -41,9 +42,9 @@ fn a_far_timeout_is_moved_once_per_level_at_most() {
     assert!(stats.turns <= 20, "{} turns", stats.turns);
 }
 
-// B82: after a jump everything that is due runs in one turn.
+// Guards against B82. After a jump, one turn runs everything that is due.
 #[test]
-fn one_turn_runs_all_that_came_due_meanwhile() {
+fn one_turn_runs_all_due_timeouts_after_a_jump() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(MICRO).build_driven().unwrap();
         for micros in 0..1_000 {
@@ -56,7 +57,7 @@ fn one_turn_runs_all_that_came_due_meanwhile() {
     }
 }
 
-// B81: the clock went back, in virtual machines.
+// Guards against B81, in which the clock went back in virtual machines.
 #[test]
 fn deadlines_from_before_the_timer_do_no_harm() {
     let before = std::time::Instant::now();
@@ -70,11 +71,12 @@ fn deadlines_from_before_the_timer_do_no_harm() {
     assert_eq!(timer.stats().timeout_lag.count(), all as u64);
 }
 
-// B87: the test clock overshot, could not step less than a tick, or moved on though work was ready.
+// Guards against B87, in which the test clock overshot, could not step less than a tick, or moved
+// on although work was ready.
 #[test]
 fn virtual_time_is_exact() {
     for wheel in WHEELS {
-        // The tick of the real clock does not count here.
+        // Virtual time ignores the tick of the real clock.
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(YEAR).build_manual().unwrap();
         let (times, begun) = (Arc::new(Mutex::new(Vec::new())), driver.now());
         let mut random = Rng::with_seed(87);
@@ -93,12 +95,12 @@ fn virtual_time_is_exact() {
             assert_eq!(driver.advance(step), due, "{wheel:?}");
             assert_eq!((driver.elapsed(), driver.now() - begun), (elapsed, elapsed));
         }
-        assert_eq!(*times.lock().unwrap(), delays, "in the order of their deadlines, {wheel:?}");
+        assert_eq!(*times.lock().unwrap(), delays, "tasks run in the order of their deadlines, {wheel:?}");
     }
 }
 
 #[test]
-fn virtual_time_passes_the_same_way_every_time() {
+fn virtual_time_is_repeatable() {
     fn story(wheel: WheelKind) -> Vec<u32> {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
@@ -113,7 +115,7 @@ fn virtual_time_passes_the_same_way_every_time() {
             driver.advance(random.duration(10 * NANO));
         }
         driver.advance(SECOND);
-        taken(&runs)
+        take_runs(&runs)
     }
     for wheel in WHEELS {
         assert_eq!(story(wheel), story(wheel), "{wheel:?}");
@@ -127,11 +129,11 @@ fn virtual_time_stands_still_while_a_task_runs() {
     let recorded = runs.clone();
     accepted(timer.new_timeout(SECOND, move |me| {
         let next = record(&inner, SECOND, &recorded, 1);
-        assert_eq!(next.deadline(), me.deadline() + SECOND, "the present is the deadline");
+        assert_eq!(next.deadline(), me.deadline() + SECOND, "the present is the deadline of the task");
         spin(MILLI);
         assert_eq!(record(&inner, SECOND, &recorded, 2).deadline(), next.deadline());
     }));
-    // In one hop over both: what is due on the way runs on the way.
+    // One call passes both deadlines and runs their tasks on the way.
     assert_eq!(driver.advance(HOUR), 3);
-    assert_eq!((taken(&runs), timer.stats().task_panics), (vec![1, 2], 0));
+    assert_eq!((take_runs(&runs), timer.stats().task_panics), (vec![1, 2], 0));
 }

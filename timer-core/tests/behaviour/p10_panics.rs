@@ -1,7 +1,7 @@
-//! 10. A panicking task is caught, counted and traced; the worker, the pool and the other tasks of
-//!     the tick go on. A panicking periodic task is not run again.
+//! Promise 10. A panic of a task is caught, counted and traced. The worker, the pool and the other
+//! tasks of the tick go on. A periodic task that panics does not run again.
 
-use crate::support::executors::good;
+use crate::support::executors::good_executors;
 use crate::support::ledger::Ledger;
 use crate::support::panics::{BadHook, Bomb, panic_on_purpose};
 use crate::support::*;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use timer_core::{Timeout, Timer, TimerTask};
 use tracing::Level;
 
-// B90: one throwing task ended the timer.
+// Guards against B90, in which one throwing task ended the timer.
 #[test]
-fn the_tick_and_the_timer_go_on_on_any_executor() {
-    for (what, executor) in good() {
+fn a_panic_ends_neither_the_tick_nor_the_timer() {
+    for (what, executor) in good_executors() {
         let timer = Timer::builder().executor(executor).build().unwrap();
         let (ran, received) = channel();
         for round in 0..3 {
@@ -36,7 +36,8 @@ fn the_tick_and_the_timer_go_on_on_any_executor() {
         drop(ran);
         all_gone(&received);
         drop(timer.stop().unwrap());
-        // A pool may still be at the last of them: its capture is gone before it is counted.
+        // A pool may still be busy with the last one, whose capture is dropped before the panic is
+        // counted.
         while timer.stats().task_panics < 9 {
             watch_for(MILLI);
         }
@@ -72,7 +73,7 @@ fn captures_that_panic_with_their_task_do_no_harm() {
     accepted(timer.new_timeout(SECOND, |_| std::panic::panic_any(Payload)));
     record(&timer, SECOND, &runs, 1);
     assert_eq!(driver.advance(SECOND), 5);
-    assert_eq!((taken(&runs), Arc::strong_count(&captured), timer.stats().task_panics), (vec![1], 1, 4));
+    assert_eq!((take_runs(&runs), Arc::strong_count(&captured), timer.stats().task_panics), (vec![1], 1, 4));
 }
 
 /// A payload that panics when it is dropped.
@@ -86,7 +87,7 @@ impl Drop for Payload {
 
 #[test]
 fn a_panicking_rate_ends_and_reads_as_expired() {
-    for (what, executor) in good() {
+    for (what, executor) in good_executors() {
         let timer = Timer::builder().tick_duration(100 * MICRO).executor(executor).build().unwrap();
         let (ran, received) = channel();
         let mut run = 0;
@@ -110,7 +111,7 @@ fn a_panicking_rate_ends_and_reads_as_expired() {
 }
 
 #[test]
-fn cancelled_in_the_run_that_panics_it_ends_once() {
+fn a_cancel_in_a_run_that_panics_ends_it_once() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |me| {
         assert!(me.cancel());
@@ -136,7 +137,8 @@ fn a_panic_in_a_hook_goes_to_the_canceller() {
     assert_eq!((timer.pending_timeouts(), timer.stats().task_panics), (0, 2));
 }
 
-// B91: what should never happen ended the worker, and schedule still accepted.
+// Guards against B91, in which an unforeseen panic ended the worker, and the timer still accepted
+// timeouts.
 #[test]
 fn a_panicking_subscriber_does_not_end_the_worker() {
     log::listen("panics-in-log", |_| panic_on_purpose());
@@ -153,7 +155,7 @@ fn a_panicking_subscriber_does_not_end_the_worker() {
     log::forget("panics-in-log");
 }
 
-// B90: one throwing task in the middle of a tick; the rest of it, and the counts.
+// Guards against B90, with a throwing task in the middle of a tick.
 #[test]
 fn the_tick_goes_on_after_a_panic_in_any_place() {
     for wheel in WHEELS {
@@ -168,23 +170,23 @@ fn the_tick_goes_on_after_a_panic_in_any_place() {
                 }
             }
             assert_eq!(driver.advance(SECOND), 10);
-            assert_eq!(taken(&runs), (0..10).filter(|id| *id != place).collect::<Vec<_>>(), "{wheel:?}");
+            assert_eq!(take_runs(&runs), (0..10).filter(|id| *id != place).collect::<Vec<_>>(), "{wheel:?}");
             let stats = timer.stats();
             assert_eq!((stats.expired, stats.task_panics, stats.pending), (10, 1, 0));
         }
     }
 }
 
-// B91: the worker's death went unnoticed; here nothing that a caller passes in ends it.
+// Guards against B91. No panic of a caller's code ends the worker.
 #[test]
-fn whatever_panics_the_next_timeout_runs() {
-    struct Everywhere(Arc<AtomicU32>);
-    impl TimerTask for Everywhere {
+fn the_next_timeout_runs_whatever_panics() {
+    struct PanicsEverywhere(Arc<AtomicU32>);
+    impl TimerTask for PanicsEverywhere {
         fn run(self, _: &Timeout) {
             panic_on_purpose();
         }
     }
-    impl Drop for Everywhere {
+    impl Drop for PanicsEverywhere {
         fn drop(&mut self) {
             self.0.fetch_add(1, SeqCst);
             if !std::thread::panicking() {
@@ -196,8 +198,8 @@ fn whatever_panics_the_next_timeout_runs() {
     let drops = Arc::new(AtomicU32::new(0));
     let ledger = Ledger::new();
     for _ in 0..10 {
-        accepted(timer.new_timeout_task(Duration::ZERO, Everywhere(drops.clone())));
-        let bomb = Everywhere(drops.clone());
+        accepted(timer.new_timeout_task(Duration::ZERO, PanicsEverywhere(drops.clone())));
+        let bomb = PanicsEverywhere(drops.clone());
         accepted(timer.new_timeout(Duration::ZERO, move |_| drop(bomb)));
         let (probe, _) = ledger.probe();
         accepted(timer.new_timeout_task(MILLI, probe));

@@ -1,5 +1,5 @@
-//! 11. A slow task on the immediate executor delays others, and `tracing` warns; on rayon or
-//!     threadpool it does not.
+//! Promise 11. A slow task on the immediate executor delays others, and the timer traces a warning.
+//! On rayon or a thread pool it delays none.
 
 use crate::support::*;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
 use tracing::Level;
 
 #[test]
-fn on_the_worker_others_wait_for_a_slow_task() {
+fn a_slow_task_delays_others_on_the_worker() {
     let timer = Timer::new();
     let (begun, inside) = channel();
     let (release, released) = channel();
@@ -34,7 +34,7 @@ fn on_the_worker_others_wait_for_a_slow_task() {
 }
 
 #[test]
-fn a_task_longer_than_a_tick_is_warned_of() {
+fn a_task_longer_than_a_tick_causes_a_warning() {
     let complaints = log::complaints("slow");
     let timer = Timer::builder().name("slow").tick_duration(20 * MILLI).build().unwrap();
     let (ran, received) = channel();
@@ -52,12 +52,11 @@ fn a_task_longer_than_a_tick_is_warned_of() {
 #[test]
 fn finding_many_due_timeouts_is_blamed_on_no_task() {
     let complaints = log::complaints("many-due");
-    // A thread that is kept from running for a tick looks like a slow task: not three times in a
-    // row.
+    // A thread that does not run for a tick looks like a slow task, but not three times in a row.
     assert!((0..3).any(|_| many_are_found(&complaints).is_empty()));
 }
 
-/// Has a driver find many timeouts of which one runs; what is complained of.
+/// Lets a driver find many timeouts of which one runs, and returns its warnings.
 fn many_are_found(complaints: &Receiver<log::Event>) -> Vec<log::Event> {
     let builder = Timer::builder().name("many-due").tick_duration(5 * MILLI);
     let (timer, mut driver) = builder.build_driven().unwrap();
@@ -87,10 +86,11 @@ fn warnings_of_slow_tasks_do_not_flood() {
     all_gone(&received);
     drop(timer.stop().unwrap());
     let warnings = complaints.try_iter().count();
-    assert!((1..=20).contains(&warnings), "{warnings} warnings of 100 slow tasks");
+    assert!((1..=20).contains(&warnings), "{warnings} warnings for 100 slow tasks");
 }
 
-/// The slow task ends only when the others have run: on one thread it never would.
+/// Checks that a slow task delays no other. It ends only after the others have run, so one thread
+/// would hang.
 fn delays_no_other(name: &str, executor: impl TaskExecutor) {
     let complaints = log::complaints(name);
     let timer = Timer::builder().name(name).executor(executor).build().unwrap();
@@ -122,13 +122,13 @@ fn delays_no_other(name: &str, executor: impl TaskExecutor) {
 }
 
 #[test]
-fn on_a_thread_pool_others_do_not_wait() {
+fn a_slow_task_delays_none_on_a_thread_pool() {
     delays_no_other("slow-threadpool", ThreadPoolExecutor::new(2));
 }
 
 #[test]
-fn on_rayon_others_do_not_wait() {
-    // The global pool has as many threads as the machine; on one alone no thread could take the
+fn a_slow_task_delays_none_on_rayon() {
+    // The global pool has as many threads as the machine, and a single thread could not run the
     // others.
     if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
         delays_no_other("slow-rayon", RayonExecutor::global());

@@ -1,4 +1,5 @@
-//! 12. A rejecting executor loses nothing: the task runs on the worker instead, and it is counted.
+//! Promise 12. A rejecting executor loses no task. The worker runs the task instead, and it is
+//! counted.
 
 use crate::support::executors::{Action, Scripted};
 use crate::support::*;
@@ -10,14 +11,14 @@ use timer_core::Timer;
 use timer_executor::{Task, ThreadPoolExecutor};
 use tracing::Level;
 
-/// An executor that does one action with everything; inline and not.
+/// Returns timers whose executor repeats the actions, not inline and inline.
 fn timers(name: &str, actions: &'static [Action]) -> [Timer; 2] {
     [false, true].map(|inline| Timer::builder().name(name).executor(Scripted::new(actions, inline)).build().unwrap())
 }
 
-// B42: the executor refuses, the task vanishes.
+// Guards against B42, in which the executor rejected a task and the task vanished.
 #[test]
-fn what_is_refused_or_lost_runs_on_the_worker() {
+fn rejected_and_lost_tasks_run_on_the_worker() {
     for (name, actions) in [
         ("refused", &[Action::Reject] as &'static [Action]),
         ("lost", &[Action::Drop]),
@@ -31,7 +32,7 @@ fn what_is_refused_or_lost_runs_on_the_worker() {
                 accepted(timer.new_timeout(MILLI, on));
             }
             for _ in 0..20 {
-                assert_eq!(next(&received).as_deref(), Some(name), "runs on the worker");
+                assert_eq!(next(&received).as_deref(), Some(name), "the task runs on the worker");
             }
             drop(timer.stop().unwrap());
             let stats = timer.stats();
@@ -42,9 +43,9 @@ fn what_is_refused_or_lost_runs_on_the_worker() {
 
 #[test]
 fn a_rejection_and_a_panic_of_the_executor_are_traced() {
-    let complaints = log::complaints("told");
-    let [timer, _] = timers("told", &[Action::Reject, Action::Panic]);
-    // On a busy machine a refused task may seem slow, which is another warning.
+    let complaints = log::complaints("traced");
+    let [timer, _] = timers("traced", &[Action::Reject, Action::Panic]);
+    // On a busy machine a rejected task may seem slow, which causes another warning.
     let next = |complaints: &Receiver<log::Event>| loop {
         let event = next(complaints);
         if !event.message.contains("longer than a tick") {
@@ -62,7 +63,7 @@ fn a_rejection_and_a_panic_of_the_executor_are_traced() {
 }
 
 #[test]
-fn a_full_pool_makes_the_worker_run_what_it_refuses() {
+fn tasks_that_a_full_pool_rejects_run_on_the_worker() {
     let timer = Timer::builder().name("full").executor(ThreadPoolExecutor::bounded(1, 1)).build().unwrap();
     let (release, gate) = channel::<()>();
     let (begun, inside) = channel();
@@ -77,8 +78,8 @@ fn a_full_pool_makes_the_worker_run_what_it_refuses() {
         let on = move |_: &_| ran.send(current().name() == Some("full")).unwrap();
         accepted(timer.new_timeout(Duration::ZERO, on));
     }
-    // The pool's one thread is taken and its queue has room for one: nine run on the worker, which
-    // does not wait.
+    // The one thread of the pool is busy and its queue has room for one task. Nine tasks run on the
+    // worker, which does not wait.
     assert_eq!((0..9).filter(|_| next(&received)).count(), 9);
     drop(release);
     assert!(!next(&received));
@@ -86,7 +87,7 @@ fn a_full_pool_makes_the_worker_run_what_it_refuses() {
 }
 
 #[test]
-fn a_rate_that_is_refused_every_time_keeps_running() {
+fn a_rate_that_is_always_rejected_keeps_running() {
     for actions in
         [&[Action::Reject] as &'static [Action], &[Action::Drop], &[Action::Panic], &[Action::Run, Action::Drop]]
     {
@@ -95,14 +96,14 @@ fn a_rate_that_is_refused_every_time_keeps_running() {
         let recorded = runs.clone();
         let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| recorded.lock().unwrap().push(1)));
         driver.advance(10 * SECOND);
-        assert_eq!(taken(&runs).len(), 10, "{actions:?}");
+        assert_eq!(take_runs(&runs).len(), 10, "{actions:?}");
         assert!(rate.cancel());
         assert_eq!(timer.pending_timeouts(), 0);
     }
 }
 
 #[test]
-fn a_task_dropped_long_after_runs_on_the_worker() {
+fn a_task_that_is_dropped_late_runs_on_the_worker() {
     let kept: Arc<Mutex<Vec<Task>>> = Arc::default();
     let executor = {
         let kept = kept.clone();

@@ -1,8 +1,8 @@
-//! 14. A periodic task keeps one handle; runs never overlap; `cancel` works before, between and
-//!     during runs; missed runs of a fixed rate are skipped and the phase is kept (a burst is an
-//!     option).
+//! Promise 14. A periodic task keeps one handle, and its runs never overlap. `cancel` works before,
+//! between and during runs. Missed runs of a fixed rate are skipped and the phase is kept. A burst
+//! is optional.
 
-use crate::support::executors::{Later, good};
+use crate::support::executors::{KeepingExecutor, good_executors};
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{MissedRuns, Timeout, Timer};
 
-/// When runs took place, by the timer's own clock.
+/// The instants of the runs, by the timer's own clock.
 type Times = Arc<Mutex<Vec<Duration>>>;
 
-/// A periodic task that records the deadline of each run, counted from `from`.
+/// Returns a periodic task that records the deadline of each run, counted from `from`.
 fn recording(times: &Times, from: Instant) -> impl FnMut(&Timeout) + Send + 'static {
     let times = times.clone();
     move |me| times.lock().unwrap().push(me.deadline() - from)
@@ -29,21 +29,21 @@ fn a_rate_and_a_delay_go_on_with_one_handle() {
         assert_eq!(driver.advance(12 * SECOND), 4 + 3);
         assert_eq!(*rates.lock().unwrap(), [2, 5, 8, 11].map(Duration::from_secs));
         assert_eq!(*delays.lock().unwrap(), [1, 5, 9].map(Duration::from_secs));
-        assert_eq!(rate.deadline() - driver.now(), 2 * SECOND, "the next run");
+        assert_eq!(rate.deadline() - driver.now(), 2 * SECOND, "the deadline of the next run");
         assert!(rate.cancel() && delay.cancel());
         assert_eq!((driver.advance(HOUR), driver.next_expiry()), (0, None));
     }
 }
 
-/// A task of prime periods whose runs the test delays: (period in ms, how late each run ends in
-/// ms).
+/// Prime periods in milliseconds, each with the milliseconds by which the test delays the end of
+/// each run.
 const LATE: [(u32, u32); 5] = [(2, 1), (3, 10), (7, 7), (13, 100), (31, 30)];
 
-// B62: the next time of an interval after missed runs.
+// Guards against B62, in which the next time of an interval was wrong after missed runs.
 #[test]
 fn missed_runs_are_skipped_and_the_phase_is_kept() {
     for (period, late) in LATE {
-        let pool = Later::default();
+        let pool = KeepingExecutor::default();
         let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
         let (period, late) = (period * MILLI, late * MILLI);
         let times = Times::default();
@@ -64,7 +64,7 @@ fn missed_runs_are_skipped_and_the_phase_is_kept() {
 
 #[test]
 fn a_burst_makes_up_for_missed_runs() {
-    let pool = Later::default();
+    let pool = KeepingExecutor::default();
     let builder = Timer::builder().missed_runs(MissedRuns::Burst).executor(pool.clone());
     let (timer, mut driver) = builder.build_manual().unwrap();
     let times = Times::default();
@@ -72,16 +72,16 @@ fn a_burst_makes_up_for_missed_runs() {
     assert_eq!(driver.advance(5 * SECOND), 1);
     for _ in 0..4 {
         assert_eq!(pool.run(), 1);
-        assert_eq!(driver.advance(Duration::ZERO), 1, "due already");
+        assert_eq!(driver.advance(Duration::ZERO), 1, "the next run is already due");
     }
     pool.run();
-    assert_eq!(driver.advance(Duration::ZERO), 0, "caught up");
+    assert_eq!(driver.advance(Duration::ZERO), 0, "all missed runs are made up for");
     assert_eq!(*times.lock().unwrap(), [1, 2, 3, 4, 5].map(Duration::from_secs));
 }
 
 #[test]
 fn a_fixed_delay_counts_from_the_end_of_the_run() {
-    let pool = Later::default();
+    let pool = KeepingExecutor::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let times = Times::default();
     accepted(timer.schedule_with_fixed_delay(SECOND, SECOND, recording(&times, driver.now())));
@@ -95,7 +95,7 @@ fn a_fixed_delay_counts_from_the_end_of_the_run() {
 
 #[test]
 fn runs_never_overlap_on_any_executor() {
-    for (what, executor) in good() {
+    for (what, executor) in good_executors() {
         let timer = Timer::builder().tick_duration(10 * MICRO).executor(executor).build().unwrap();
         let busy = Arc::new(AtomicBool::new(false));
         let (ran, received) = channel();
@@ -108,14 +108,14 @@ fn runs_never_overlap_on_any_executor() {
         let rate = accepted(timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MICRO, task));
         for _ in 0..100 {
             assert!(!next(&received), "{what}");
-            // Moved to now while it runs, it still waits for its own end.
+            // A run that is moved to now during its run still waits for the end of that run.
             rate.reset(Duration::ZERO);
         }
         assert!(rate.cancel());
     }
 }
 
-// B59: a cancel during the run was lost.
+// Guards against B59, in which a cancel during the run was lost.
 #[test]
 fn cancel_works_before_between_and_during_runs() {
     for wheel in WHEELS {
@@ -136,7 +136,7 @@ fn cancel_works_before_between_and_during_runs() {
             assert!(me.cancel() && !me.cancel());
         }));
         driver.advance(HOUR);
-        assert_eq!(taken(&runs), [2, 2, 3], "{wheel:?}");
+        assert_eq!(take_runs(&runs), [2, 2, 3], "{wheel:?}");
         for ended in [before, between, inside] {
             assert!(ended.is_cancelled() && !ended.cancel() && !ended.reset(SECOND));
         }
@@ -145,8 +145,8 @@ fn cancel_works_before_between_and_during_runs() {
 }
 
 #[test]
-fn cancel_during_a_run_ends_it_with_that_run() {
-    for (what, executor) in good() {
+fn cancel_during_a_run_makes_it_the_last() {
+    for (what, executor) in good_executors() {
         let timer = Timer::builder().executor(executor).build().unwrap();
         let runs = Arc::new(AtomicU32::new(0));
         let (begun, inside) = channel();
@@ -168,7 +168,7 @@ fn cancel_during_a_run_ends_it_with_that_run() {
 }
 
 #[test]
-fn a_rate_counts_on_from_a_reset() {
+fn a_rate_counts_from_a_reset_on() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let times = Times::default();
     let begun = driver.now();
@@ -182,7 +182,7 @@ fn a_rate_counts_on_from_a_reset() {
 }
 
 #[test]
-fn a_reset_during_a_run_sets_the_run_after_it() {
+fn a_reset_during_a_run_sets_the_next_run() {
     for fixed_rate in [true, false] {
         let (timer, mut driver) = manual(WHEELS[0]);
         let times = Times::default();
@@ -210,7 +210,7 @@ fn stop_hands_back_between_and_cancels_during_runs() {
     let left = driver.stop();
     assert_eq!(left.len(), 1);
     left.into_iter().for_each(|left| left.run());
-    assert_eq!((taken(&runs), timer.pending_timeouts()), (vec![1], 0), "runs once, where it was handed back");
+    assert_eq!((take_runs(&runs), timer.pending_timeouts()), (vec![1], 0), "runs once, by its `Unprocessed`");
 
     let timer = Timer::builder().executor(timer_executor::ThreadPoolExecutor::new(1)).build().unwrap();
     let (begun, inside) = channel();

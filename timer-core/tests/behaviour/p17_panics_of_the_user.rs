@@ -1,7 +1,8 @@
-//! 17. A panic of the user's code harms that timeout at most: wakers of drivers, hooks, and the
-//!     `Drop` of captures. Tasks are promise 10's, storms promise 16's.
+//! Promise 17. A panic of user code harms at most its own timeout. This covers the wakers of
+//! drivers, hooks, and the `Drop` of captures. Promise 10 covers tasks, and promise 16 covers
+//! storms.
 
-use crate::support::executors::good;
+use crate::support::executors::good_executors;
 use crate::support::ledger::Ledger;
 use crate::support::panics::{Bomb, panic_on_purpose};
 use crate::support::*;
@@ -11,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{Driver, RejectReason, Timeout, Timer};
 
-/// A timer whose driver's waker panics with each call, and how often it was called.
+/// Returns a timer whose driver's waker panics at each call, and the number of calls.
 fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
@@ -24,7 +25,7 @@ fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
     (timer, driver, calls)
 }
 
-// The call panicked though the timeout was accepted.
+// The timeout is accepted, so the call must not panic.
 #[test]
 fn a_waker_that_panics_fails_no_new_timeout() {
     let (timer, mut driver, calls) = with_a_waker_that_panics();
@@ -35,19 +36,19 @@ fn a_waker_that_panics_fails_no_new_timeout() {
     assert!(batch.iter().all(|one| one.is_ok()));
     assert_eq!((calls.load(SeqCst), timer.pending_timeouts()), (2, 101));
     driver.turn();
-    assert!(first.reset(Duration::ZERO), "brought forward");
+    assert!(first.reset(Duration::ZERO), "moved to now");
     driver.turn();
     assert!(first.is_expired());
     assert!(calls.load(SeqCst) >= 3);
     let begun = Instant::now();
-    while timer.pending_timeouts() > 0 && begun.elapsed() < LONG {
+    while timer.pending_timeouts() > 0 && begun.elapsed() < MAX_WAIT {
         driver.turn();
     }
     let stats = timer.stats();
-    assert_eq!((stats.expired, stats.task_panics), (101, 0), "and none of it is a task's");
+    assert_eq!((stats.expired, stats.task_panics), (101, 0), "the waker's panics do not count as a task's");
 }
 
-// The hook was skipped.
+// The hook of the cancelled timeout must still run.
 #[test]
 fn a_waker_that_panics_fails_no_cancel() {
     let (timer, mut driver, calls) = with_a_waker_that_panics();
@@ -63,7 +64,7 @@ fn a_waker_that_panics_fails_no_cancel() {
     assert_eq!((timer.stats().cancelled, timer.pending_timeouts()), (10, 0));
 }
 
-// Every timeout was lost: no `Unprocessed`, no hook, and still pending.
+// `stop` must hand back every timeout, or call its hook, and leave none pending.
 #[test]
 fn a_waker_that_panics_loses_nothing_in_stop() {
     for dropped in [false, true] {
@@ -82,7 +83,7 @@ fn a_waker_that_panics_loses_nothing_in_stop() {
             drop(driver);
         } else {
             assert_eq!(driver.stop().len(), 10);
-            assert!(calls.load(SeqCst) > before, "the loop was to be told");
+            assert!(calls.load(SeqCst) > before, "stop wakes the driver's loop");
         }
         ledger.wait();
         assert!(ends.iter().all(|end| end.counts() == (0, 1)));
@@ -90,9 +91,9 @@ fn a_waker_that_panics_loses_nothing_in_stop() {
     }
 }
 
-// The timer went on without a driver: calls said Ok, and nothing ever ran.
+// Without its driver the timer must reject calls, because nothing would run any more.
 #[test]
-fn a_waker_whose_captures_panic_leaves_it_stopped() {
+fn a_timer_stops_although_its_wakers_captures_panic() {
     for stop in [false, true] {
         let (timer, mut driver) = Timer::builder().build_driven().unwrap();
         let bomb = Bomb;
@@ -111,7 +112,7 @@ fn a_waker_whose_captures_panic_leaves_it_stopped() {
 }
 
 #[test]
-fn a_waker_may_be_replaced_though_its_captures_panic() {
+fn a_waker_with_panicking_captures_may_be_replaced() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let bomb = Bomb;
     driver.set_waker(move || _ = &bomb);
@@ -122,13 +123,13 @@ fn a_waker_may_be_replaced_though_its_captures_panic() {
     assert_eq!(calls.try_iter().count(), 1);
 }
 
-// B59's neighbour: the run drops the captures, which the canceller could not.
+// Related to B59. The run drops the captures, because the canceller cannot.
 #[test]
-fn captures_that_panic_after_a_cancel_in_a_run() {
-    for (what, executor) in good() {
+fn captures_that_panic_after_a_cancel_are_contained() {
+    for (what, executor) in good_executors() {
         let timer = Timer::builder().executor(executor).build().unwrap();
         let (alive, gone) = channel::<()>();
-        // Dropped after the bomb, as the later field.
+        // The later field of the tuple is dropped after the bomb.
         let captured = (Bomb, alive);
         let rate = accepted(timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MICRO, move |me| {
             let _captured = &captured;
@@ -136,21 +137,21 @@ fn captures_that_panic_after_a_cancel_in_a_run() {
         }));
         all_gone(&gone);
         let begun = Instant::now();
-        while timer.stats().task_panics == 0 && begun.elapsed() < LONG {
+        while timer.stats().task_panics == 0 && begun.elapsed() < MAX_WAIT {
             watch_for(MILLI);
         }
-        assert_eq!(rate.cancel_and_wait(), Ok(false), "{what}: the run has an end");
+        assert_eq!(rate.cancel_and_wait(), Ok(false), "{what}: the run has ended");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.task_panics), (0, 1, 0, 1), "{what}");
         let (ran, received) = channel();
         accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
         next(&received);
-        assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0, "{what}: nothing is counted as running");
+        assert_eq!(timer.stop_and_wait(MAX_WAIT).unwrap().in_flight, 0, "{what}: no task counts as running");
     }
 }
 
 #[test]
-fn captures_that_panic_in_cancel_go_to_the_canceller() {
+fn panics_of_captures_in_cancel_reach_the_canceller() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let bomb = Bomb;
     let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_| _ = &bomb));
@@ -166,7 +167,7 @@ fn captures_that_panic_in_cancel_go_to_the_canceller() {
 }
 
 #[test]
-fn captures_that_panic_when_handed_back_are_counted() {
+fn panics_of_captures_handed_back_are_counted() {
     let (timer, driver) = manual(WHEELS[0]);
     for _ in 0..3 {
         let bomb = Bomb;

@@ -1,4 +1,4 @@
-//! The options of the worker's thread, and what a blocked worker does not hold up.
+//! The options of the worker's thread, and calls beside a blocked worker.
 
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
@@ -11,23 +11,23 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 
 #[test]
 fn the_start_hook_runs_on_the_worker_before_tasks() {
-    let (said, heard) = channel();
-    let hook = said.clone();
+    let (report, reports) = channel();
+    let hook = report.clone();
     let builder = Timer::builder().name("hooked");
     let timer = builder.on_worker_start(move || hook.send(("hook", thread::current().id())).unwrap()).build().unwrap();
-    accepted(timer.new_timeout(Duration::ZERO, move |_| said.send(("task", thread::current().id())).unwrap()));
-    let (first, second) = (next(&heard), next(&heard));
+    accepted(timer.new_timeout(Duration::ZERO, move |_| report.send(("task", thread::current().id())).unwrap()));
+    let (first, second) = (next(&reports), next(&reports));
     assert_eq!((first.0, second.0), ("hook", "task"));
     assert_eq!(first.1, second.1);
     assert_ne!(first.1, thread::current().id());
 }
 
 #[test]
-fn a_panic_of_the_start_hook_ends_nothing() {
+fn a_panic_of_the_start_hook_is_contained() {
     let timer = Timer::builder().on_worker_start(|| panic_on_purpose()).build().unwrap();
-    let (said, heard) = channel();
-    accepted(timer.new_timeout(MILLI, move |_| said.send(()).unwrap()));
-    next(&heard);
+    let (done, ended) = channel();
+    accepted(timer.new_timeout(MILLI, move |_| done.send(()).unwrap()));
+    next(&ended);
     assert_eq!(timer.stats().task_panics, 1);
 }
 
@@ -52,35 +52,34 @@ impl TaskExecutor for Blocking {
 }
 
 #[test]
-fn stop_and_wait_hands_back_what_a_pool_drops() {
+fn stop_and_wait_hands_back_tasks_a_pool_drops() {
     let (go_on, may_go_on) = channel();
     let executor = Arc::new(Blocking { kept: Mutex::default(), may_go_on: Mutex::new(may_go_on) });
     let timer = Timer::builder().executor(executor.clone()).build().unwrap();
-    let (said, heard) = channel();
+    let (report, reports) = channel();
     let slow = accepted(timer.new_timeout(Duration::ZERO, move |_| {
         watch_for(SECOND);
-        said.send(thread::current().id()).unwrap();
+        report.send(thread::current().id()).unwrap();
     }));
-    until(|| executor.kept.lock().unwrap().is_some());
+    wait_until(|| executor.kept.lock().unwrap().is_some());
     accepted(timer.new_timeout(Duration::ZERO, |_| {}));
-    until(|| timer.stats().queued == 2);
+    wait_until(|| timer.stats().queued == 2);
     drop(executor.kept.lock().unwrap().take());
     let begin = Instant::now();
     let report = timer.stop_and_wait(10 * MILLI).unwrap();
     let took = begin.elapsed();
-    assert!(took < SECOND, "{took:?}: no task runs on the stopping thread");
+    assert!(took < SECOND, "{took:?}: a task ran on the stopping thread");
     assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1));
     assert_eq!(report.unprocessed[0].timeout(), &slow);
     go_on.send(()).unwrap();
     report.unprocessed.into_iter().for_each(|left| left.run());
-    assert_eq!(next(&heard), thread::current().id());
-    assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0);
+    assert_eq!(next(&reports), thread::current().id());
+    assert_eq!(timer.stop_and_wait(MAX_WAIT).unwrap().in_flight, 0);
     let stats = timer.stats();
     assert_eq!((stats.scheduled, stats.expired, stats.cancelled, stats.executor_rejections), (2, 1, 1, 1));
 }
 
-/// Returns the longest of many calls beside a worker that a task blocks, and how many calls were
-/// made.
+/// Counts the calls beside a worker that a task blocks, and returns the duration of the longest.
 fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
     const STALL: Duration = Duration::from_millis(800);
     let timer = builder.build().unwrap();
@@ -102,8 +101,8 @@ fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
 
 #[test]
 fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slows down for the whole stall makes 128 calls in each 2 to 8 ms. One that
-    // finds after 100 ms that a task blocks the worker makes many thousands of calls.
+    // A caller that slowed down for the whole stall would make 128 calls in each 2 to 8 ms. A
+    // caller that notices after 100 ms that a task blocks the worker makes many thousands of calls.
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
     assert!(calls > 10_000, "{calls} calls, the longest {longest:?}");
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));

@@ -1,5 +1,5 @@
-//! What the worker's thread inherits, what is inherited from it, and a system that gives none.
-//! Linux, where it can be seen.
+//! The settings that the worker's thread inherits and passes on, and a system that refuses a
+//! thread. The tests need Linux to read these settings.
 
 use crate::support::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,16 +11,16 @@ use timer_core::{RejectReason, Timer};
 
 /// SIGHUP, SIGINT, SIGUSR1, SIGTERM, SIGCHLD.
 const HANDLED: [u32; 5] = [1, 2, 10, 15, 17];
-/// SIGILL, SIGABRT, SIGFPE, SIGSEGV: what a thread raises by its own fault.
+/// SIGILL, SIGABRT, SIGFPE, SIGSEGV, which a thread raises by its own fault.
 const FAULTS: [u32; 4] = [4, 6, 8, 11];
 
-/// A line of a status file of `/proc`.
+/// Returns the value of a line of a status file in `/proc`.
 fn field<'a>(status: &'a str, name: &str) -> &'a str {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("no such line");
     line.trim_start_matches(':').trim()
 }
 
-/// Whether this status says that a signal is blocked.
+/// Returns `true` if the status file lists the signal as blocked.
 fn blocks(status: &str, signal: u32) -> bool {
     u64::from_str_radix(field(status, "SigBlk"), 16).unwrap() >> (signal - 1) & 1 == 1
 }
@@ -29,14 +29,14 @@ fn own_status() -> String {
     std::fs::read_to_string("/proc/thread-self/status").unwrap()
 }
 
-/// What a task on the worker says.
+/// Runs `task` on the worker and returns its result.
 fn on_the_worker<T: Send + 'static>(timer: &Timer, task: impl FnOnce() -> T + Send + 'static) -> T {
-    let (say, said) = channel();
-    accepted(timer.new_timeout(MILLI, move |_| say.send(task()).unwrap()));
-    next(&said)
+    let (report, reports) = channel();
+    accepted(timer.new_timeout(MILLI, move |_| report.send(task()).unwrap()));
+    next(&reports)
 }
 
-// A handler ran on the worker, and what it did there delayed the timeouts.
+// A signal handler on the worker would delay the timeouts.
 #[test]
 fn signals_are_handled_on_other_threads() {
     let before = own_status();
@@ -44,17 +44,17 @@ fn signals_are_handled_on_other_threads() {
     let status = on_the_worker(&timer, own_status);
     assert!(HANDLED.into_iter().all(|signal| blocks(&status, signal)), "{status}");
     assert!(!FAULTS.into_iter().any(|signal| blocks(&status, signal)), "{status}");
-    assert_eq!(field(&own_status(), "SigBlk"), field(&before, "SigBlk"), "the caller's are as they were");
+    assert_eq!(field(&own_status(), "SigBlk"), field(&before, "SigBlk"), "the caller's mask is restored");
 }
 
-// Threads and processes that a task started kept the worker's slack of 1 ns, and woke the machine
-// for each of their waits.
+// Threads and processes that a task starts must not inherit the worker's slack of 1 ns, which would
+// wake the machine for each of their waits.
 #[test]
-fn what_a_task_starts_has_the_callers_timer_slack() {
+fn threads_of_a_task_have_the_callers_timer_slack() {
     let usual = current_timer_slack().unwrap();
-    assert_ne!(usual, 1, "else there is nothing to see");
+    assert_ne!(usual, 1, "the test needs a caller with slack");
     let timer = Timer::new();
-    // Not the first turn: the worker has waited before.
+    // The worker must have waited once before.
     on_the_worker(&timer, || {});
     let (own, thread, process) = on_the_worker(&timer, || {
         let thread = std::thread::spawn(|| current_timer_slack().unwrap()).join().unwrap();
@@ -69,19 +69,19 @@ fn the_worker_waits_without_slack() {
     let timer = Timer::new();
     let id = on_the_worker(&timer, || gettid().as_raw_nonzero());
     accepted(timer.new_timeout(HOUR, |_| {}));
-    // Another thread's slack is not for everyone to read.
+    // Reading the slack of another thread needs a permission.
     let Ok(_) = std::fs::read_to_string(format!("/proc/{id}/timerslack_ns")) else { return };
     let begun = Instant::now();
     while std::fs::read_to_string(format!("/proc/{id}/timerslack_ns")).unwrap().trim() != "1" {
-        assert!(begun.elapsed() < LONG, "it waits with slack");
+        assert!(begun.elapsed() < MAX_WAIT, "the worker waits with slack");
         watch_for(MILLI);
     }
 }
 
-/// Run as a program of its own by the test below: no room for another thread's stack, and then room
-/// again.
+/// Tries to start a worker without room for its stack, and then with room. The test below runs this
+/// as a program of its own.
 #[test]
-#[ignore = "a part of a_thread_that_is_refused_is_told_and_tried_again"]
+#[ignore = "a part of a_refused_thread_is_reported_and_tried_again"]
 fn child_without_room_for_threads() {
     let status = own_status();
     let size: u64 = field(&status, "VmSize").trim_end_matches(" kB").parse().unwrap();
@@ -90,15 +90,15 @@ fn child_without_room_for_threads() {
     setrlimit(Resource::As, Rlimit { current: Some((size + 512) << 10), maximum: before.maximum }).unwrap();
     let captured = std::sync::Arc::new(());
     let inner = captured.clone();
-    let refused = timer.new_timeout(Duration::ZERO, move |_| drop(inner)).err().map(|refused| {
-        let reason = refused.reason;
-        drop(refused.into_task());
+    let rejected = timer.new_timeout(Duration::ZERO, move |_| drop(inner)).err().map(|rejected| {
+        let reason = rejected.reason;
+        drop(rejected.into_task());
         reason
     });
     let started = timer.start();
     let stats = timer.stats();
     setrlimit(Resource::As, before).unwrap();
-    assert_eq!(refused, Some(RejectReason::ThreadRefused));
+    assert_eq!(rejected, Some(RejectReason::ThreadRefused));
     assert_eq!((started, std::sync::Arc::strong_count(&captured)), (Err(RejectReason::ThreadRefused), 1));
     assert_eq!((stats.rejected, stats.scheduled, stats.pending), (1, 0, 0));
     on_the_worker(&timer, || {});
@@ -106,10 +106,10 @@ fn child_without_room_for_threads() {
 }
 
 #[test]
-fn a_thread_that_is_refused_is_told_and_tried_again() {
+fn a_refused_thread_is_reported_and_tried_again() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "worker_thread::child_without_room_for_threads", "--ignored", "--test-threads=1"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }

@@ -1,20 +1,20 @@
-//! The heap that a future takes: one entry while it waits, and nothing more per reset or tick.
+//! The heap of a future, which is one entry while it waits and nothing more per reset or tick.
 
-use crate::heap::{Mark, alone};
+use crate::heap::{Mark, exclusive};
 use crate::support::wakers::poll;
 use crate::support::*;
 use std::task::{Context, Waker};
 use std::time::Duration;
 use timer_core::{ManualDriver, Timer};
 
-/// A round number of ticks for the wheel, so that it soon knows all buckets that these tests use.
+/// A round number of ticks, so that the wheel soon has all buckets that these tests use.
 const DELAY: Duration = Duration::from_nanos(1 << 24);
 
-/// The entry: its head of 32 bytes, and the waker.
+/// Bytes of the entry: a header of 32 bytes, and the waker.
 const ENTRY: usize = 48;
 
-/// Whether what `f` returns is so much on the heap, and the most that it had there is so much: in
-/// one of three runs, since the test's own frame prints at times.
+/// Returns `true` if the result of `f` takes `left` bytes of heap, and `f` takes `most` at its
+/// peak, in one of three runs. The test harness allocates at times.
 fn takes<R>(left: usize, most: usize, mut f: impl FnMut() -> R) -> bool {
     (0..3).any(|_| {
         let mark = Mark::set();
@@ -26,8 +26,8 @@ fn takes<R>(left: usize, most: usize, mut f: impl FnMut() -> R) -> bool {
 }
 
 #[test]
-fn one_entry_in_its_life_and_nothing_per_reset() {
-    let _alone = alone();
+fn a_future_takes_one_entry_in_its_life() {
+    let _alone = exclusive();
     for wheel in [WHEELS[0], WHEELS[2]] {
         let (timer, mut driver) = manual(wheel);
         // The wheel's own tables grow once.
@@ -49,14 +49,14 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
             assert!(poll(&mut timer.timeout(DELAY, std::future::ready(())), Waker::noop()).is_ready());
         }
     };
-    assert!(takes(0, 0, never_waits), "one that never waits");
+    assert!(takes(0, 0, never_waits), "a future that never waits takes nothing");
     let waiting = || {
         let mut sleep = timer.sleep(DELAY);
         assert!(poll(&mut sleep, Waker::noop()).is_pending());
         sleep
     };
-    assert!(takes(ENTRY, ENTRY, waiting), "at the first poll that waits");
-    assert!(takes(0, ENTRY, || drop(waiting())), "a drop gives it back");
+    assert!(takes(ENTRY, ENTRY, waiting), "the first poll that waits takes an entry");
+    assert!(takes(0, ENTRY, || drop(waiting())), "a drop frees the entry");
     let mut sleep = waiting();
     let moved = || {
         for _ in 0..100 {
@@ -64,7 +64,7 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
             assert!(poll(&mut sleep, Waker::noop()).is_pending());
         }
     };
-    assert!(takes(0, 0, moved), "per reset while it waits");
+    assert!(takes(0, 0, moved), "a reset while it waits takes nothing");
     let used_again = || {
         for _ in 0..100 {
             driver.advance(DELAY);
@@ -73,7 +73,7 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
             assert!(poll(&mut sleep, Waker::noop()).is_pending());
         }
     };
-    assert!(takes(0, 0, used_again), "per reset after completion");
+    assert!(takes(0, 0, used_again), "a reset after completion takes nothing");
 }
 
 fn ticks(timer: &Timer, driver: &mut ManualDriver) {
@@ -83,8 +83,8 @@ fn ticks(timer: &Timer, driver: &mut ManualDriver) {
         assert!(ticks.poll_tick(cx).is_ready() && ticks.poll_tick(cx).is_pending());
         ticks
     };
-    assert!(takes(ENTRY, ENTRY, &mut waiting), "at the first poll that waits");
-    assert!(takes(0, ENTRY, || drop(waiting())), "a drop gives it back");
+    assert!(takes(ENTRY, ENTRY, &mut waiting), "the first poll that waits takes an entry");
+    assert!(takes(0, ENTRY, || drop(waiting())), "a drop frees the entry");
     let mut ticks = waiting();
     let ticked = || {
         for _ in 0..100 {
@@ -92,5 +92,5 @@ fn ticks(timer: &Timer, driver: &mut ManualDriver) {
             assert!(ticks.poll_tick(cx).is_ready() && ticks.poll_tick(cx).is_pending());
         }
     };
-    assert!(takes(0, 0, ticked), "per tick");
+    assert!(takes(0, 0, ticked), "a tick takes nothing");
 }

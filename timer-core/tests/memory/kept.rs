@@ -1,5 +1,5 @@
-//! A thousand live at any time, and none for long; and timeouts that are moved and moved again: the
-//! heap stands still.
+//! A thousand live timeouts of which none lives long, and timeouts that are moved again and again.
+//! The heap does not grow.
 
 use crate::heap::*;
 use crate::support::*;
@@ -8,7 +8,7 @@ use timer_core::{Timeout, WheelKind};
 
 const LIVE: usize = 1_000;
 
-/// Which of the live ones goes next.
+/// The timeout among the live ones that is cancelled next.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Oldest,
@@ -27,24 +27,24 @@ impl Order {
     }
 }
 
-/// How much the peak of later traffic may exceed that of earlier traffic, in bytes: where it has
-/// not been before, a bucket takes room for four entries of 24 bytes, which counts among the
-/// tables; a thousand live need no more arrays than before.
-const STILL: usize = NOISE;
+/// Bytes by which the peak of later traffic may exceed that of earlier traffic. A bucket used for
+/// the first time takes room for four entries of 24 bytes, which count as tables. A thousand live
+/// timeouts need no more arrays than before.
+const MAX_GROWTH: usize = NOISE;
 
-/// The live ones lie in two buckets or three, in ever other shares: each array may have room for
-/// all while it is being left.
+/// Bytes for the live timeouts' changing shares of two or three buckets. An array that is being
+/// left may have room for all of them.
 const SHARES: usize = 2 * 24 * LIVE;
 
-/// A thousand live, however many went: an entry of 64 bytes each and 24 in an array that is a
-/// quarter full at the least.
-const MOST: usize = TABLES + NOISE + LIVE * (64 + 4 * 24) + SHARES;
+/// Bytes for a thousand live timeouts: an entry of 64 bytes each, and 24 bytes in an array that is
+/// at least a quarter full.
+const MAX_HEAP: usize = TABLES + NOISE + LIVE * (64 + 4 * 24) + SHARES;
 
 #[test]
-fn a_thousand_that_come_and_go() {
-    let _alone = alone();
+fn a_thousand_live_timeouts_keep_the_heap_constant() {
+    let _alone = exclusive();
     let times = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };
-    for wheel in BOTH {
+    for wheel in DEFAULT_WHEELS {
         for order in [Order::Oldest, Order::Newest, Order::Any] {
             let (timer, mut driver) = manual(wheel);
             let mut random = Rng::with_seed(times as u64);
@@ -52,7 +52,7 @@ fn a_thousand_that_come_and_go() {
             let mut traffic = |times: usize| {
                 let mark = Mark::set();
                 for n in 0..times {
-                    // The first may stay: where the newest goes first they are the live ones.
+                    // The first timeouts stay if the newest is cancelled first.
                     let delay = if live.len() < LIVE { HOUR } else { 30 * SECOND };
                     live.push_back(schedule(&timer, delay + random.duration(SECOND)));
                     if live.len() > LIVE {
@@ -69,26 +69,26 @@ fn a_thousand_that_come_and_go() {
             traffic(times);
             let then = first.peak();
             println!("{LIVE} live, {order:?} first, {wheel:?}: {peak} bytes, {} left", first.grown());
-            at_most("  and later", then, peak + STILL + SHARES);
-            at_most("  in all", then, MOST);
+            assert_at_most("  and later", then, peak + MAX_GROWTH + SHARES);
+            assert_at_most("  in all", then, MAX_HEAP);
         }
     }
 }
 
 #[test]
-fn idle_timeouts_that_are_reset_a_million_times() {
-    let _alone = alone();
-    for wheel in BOTH {
+fn idle_timeouts_keep_the_heap_constant() {
+    let _alone = exclusive();
+    for wheel in DEFAULT_WHEELS {
         idle(wheel);
     }
 }
 
 fn idle(wheel: WheelKind) {
     let (timer, mut driver) = manual(wheel);
-    let idle = many(&timer, 10, 30 * SECOND, NANO);
+    let idle = schedule_many(&timer, 10, 30 * SECOND, NANO);
     let mut resets = |times: usize| {
         for n in 0..times {
-            // Nearly always later, which the wheel learns when the old deadline comes; now and then
+            // Most resets are to later, which the wheel notices at the old deadline. Some are to
             // earlier.
             let delay = if n % 8 == 0 { 20 * SECOND } else { 30 * SECOND };
             assert!(idle.iter().all(|timeout| timeout.reset(delay)));
@@ -96,11 +96,11 @@ fn idle(wheel: WheelKind) {
         }
     };
     let times = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
-    // Once round, so that every bucket on the way has its room.
+    // One round gives every bucket on the way its room.
     resets(times);
     let mark = Mark::set();
     resets(times);
     println!("{wheel:?}: peak {}, left {}", mark.peak(), mark.grown());
     assert_eq!(timer.pending_timeouts(), idle.len());
-    at_most("idle, peak", mark.peak(), STILL);
+    assert_at_most("idle, peak", mark.peak(), MAX_GROWTH);
 }

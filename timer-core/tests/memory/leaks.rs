@@ -1,4 +1,4 @@
-//! Timers that come and go whole.
+//! Whole timers that come and go.
 
 use crate::heap::*;
 use crate::support::*;
@@ -6,7 +6,7 @@ use timer_core::{Timeout, Timer, WheelKind};
 
 const TIMERS: usize = if cfg!(debug_assertions) { 300 } else { 1_000 };
 
-/// How a timer comes to its end.
+/// The way in which a timer ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Stop,
@@ -16,7 +16,8 @@ enum End {
     DriverFirst,
 }
 
-/// A life: some have run, some were cancelled, some are pending. The handles outlive it.
+/// Runs a timer in which some timeouts have run, some were cancelled and some are pending at its
+/// end. The handles outlive it.
 fn life(wheel: WheelKind, end: End, handles: &mut Vec<Timeout>) {
     let builder = Timer::builder().wheel(wheel);
     let (timer, mut driver) = match end {
@@ -45,30 +46,31 @@ fn life(wheel: WheelKind, end: End, handles: &mut Vec<Timeout>) {
     }
 }
 
-/// More than wait for their worker's end.
+/// A number of timers above the number that wait for the end of their workers.
 const AT_A_TIME: usize = 60;
 
-/// How many threads there are, those of workers among them; none where the system does not tell.
+/// Counts the threads of the process, workers included. Returns 0 if the system does not report
+/// them.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
 #[test]
 fn timers_that_come_and_go_leave_nothing() {
-    let _alone = alone();
-    // The process keeps shards for as many timers as there were at a time: those whose workers have
-    // not ended yet count.
+    let _alone = exclusive();
+    // The process keeps shards for the largest number of timers at one time. Timers whose workers
+    // have not ended yet count.
     drop((0..AT_A_TIME).map(|_| Timer::new()).collect::<Vec<_>>());
     for end in [End::Stop, End::Drop, End::ManualStop, End::ManualDrop, End::DriverFirst] {
         let mut handles = Vec::with_capacity(20 * TIMERS);
-        // What the process keeps for its threads is allocated once.
-        (0..10).for_each(|n| life(BOTH[n % 2], end, &mut handles));
+        // The process allocates memory for its threads once.
+        (0..10).for_each(|n| life(DEFAULT_WHEELS[n % 2], end, &mut handles));
         handles.clear();
         watch_for(50 * MILLI);
         let (mark, others) = (Mark::set(), threads());
         for n in 0..TIMERS {
-            life(BOTH[n % 2], end, &mut handles);
-            until(|| threads() < others + AT_A_TIME / 2);
+            life(DEFAULT_WHEELS[n % 2], end, &mut handles);
+            wait_until(|| threads() < others + AT_A_TIME / 2);
         }
         let held = mark.grown();
         handles.clear();

@@ -1,13 +1,13 @@
-//! How much memory a timer holds on to, counted to the byte by an allocator of the test's own, and
-//! what is bounded at any load.
+//! The heap that a timer uses, counted to the byte by an allocator of the tests, and bounds at any
+//! load.
 //!
-//! What is asserted: the heap follows the timeouts that are pending, whatever came and went before.
-//! What a wheel keeps once it is empty is its tables ([`heap::TABLES`]). The counter sees the whole
-//! process, so one test runs at a time; promise 16, whose storms have limits of time, is here for
-//! that.
+//! The heap must follow the pending timeouts, whatever traffic came before. An empty wheel may keep
+//! its tables ([`heap::TABLES`]). The counter sees the whole process, so one test runs at a time.
+//! Promise 16 is here for the same reason, because its storms have time limits.
 //!
-//! Everyday sizes depend on the build; `--release` runs them in full. A minute of real time per
-//! case is kept for `cargo test --release -p timer-core --test memory -- --ignored --nocapture`.
+//! Sizes depend on the build, and `--release` uses the full ones.
+//! `cargo test --release -p timer-core --test memory -- --ignored --nocapture` adds a minute of
+//! real time per case.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,10 +1,11 @@
-//! 16. Everything is bounded under any load: here, threads at full speed, more than there are
-//!     cores, which schedule timeouts of 1 to 3 ms and cancel nine in ten. `stop` ends while they
-//!     go on, nothing is lost, and what waits stays little.
+//! Promise 16. All resources are bounded under any load. More threads than cores schedule timeouts
+//! of 1 to 3 ms at full speed and cancel nine in ten. `stop` ends in the meantime, no timeout is
+//! lost, and few wait at a time.
 //!
-//! Real clock and generous limits: a round that a busy machine has delayed is given two more.
+//! The tests use the real clock with generous limits. A busy machine may delay a round, so it has
+//! three attempts.
 
-use crate::heap::alone;
+use crate::heap::exclusive;
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,26 +15,26 @@ use std::time::{Duration, Instant};
 use timer_core::{RejectReason, Timeout, Timer, TimerBuilder, TimerTask};
 
 const STORM: Duration = Duration::from_millis(300);
-/// For `stop`, while the callers go on.
+/// The limit for `stop` while callers continue.
 const STOP_WITHIN: Duration = SECOND;
-/// How late a task may be handed over, with 24 threads for each core.
+/// The latest hand-over of a task, with 24 threads for each core.
 const LATE_BY: Duration = Duration::from_secs(2);
-/// Captures that are alive at once. In 100 ms of a million timeouts a second it would be so many.
+/// Captures that may be alive at once, as many as a million timeouts a second make in 100 ms.
 const ALIVE: u64 = 100_000;
 
-/// What became of the timeouts of one storm.
+/// The ends of all timeouts of one storm.
 #[derive(Default)]
 struct Ledger {
     ran: AtomicU64,
-    told: AtomicU64,
+    cancelled: AtomicU64,
     made: AtomicU64,
     dropped: AtomicU64,
     most: AtomicU64,
-    /// Panics of tasks; of hooks that reached the canceller; and of hooks that did not.
+    /// Panics of tasks. Panics of hooks are counted by their cancellers.
     task_panics: AtomicU64,
 }
 
-/// A task that keeps the accounts, and panics one time in 32 if it is told to.
+/// A task that records its end. If `panics` is set, one in 32 panics.
 struct Probe {
     ledger: Arc<Ledger>,
     panics: bool,
@@ -59,7 +60,7 @@ impl TimerTask for Probe {
     }
 
     fn cancelled(self, _: &Timeout) {
-        self.ledger.told.fetch_add(1, SeqCst);
+        self.ledger.cancelled.fetch_add(1, SeqCst);
         if self.panics {
             panic_on_purpose();
         }
@@ -72,9 +73,9 @@ impl Drop for Probe {
     }
 }
 
-/// What one caller was told.
+/// The answers that one caller got.
 #[derive(Default)]
-struct Told {
+struct Answers {
     accepted: u64,
     rejected: u64,
     cancelled: u64,
@@ -82,53 +83,53 @@ struct Told {
 }
 
 /// Schedules and cancels at full speed until the timer is stopped.
-fn call(timer: &Timer, ledger: &Arc<Ledger>, panics: bool, seed: u64) -> Told {
-    let (mut random, mut told) = (Rng::with_seed(seed), Told::default());
+fn call(timer: &Timer, ledger: &Arc<Ledger>, panics: bool, seed: u64) -> Answers {
+    let (mut random, mut answers) = (Rng::with_seed(seed), Answers::default());
     loop {
         let delay = MILLI + random.duration(2 * MILLI);
         match timer.new_timeout_task(delay, Probe::new(ledger, panics)) {
             Ok(timeout) => {
-                told.accepted += 1;
+                answers.accepted += 1;
                 if random.u64(..10) > 0 {
                     match catch_unwind(AssertUnwindSafe(|| timeout.cancel())) {
-                        Ok(won) => told.cancelled += u64::from(won),
+                        Ok(won) => answers.cancelled += u64::from(won),
                         Err(_) => {
-                            told.hook_panics += 1;
-                            told.cancelled += 1;
+                            answers.hook_panics += 1;
+                            answers.cancelled += 1;
                         }
                     }
                 }
             }
             Err(rejected) => {
                 assert_eq!(rejected.reason, RejectReason::Stopped);
-                told.rejected += 1;
-                return told;
+                answers.rejected += 1;
+                return answers;
             }
         }
     }
 }
 
-/// What a storm has measured.
+/// The measurements of one storm.
 struct Measured {
     stop: Duration,
     late: Duration,
     alive: u64,
 }
 
-/// One storm of so many threads, whose accounts must be right to the last timeout.
+/// Runs a storm of `threads` threads and checks its counts to the last timeout.
 fn storm(timer: &Timer, threads: u64, panics: bool) -> Measured {
     let ledger = Arc::new(Ledger::default());
-    let (told, unprocessed, stop) = std::thread::scope(|scope| {
+    let (answers, unprocessed, stop) = std::thread::scope(|scope| {
         let (timer, ledger) = (timer, &ledger);
         let callers: Vec<_> = (0..threads).map(|seed| scope.spawn(move || call(timer, ledger, panics, seed))).collect();
         watch_for(STORM);
         let begun = Instant::now();
         let unprocessed = timer.stop().unwrap();
         let stop = begun.elapsed();
-        let told: Vec<_> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
-        (told, unprocessed, stop)
+        let answers: Vec<_> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
+        (answers, unprocessed, stop)
     });
-    let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>();
+    let sum = |count: fn(&Answers) -> u64| answers.iter().map(count).sum::<u64>();
     let (accepted, rejected, cancelled) = (sum(|t| t.accepted), sum(|t| t.rejected), sum(|t| t.cancelled));
     let handed_back = unprocessed.len() as u64;
     let before = timer.stats();
@@ -138,19 +139,20 @@ fn storm(timer: &Timer, threads: u64, panics: bool) -> Measured {
     assert_eq!((stats.scheduled, stats.rejected), (accepted, rejected));
     assert_eq!((stats.pending, stats.cancelled), (0, cancelled + handed_back));
     assert_eq!((stats.expired, get(&ledger.ran)), (accepted - stats.cancelled, stats.expired));
-    assert_eq!(get(&ledger.told), stats.cancelled);
-    assert_eq!(get(&ledger.made), get(&ledger.dropped), "every capture is gone");
-    // Those of hooks went to the cancellers, but for the hooks of what was handed back.
+    assert_eq!(get(&ledger.cancelled), stats.cancelled);
+    assert_eq!(get(&ledger.made), get(&ledger.dropped), "every capture is dropped");
+    // The panics of hooks reached the cancellers, except for the hooks of timeouts that were handed
+    // back.
     assert_eq!(before.task_panics, get(&ledger.task_panics));
     assert!(stats.task_panics - before.task_panics <= handed_back);
     assert_eq!(sum(|t| t.hook_panics) > 0, panics);
-    assert!(accepted > 1_000 && stats.expired > 0, "there was no storm: {accepted}");
+    assert!(accepted > 1_000 && stats.expired > 0, "the storm had only {accepted} timeouts");
     Measured { stop, late: stats.timeout_lag.max(), alive: get(&ledger.most) }
 }
 
-/// One storm at a time, and three attempts at the limits.
+/// Runs one storm at a time, with three attempts to keep the limits.
 fn storms(build: impl Fn() -> TimerBuilder, threads: u64, panics: bool) {
-    let _alone = alone();
+    let _alone = exclusive();
     let mut seen = String::new();
     for _ in 0..3 {
         let Measured { stop, late, alive } = storm(&build().build().unwrap(), threads, panics);
@@ -163,55 +165,55 @@ fn storms(build: impl Fn() -> TimerBuilder, threads: u64, panics: bool) {
 }
 
 #[test]
-fn a_storm_of_4_threads() {
+fn a_storm_of_4_threads_is_bounded() {
     storms(Timer::builder, 4, false);
 }
 
 #[test]
-fn a_storm_of_12_threads() {
+fn a_storm_of_12_threads_is_bounded() {
     storms(Timer::builder, 12, false);
 }
 
 #[test]
-fn a_storm_of_48_threads() {
+fn a_storm_of_48_threads_is_bounded() {
     storms(Timer::builder, 48, false);
 }
 
 #[test]
-fn storms_on_a_single_shard() {
+fn storms_on_a_single_shard_are_bounded() {
     for threads in [4, 12, 48] {
         storms(|| Timer::builder().shards(1), threads, false);
     }
 }
 
 #[test]
-fn storms_spread_by_thread() {
+fn storms_spread_by_thread_are_bounded() {
     for threads in [4, 12, 48] {
         storms(|| Timer::builder().spread_by_thread(), threads, false);
     }
 }
 
 #[test]
-fn storms_on_hashed_wheels() {
+fn storms_on_hashed_wheels_are_bounded() {
     for wheel in &WHEELS[1..] {
         storms(|| Timer::builder().wheel(*wheel), 12, false);
     }
 }
 
-// 17.
+// Promise 17 in a storm.
 #[test]
-fn storms_with_tasks_and_hooks_that_panic() {
+fn storms_with_panics_are_bounded() {
     for threads in [4, 12] {
         storms(Timer::builder, threads, true);
         storms(|| Timer::builder().shards(1), threads, true);
     }
 }
 
-// The requests of callers that find a shard taken cost the worker at most a turn per two
+// The requests of callers that find a shard locked cost the worker at most one turn per two
 // milliseconds, and one each tick.
 #[test]
 fn turns_under_load_are_bounded_by_time() {
-    let _alone = alone();
+    let _alone = exclusive();
     for build in [Timer::builder, || Timer::builder().shards(1)] {
         let timer = build().build().unwrap();
         let over = AtomicBool::new(false);
@@ -235,6 +237,6 @@ fn turns_under_load_are_bounded_by_time() {
         });
         let (turns, millis) = (timer.stats().turns, begun.elapsed().as_millis() as u64);
         assert!(turns <= 2 * millis + 100, "{turns} turns for {calls} timeouts in {millis} ms, of which none was due");
-        assert!(calls > 2 * millis + 100, "there was no load");
+        assert!(calls > 2 * millis + 100, "the load was only {calls} calls");
     }
 }

@@ -109,7 +109,7 @@ impl Both {
         let mut due: Vec<(Duration, u32)> =
             self.pending.iter().filter_map(|(id, due)| Some(((*due)?, *id))).filter(|(due, _)| *due <= now).collect();
         assert_eq!(self.driver.advance(by), due.len());
-        let ran = taken(&self.runs);
+        let ran = take_runs(&self.runs);
         let deadlines: Vec<_> = ran.iter().map(|id| self.pending[id].unwrap()).collect();
         assert!(deadlines.is_sorted_by_key(|due| (*due).max(now - by)), "out of order: {deadlines:?}");
         for id in &ran {

@@ -1,5 +1,5 @@
-//! `stop` against callers whose shards are taken: what they leave requests for is accepted or
-//! refused, never both or neither.
+//! Stopping beside callers that find their shards locked. Each of their requests is either accepted
+//! or rejected.
 
 use crate::counts::Counts;
 use crate::progress::announce;
@@ -11,8 +11,8 @@ use timer_core::{RejectReason, Timeout, Timer, WheelKind};
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// `amount` timers, each of which is stopped while one thread schedules and cancels and another
-/// keeps its shard busy.
+/// Stops `amount` timers, each while one thread schedules and cancels and another keeps its shard
+/// busy.
 pub(crate) fn stops(seed: u64, amount: usize, wheel: WheelKind) -> Counts {
     let mut random = Rng::with_seed(seed);
     announce(format!("stops: seed {seed:#x}, {wheel:?}"));
@@ -52,10 +52,11 @@ fn stop_once(n: usize, random: &mut Rng, wheel: WheelKind) -> Counts {
     let seen = (stats.scheduled, stats.cancelled, stats.rejected, stats.pending);
     assert_eq!(seen, (accepted, cancelled + handed_back, 1, 0), "scheduled, cancelled, rejected, pending of timer {n}");
     assert_eq!(handed_back, accepted - cancelled, "handed back of timer {n}");
-    Counts::of(&stats, handed_back)
+    Counts::from_stats(&stats, handed_back)
 }
 
-/// How many were accepted, and how many of them cancelled.
+/// Schedules until the timer rejects a call, and returns the numbers of accepted and cancelled
+/// timeouts.
 fn schedule_until_stopped(timer: &Timer) -> (u64, u64) {
     let (mut accepted, mut cancelled) = (0, 0);
     loop {

@@ -1,5 +1,4 @@
-//! What a timeout of a storm captures: it sees the runs, the hook and the end, and writes them into
-//! the record.
+//! The capture of a storm's timeout, which records the runs, the hook and the end.
 
 use crate::ledger::{Kind, Ledger, Record, get};
 use std::cell::Cell;
@@ -8,11 +7,11 @@ use std::sync::atomic::Ordering;
 use timer_core::Timeout;
 
 thread_local! {
-    /// This thread ends what `stop` has handed back.
+    /// Whether this thread ends timeouts that `stop` has handed back.
     static TAKES_BACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `f` as the thread that ends what `stop` has handed back.
+/// Runs `f` as the thread that ends timeouts which `stop` has handed back.
 pub(crate) fn taking_back<R>(f: impl FnOnce() -> R) -> R {
     let before = TAKES_BACK.replace(true);
     let result = f();
@@ -20,26 +19,26 @@ pub(crate) fn taking_back<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Does `f` as any other thread would.
-pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
+/// Runs `f` as any other thread.
+pub(crate) fn not_taking_back<R>(f: impl FnOnce() -> R) -> R {
     let before = TAKES_BACK.replace(false);
     let result = f();
     TAKES_BACK.set(before);
     result
 }
 
-/// What a timeout captures.
+/// The capture of a timeout.
 pub(crate) struct Capture {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) record: Arc<Record>,
-    /// Cancelled when this is dropped: a guard.
+    /// A guarded timeout, which is cancelled when this is dropped.
     pub(crate) guards: Option<(Timeout, Arc<Record>)>,
 }
 
 impl Capture {
-    /// At the beginning of a run; `false` if it is one that `stop` has handed back.
+    /// Records the begin of a run. Returns `false` if `stop` has handed the timeout back.
     pub(crate) fn begin(&self, timeout: &Timeout) -> bool {
-        let (now, record, ledger) = (self.ledger.clock.at_most(), &*self.record, &*self.ledger);
+        let (now, record, ledger) = (self.ledger.clock.latest(), &*self.record, &*self.ledger);
         ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
         ledger.check(record.freed.load(Ordering::Acquire) == 0, "a run after the end");
         if TAKES_BACK.get() {
@@ -48,8 +47,7 @@ impl Capture {
             return false;
         }
         if get(&record.cancelled) > 0 {
-            // A periodic run may have won its right before that cancel, and have come no further
-            // than to here.
+            // A periodic run may have won its right before that cancel and be no further than here.
             let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
             ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
         }
@@ -64,7 +62,7 @@ impl Capture {
         true
     }
 
-    /// At the end of a run; `panics` if in a panic that the timer is to count.
+    /// Records the end of a run. `panics` is set if the run ends in a panic that the timer counts.
     pub(crate) fn end(&self, panics: bool) {
         if panics {
             self.record.panicked.fetch_add(1, Ordering::AcqRel);
@@ -73,11 +71,11 @@ impl Capture {
         self.record.in_run.store(false, Ordering::Release);
     }
 
-    pub(crate) fn told(&self, timeout: &Timeout) {
+    pub(crate) fn hook_called(&self, timeout: &Timeout) {
         let record = &*self.record;
         let ran = record.runs.load(Ordering::Acquire) > 0;
-        self.ledger.check(!ran && timeout.is_cancelled(), "told though it has run");
-        self.ledger.check(record.told.fetch_add(1, Ordering::AcqRel) == 0, "told twice");
+        self.ledger.check(!ran && timeout.is_cancelled(), "the hook was called after a run");
+        self.ledger.check(record.hook_calls.fetch_add(1, Ordering::AcqRel) == 0, "the hook was called twice");
     }
 }
 

@@ -1,7 +1,7 @@
-//! The time that the timer of a storm lives in: the machine's, or one that a thread of the storm
-//! moves by jumps.
+//! The clock of a storm's timer, either the real one or one that a thread of the storm moves by
+//! jumps.
 //!
-//! Virtual time may stand anywhere within the jump that goes on, so it is known as two bounds.
+//! During a jump, virtual time may be anywhere within it. Therefore it is known by two bounds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 pub(crate) enum Clock {
     #[default]
     Real,
-    Moved(Arc<Moved>),
+    VirtualTime(Arc<VirtualTime>),
 }
 
-/// Nanoseconds since `epoch`: where time has been, and how far the jump that goes on will take it.
-pub(crate) struct Moved {
+/// Nanoseconds since `epoch` that time has reached, and that the current jump will reach.
+pub(crate) struct VirtualTime {
     epoch: Instant,
     reached: AtomicU64,
     target: AtomicU64,
 }
 
-impl Moved {
+impl VirtualTime {
     pub(crate) fn since(epoch: Instant) -> Self {
         Self { epoch, reached: AtomicU64::new(0), target: AtomicU64::new(0) }
     }
 
-    /// The thread that moves time does so from `now` by `by` in `jump`.
+    /// Moves time from `now` by `by` with the function `jump`. Only one thread moves time.
     pub(crate) fn jump(&self, now: Duration, by: Duration, jump: impl FnOnce()) {
         let (now, target) = (nanos(now), nanos(now + by));
         self.target.store(target, Ordering::Release);
@@ -41,19 +41,19 @@ fn nanos(elapsed: Duration) -> u64 {
 }
 
 impl Clock {
-    /// The present or, if that moves just now, a time before it.
-    pub(crate) fn at_least(&self) -> Instant {
+    /// Returns the present, or an earlier time if a jump is in progress.
+    pub(crate) fn earliest(&self) -> Instant {
         match self {
             Clock::Real => Instant::now(),
-            Clock::Moved(time) => time.epoch + Duration::from_nanos(time.reached.load(Ordering::Acquire)),
+            Clock::VirtualTime(time) => time.epoch + Duration::from_nanos(time.reached.load(Ordering::Acquire)),
         }
     }
 
-    /// The present or, if that moves just now, a time after it.
-    pub(crate) fn at_most(&self) -> Instant {
+    /// Returns the present, or a later time if a jump is in progress.
+    pub(crate) fn latest(&self) -> Instant {
         match self {
             Clock::Real => Instant::now(),
-            Clock::Moved(time) => time.epoch + Duration::from_nanos(time.target.load(Ordering::Acquire)),
+            Clock::VirtualTime(time) => time.epoch + Duration::from_nanos(time.target.load(Ordering::Acquire)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many timeouts have come to which end: of a round, or of many.
+//! The numbers of timeouts by their end, for one round or for many.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -8,25 +8,25 @@ use timer_core::TimerStats;
 pub(crate) struct Counts {
     pub(crate) rounds: u64,
     pub(crate) accepted: u64,
-    pub(crate) refused: u64,
+    pub(crate) rejected: u64,
     pub(crate) expired: u64,
     pub(crate) cancelled: u64,
-    /// By `stop`.
+    /// Handed back by `stop`.
     pub(crate) handed_back: u64,
-    /// Ended by the timer with its own end, which the timer alone has seen.
+    /// Ended with the timer, which alone knows the end.
     pub(crate) with_timer: u64,
     pub(crate) panics: u64,
-    /// Moves that were granted.
+    /// Moves that returned `true`.
     pub(crate) resets: u64,
 }
 
 impl Counts {
-    /// Of a timer that has counted everything, and handed back so many.
-    pub(crate) fn of(stats: &TimerStats, handed_back: u64) -> Self {
-        assert_eq!(stats.pending, 0, "something is pending at the end");
+    /// Reads the counts of a timer that has ended and handed back `handed_back` timeouts.
+    pub(crate) fn from_stats(stats: &TimerStats, handed_back: u64) -> Self {
+        assert_eq!(stats.pending, 0, "timeouts are pending at the end");
         Self {
             accepted: stats.scheduled,
-            refused: stats.rejected,
+            rejected: stats.rejected,
             expired: stats.expired,
             cancelled: stats.cancelled - handed_back,
             handed_back,
@@ -39,7 +39,7 @@ impl Counts {
         self.expired + self.cancelled + self.handed_back + self.with_timer
     }
 
-    /// To the last timeout.
+    /// Returns `true` if every accepted timeout has ended.
     pub(crate) fn balances(&self) -> bool {
         self.accepted == self.ended()
     }
@@ -47,10 +47,10 @@ impl Counts {
 
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
-        let Self { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } = other;
+        let Self { rounds, accepted, rejected, expired, cancelled, handed_back, with_timer, panics, resets } = other;
         self.rounds += rounds;
         self.accepted += accepted;
-        self.refused += refused;
+        self.rejected += rejected;
         self.expired += expired;
         self.cancelled += cancelled;
         self.handed_back += handed_back;
@@ -60,7 +60,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// Counts by name, as a table with a sum.
+/// A table of counts by name, with a sum.
 #[derive(Default)]
 pub(crate) struct Table(Vec<(String, Counts)>);
 
@@ -82,7 +82,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let heads =
-            ["rounds", "accepted", "expired", "cancelled", "handed back", "with timer", "refused", "panics", "resets"];
+            ["rounds", "accepted", "expired", "cancelled", "handed back", "with timer", "rejected", "panics", "resets"];
         let row = |f: &mut fmt::Formatter<'_>, name: &str, cells: [String; 9]| {
             write!(f, "{name:<24}")?;
             cells.iter().try_for_each(|cell| write!(f, " {cell:>12}"))?;
@@ -93,16 +93,16 @@ impl fmt::Display for Table {
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         rows.push(("all".to_owned(), self.sum()));
         for (name, counts) in rows {
-            let Counts { rounds, accepted, refused, expired, cancelled, handed_back, with_timer, panics, resets } =
+            let Counts { rounds, accepted, rejected, expired, cancelled, handed_back, with_timer, panics, resets } =
                 counts;
-            let counts = [rounds, accepted, expired, cancelled, handed_back, with_timer, refused, panics, resets];
+            let counts = [rounds, accepted, expired, cancelled, handed_back, with_timer, rejected, panics, resets];
             row(f, &name, counts.map(grouped))?;
         }
         Ok(())
     }
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -116,7 +116,7 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 #[test]
-fn a_sum_that_lacks_one_end_does_not_balance() {
+fn a_sum_without_one_end_does_not_balance() {
     let mut table = Table::default();
     let one = Counts {
         rounds: 1,

@@ -1,8 +1,7 @@
-//! Who takes the turns of a storm's timer: its worker, a loop of ours that now and then stands
-//! still as on a machine that was suspended, or a thread that moves virtual time by jumps from
-//! nothing to months.
+//! The owners of the turns of a storm's timer: its worker, a loop that pauses now and then as on a
+//! suspended machine, or a thread that moves virtual time by jumps of up to months.
 
-use crate::clock::{Clock, Moved};
+use crate::clock::{Clock, VirtualTime};
 use crate::storm::Storm;
 use crate::support::random::{Draw, Rng};
 use crate::work::hold_up;
@@ -31,33 +30,33 @@ impl Drive {
             }
             Drive::Jumps => {
                 let (timer, driver) = builder.build_manual().unwrap();
-                let time = Arc::new(Moved::since(driver.now()));
+                let time = Arc::new(VirtualTime::since(driver.now()));
                 (timer, Some(AnyDriver::Jumps(driver, time)))
             }
         }
     }
 }
 
-/// A driver for a thread of ours.
+/// A driver for a thread of the test.
 pub(crate) enum AnyDriver {
     Loop(Driver),
-    Jumps(ManualDriver, Arc<Moved>),
+    Jumps(ManualDriver, Arc<VirtualTime>),
 }
 
 impl AnyDriver {
     pub(crate) fn clock(&self) -> Clock {
         match self {
             AnyDriver::Loop(_) => Clock::Real,
-            AnyDriver::Jumps(_, time) => Clock::Moved(time.clone()),
+            AnyDriver::Jumps(_, time) => Clock::VirtualTime(time.clone()),
         }
     }
 
     pub(crate) fn start(self, storm: Arc<Storm>, random: Rng) -> Driving {
         let command = Arc::new(AtomicU8::new(GO_ON));
-        let told = command.clone();
+        let received = command.clone();
         let thread = std::thread::spawn(move || match self {
-            AnyDriver::Loop(driver) => turn_until_told(driver, &storm, &told, random),
-            AnyDriver::Jumps(driver, time) => jump_until_told(driver, &time, &storm, &told, random),
+            AnyDriver::Loop(driver) => turn_until_ended(driver, &storm, &received, random),
+            AnyDriver::Jumps(driver, time) => jump_until_ended(driver, &time, &storm, &received, random),
         });
         Driving { command, thread }
     }
@@ -67,7 +66,7 @@ const GO_ON: u8 = 0;
 const STOP: u8 = 1;
 const DROP: u8 = 2;
 
-/// The thread that has the driver.
+/// The thread that owns the driver.
 pub(crate) struct Driving {
     command: Arc<AtomicU8>,
     thread: JoinHandle<()>,
@@ -75,25 +74,25 @@ pub(crate) struct Driving {
 
 impl Driving {
     pub(crate) fn stop(&self) {
-        self.tell(STOP);
+        self.send(STOP);
     }
 
     pub(crate) fn drop_driver(&self) {
-        self.tell(DROP);
+        self.send(DROP);
     }
 
     pub(crate) fn join(self) {
         self.thread.join().unwrap();
     }
 
-    fn tell(&self, command: u8) {
+    fn send(&self, command: u8) {
         self.command.store(command, Ordering::Release);
         self.thread.thread().unpark();
     }
 }
 
-/// Sleeps until the next instant or until it is woken.
-fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Rng) {
+/// Takes turns, and sleeps until the next instant or a wake-up.
+fn turn_until_ended(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Rng) {
     let me = std::thread::current();
     driver.set_waker(move || me.unpark());
     let suspends = random.one_in(2);
@@ -115,10 +114,10 @@ fn turn_until_told(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut ra
     }
 }
 
-/// Long jumps come to an end here: beyond 18 years deadlines are no longer exact.
+/// The uptime after which jumps are short, because deadlines are no longer exact beyond 18 years.
 const LONG_UPTIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-fn jump_until_told(mut driver: ManualDriver, time: &Moved, storm: &Storm, command: &AtomicU8, mut random: Rng) {
+fn jump_until_ended(mut driver: ManualDriver, time: &VirtualTime, storm: &Storm, command: &AtomicU8, mut random: Rng) {
     loop {
         match command.load(Ordering::Acquire) {
             STOP => return storm.take_back(driver.stop()),

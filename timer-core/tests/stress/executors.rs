@@ -1,4 +1,4 @@
-//! The executors under which a storm is held.
+//! The executors of the storms.
 
 use crate::support::random::Rng;
 use std::panic::resume_unwind;
@@ -12,11 +12,11 @@ pub(crate) enum Executor {
     Immediate,
     Rayon,
     ThreadPool,
-    /// Refuses what does not fit.
+    /// A small pool that rejects tasks beyond its bound.
     Bounded,
-    /// A closure that gives the tasks to a thread.
+    /// A closure that sends the tasks to a thread.
     Closure,
-    /// Runs, refuses and drops tasks, and panics with one in hand.
+    /// An executor that runs, rejects and drops tasks, and panics with a task.
     Unruly,
 }
 
@@ -30,7 +30,8 @@ impl Executor {
         Executor::Unruly,
     ];
 
-    /// Says when the executor was dropped, where that can be told.
+    /// Adds the executor. The receiver disconnects when the executor is dropped, where a test can
+    /// observe it.
     pub(crate) fn add_to(self, builder: TimerBuilder, seed: u64) -> (TimerBuilder, Option<Receiver<()>>) {
         let builder = match self {
             Executor::Immediate => builder,
@@ -62,7 +63,7 @@ impl Executor {
 
 struct Unruly {
     seed: AtomicU64,
-    /// To a thread that drops what it is given.
+    /// Leads to a thread that drops its tasks.
     lose: Sender<Task>,
 }
 

@@ -1,9 +1,8 @@
-//! Who has ended each timeout: one record per timeout, written by every thread that has to do with
-//! it.
+//! The ledger of a storm. Each timeout has a record, which every involved thread writes.
 //!
-//! A fault that is seen inside a task is kept here, since the timer would catch a panic there.
+//! The ledger keeps the faults that tasks notice, because the timer would catch their panics.
 
-use crate::capture::{Capture, apart};
+use crate::capture::{Capture, not_taking_back};
 use crate::clock::Clock;
 use crate::counts::Counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,16 +10,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, TimerStats};
 
-/// Longer than anything here takes on a slow machine: then something was lost.
-pub(crate) const LOST: Duration = Duration::from_secs(60);
+pub(crate) use crate::support::MAX_WAIT;
 
 thread_local! {
-    /// Which part of the records is this thread's.
+    /// The part of the records that belongs to this thread.
     static PART: usize = NEXT_PART.fetch_add(1, Ordering::Relaxed) % PARTS;
 }
 
 static NEXT_PART: AtomicUsize = AtomicUsize::new(0);
-/// Threads shall meet in the timer and not in here.
+/// The number of parts. The threads should meet in the timer and not in the ledger.
 const PARTS: usize = 16;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -30,45 +28,45 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Closure,
-    /// With a hook.
+    /// A task with a hook.
     Task,
     Periodic,
 }
 
-/// What has become of one timeout.
+/// The record of one timeout.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) kind: Kind,
-    /// Its first run, unless it is moved; `None` for never.
+    /// The earliest first run of a timeout that is not moved, or `None` if it never comes.
     pub(crate) not_before: Option<Instant>,
     pub(crate) moved: AtomicBool,
-    /// Of one that was moved: who else could say what has become of it?
+    /// The handle of a timeout that was moved. Only the handle shows its end then.
     handle: OnceLock<Timeout>,
     pub(crate) in_run: AtomicBool,
-    /// Runs that began after a cancel had returned, as far as that can be seen.
+    /// Runs that began after a cancel had returned, as far as the record can show.
     pub(crate) late_runs: AtomicU64,
     pub(crate) runs: AtomicU64,
-    /// `cancel` was won.
+    /// Calls of `cancel` that won.
     pub(crate) cancelled: AtomicU64,
     pub(crate) rejected: AtomicU64,
     pub(crate) handed_back: AtomicU64,
-    /// Its hook was called.
-    pub(crate) told: AtomicU64,
-    /// A run has panicked.
+    /// Calls of the hook.
+    pub(crate) hook_calls: AtomicU64,
+    /// Runs that panicked.
     pub(crate) panicked: AtomicU64,
-    /// Its captures were dropped.
+    /// Drops of the captures.
     pub(crate) freed: AtomicU64,
 }
 
 impl Record {
-    /// Ends that a thread of the storm knows of. A cancel may come before the panic of the run that
-    /// it could not stop.
+    /// Counts the ends that a thread of the storm knows. A cancel may come before the panic of a
+    /// run that it could not stop.
     pub(crate) fn ends(&self) -> u64 {
         let ran = if self.kind == Kind::Periodic { u64::from(self.ended_by_panic()) } else { get(&self.runs) };
         ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
     }
 
-    /// A periodic one has ended by a panic.
+    /// Returns `true` if a panic ended a periodic timeout.
     fn ended_by_panic(&self) -> bool {
         self.kind == Kind::Periodic && get(&self.panicked) == 1 && get(&self.cancelled) == 0
     }
@@ -78,14 +76,14 @@ pub(crate) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Acquire)
 }
 
-/// Which ends the timer alone may know of.
+/// The ends that only the timer may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     None,
-    /// The timer was stopped: a periodic run that goes on meanwhile is the last; and what was moved
-    /// in an executor's queue is cancelled when it comes out of it.
+    /// After a stop. A periodic run in progress is the last one. A timeout that was moved in an
+    /// executor's queue is cancelled when it leaves the queue.
     Periodic,
-    /// The timer was dropped.
+    /// After the drop of the timer.
     Any,
 }
 
@@ -96,7 +94,7 @@ pub(crate) struct Ledger {
     /// Captures that are alive.
     open: AtomicU64,
     pub(crate) panics: AtomicU64,
-    /// Moves that were granted.
+    /// Moves that returned `true`.
     resets: AtomicU64,
     pub(crate) clock: Clock,
     all_closed: Condvar,
@@ -109,23 +107,23 @@ impl Ledger {
         Self { clock, ..Self::default() }
     }
 
-    pub(crate) fn fault(&self, what: impl Into<String>) {
+    pub(crate) fn fault(&self, text: impl Into<String>) {
         let mut faults = lock(&self.faults);
         if faults.len() < 20 {
-            faults.push(what.into());
+            faults.push(text.into());
         }
     }
 
-    pub(crate) fn check(&self, holds: bool, what: &str) {
+    pub(crate) fn check(&self, holds: bool, fault: &str) {
         if !holds {
-            self.fault(what);
+            self.fault(fault);
         }
     }
 
     pub(crate) fn open(self: &Arc<Self>, kind: Kind, delay: Duration) -> Capture {
         let record = Arc::new(Record {
             kind,
-            not_before: self.clock.at_least().checked_add(delay),
+            not_before: self.clock.earliest().checked_add(delay),
             moved: AtomicBool::new(false),
             handle: OnceLock::new(),
             in_run: AtomicBool::new(false),
@@ -134,7 +132,7 @@ impl Ledger {
             cancelled: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             handed_back: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            hook_calls: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
             freed: AtomicU64::new(0),
         });
@@ -143,9 +141,9 @@ impl Ledger {
         Capture { ledger: self.clone(), record, guards: None }
     }
 
-    /// Cancels, and looks whether the answer can be right.
+    /// Cancels a timeout and checks the answer.
     pub(crate) fn cancel(&self, timeout: &Timeout, record: &Record) -> bool {
-        let won = apart(|| timeout.cancel());
+        let won = not_taking_back(|| timeout.cancel());
         self.cancelled(won, timeout, record);
         won
     }
@@ -157,30 +155,30 @@ impl Ledger {
             let freed = record.freed.load(Ordering::Acquire) == 1;
             self.check(freed || record.kind == Kind::Periodic, "cancel left the captures behind");
         } else {
-            self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel was lost, and it has not ended");
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel returned false for a pending timeout");
         }
     }
 
-    /// The same for `cancel_all`, of one that is named three times.
+    /// Cancels a timeout that `cancel_all` gets three times, and checks the answer.
     pub(crate) fn cancel_thrice(&self, timeout: &Timeout, record: &Record) {
-        let won = apart(|| Timeout::cancel_all([timeout; 3]));
-        self.check(won <= 1, "cancel_all has won one twice");
+        let won = not_taking_back(|| Timeout::cancel_all([timeout; 3]));
+        self.check(won <= 1, "cancel_all cancelled a timeout twice");
         self.cancelled(won == 1, timeout, record);
     }
 
-    /// Cancels from outside of all tasks: afterwards the task does not run, and what it owned is
-    /// gone.
+    /// Cancels from outside of all tasks. Afterwards the task does not run, and its captures are
+    /// dropped.
     pub(crate) fn cancel_and_wait(&self, timeout: &Timeout, record: &Record) {
-        let won = apart(|| timeout.cancel_and_wait()).unwrap();
+        let won = not_taking_back(|| timeout.cancel_and_wait()).unwrap();
         self.cancelled(won, timeout, record);
-        // What was handed back runs, or is dropped, when its owner likes.
+        // A timeout that was handed back runs or is dropped at a time of its owner's choice.
         if won || timeout.is_expired() {
             self.check(!record.in_run.load(Ordering::Acquire), "a run goes on after cancel_and_wait");
             self.check(record.freed.load(Ordering::Acquire) == 1, "cancel_and_wait left the captures behind");
         }
     }
 
-    /// Brings forward, and looks whether the answer can be right.
+    /// Moves a timeout to now and checks the answer.
     pub(crate) fn expire_now(&self, timeout: &Timeout, record: &Record) {
         record.moved.store(true, Ordering::Release);
         if timeout.expire_now() {
@@ -189,41 +187,42 @@ impl Ledger {
         }
     }
 
-    /// Moves, and looks whether the answer can be right.
+    /// Moves a timeout and checks the answer.
     pub(crate) fn reset(&self, timeout: &Timeout, record: &Record, delay: Duration) {
         record.moved.store(true, Ordering::Release);
         if timeout.reset(delay) {
             record.handle.get_or_init(|| timeout.clone());
             self.resets.fetch_add(1, Ordering::AcqRel);
         } else {
-            self.check(timeout.is_expired() || timeout.is_cancelled(), "reset was lost, and it has not ended");
+            self.check(timeout.is_expired() || timeout.is_cancelled(), "reset returned false for a pending timeout");
         }
     }
 
-    /// A capture was dropped.
+    /// Records the drop of a capture.
     pub(crate) fn close_one(&self) {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Not between the waiter's look and its wait.
+            // The lock keeps this out of the gap between the waiter's check and its wait.
             drop(lock(&self.gate));
             self.all_closed.notify_all();
         }
     }
 
-    /// Waits until every capture was dropped.
+    /// Waits until every capture is dropped.
     pub(crate) fn wait_until_closed(&self) {
         let gate = lock(&self.gate);
         let open = |_: &mut ()| self.open.load(Ordering::Acquire) > 0;
-        let waited = self.all_closed.wait_timeout_while(gate, LOST, open);
+        let waited = self.all_closed.wait_timeout_while(gate, MAX_WAIT, open);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         let open = self.open.load(Ordering::Acquire);
         self.check(open == 0, &format!("{open} captures were never dropped"));
     }
 
-    /// No thread is at work any more: every timeout has ended once, and the timer has counted that.
+    /// Checks that every timeout has ended once and that the timer has counted the ends. No other
+    /// thread may be working.
     pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) -> Counts {
         let records = self.records();
         records.iter().for_each(|record| self.check_end(record, unknown));
-        let count = |of: &dyn Fn(&Record) -> bool| records.iter().filter(|record| of(record)).count() as u64;
+        let count = |holds: &dyn Fn(&Record) -> bool| records.iter().filter(|record| holds(record)).count() as u64;
         let once = |record: &Record| record.kind != Kind::Periodic;
         let rejected = count(&|record| get(&record.rejected) == 1);
         let scheduled = records.len() as u64 - rejected;
@@ -235,7 +234,7 @@ impl Ledger {
         let sum = Counts {
             rounds: 1,
             accepted: scheduled,
-            refused: rejected,
+            rejected,
             expired,
             cancelled: cancelled - handed_back,
             handed_back,
@@ -245,11 +244,11 @@ impl Ledger {
         };
         let Some(stats) = stats else { return sum };
 
-        // A run's captures are dropped before the timer counts its panic.
+        // The captures of a run are dropped before the timer counts its panic.
         let quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
         let started = Instant::now();
         let mut seen = stats();
-        while !quiet(&seen) && started.elapsed() < LOST {
+        while !quiet(&seen) && started.elapsed() < MAX_WAIT {
             std::thread::yield_now();
             seen = stats();
         }
@@ -276,14 +275,14 @@ impl Ledger {
         };
         let once = record.ends() == 1 || record.ends() == 0 && may_be_unknown;
         self.check(once && get(&record.freed) == 1, &format!("not one end: {record:?}"));
-        // A hook is called after a cancel, and for what was handed back and not run.
-        let told = get(&record.told);
+        // The hook is called after a cancel, and for a timeout that was handed back and not run.
+        let hook_calls = get(&record.hook_calls);
         let hook = record.kind == Kind::Task && get(&record.rejected) == 0 && get(&record.runs) == 0;
-        self.check(told <= u64::from(hook), &format!("told: {record:?}"));
-        self.check(told == 1 || !hook || get(&record.cancelled) == 0, &format!("not told: {record:?}"));
+        self.check(hook_calls <= u64::from(hook), &format!("hook called: {record:?}"));
+        self.check(hook_calls == 1 || !hook || get(&record.cancelled) == 0, &format!("hook not called: {record:?}"));
     }
 
-    /// Panics if something was wrong.
+    /// Panics if the ledger has faults.
     pub(crate) fn report(&self) {
         let faults = lock(&self.faults);
         assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));

@@ -1,8 +1,8 @@
-//! The long storm: every scenario in turn, each round with a seed of its own, until the time is
-//! over.
+//! The long storm, which runs every scenario in turn, each round with a seed of its own, until its
+//! time is over.
 //!
-//! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` says how long, `TIMER_STRESS_SEED` where it
-//! begins; `TIMER_STRESS_ROUND` repeats that one round instead.
+//! `cargo xtask stress` runs it. `TIMER_STRESS_MINUTES` sets its duration and `TIMER_STRESS_SEED`
+//! its first seed. `TIMER_STRESS_ROUND` repeats a single round instead.
 
 use crate::counts::{Table, grouped};
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ fn a_long_storm() {
                 table.add(&scenario.row(), counts);
             }
             Err(panic) => {
-                // Its message is printed already; this is the last word.
+                // The panic hook has printed the message, so this line is the last one.
                 progress.fail();
                 resume_unwind(panic);
             }
@@ -52,8 +52,8 @@ fn a_long_storm() {
 
 fn coverage(turns: usize) -> String {
     match turns {
-        0 => format!("all combinations come within {TURN}"),
+        0 => format!("all combinations come within {TURN} rounds"),
         1 => "every combination has come".to_owned(),
-        _ => format!("every combination has come {turns} times at least"),
+        _ => format!("every combination has come at least {turns} times"),
     }
 }

@@ -1,9 +1,9 @@
-//! The whole timer under real threads, with a ledger that says who has ended each timeout.
+//! Stress tests of the whole timer on real threads, with a ledger of the end of each timeout.
 //!
-//! Each test is so many rounds of a fixed amount of work, drawn from a seed; nothing depends on how
-//! fast it goes. The round is printed, so that a failure shows it. `TIMER_STRESS_SEED` gives
-//! another seed, `TIMER_STRESS_ROUNDS` multiplies the rounds. The same rounds for minutes or hours
-//! are `cargo xtask stress`.
+//! Each test runs a number of rounds with a fixed amount of work, drawn from a seed. No result
+//! depends on the speed. Each round is printed, so a failure shows it. `TIMER_STRESS_SEED` sets
+//! another seed and `TIMER_STRESS_ROUNDS` multiplies the rounds. `cargo xtask stress` runs the same
+//! rounds for minutes or hours.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
@@ -31,17 +31,17 @@ use drive::Drive;
 use executors::Executor;
 use round::Round;
 use support::random::part;
-use support::settings::{seed, times};
+use support::settings::{repetitions, seed};
 use timer_core::WheelKind;
 
 /// Operations of each thread in a round.
 const AMOUNT: usize = 800;
-/// Both wheels with all four ends, twice.
+/// Twice both wheels with all four ends.
 const ROUNDS: usize = 16;
 
 fn storms(executor: Executor, drive: Drive, rounds: usize) {
     let seed = seed();
-    for n in 0..rounds * times() {
+    for n in 0..rounds * repetitions() {
         Round::nth(seed, n, AMOUNT, executor, drive).run();
     }
 }
@@ -62,7 +62,7 @@ fn each_timeout_ends_once_with_tasks_on_a_thread_pool() {
 }
 
 #[test]
-fn each_timeout_ends_once_with_a_pool_that_refuses() {
+fn each_timeout_ends_once_with_a_rejecting_pool() {
     storms(Executor::Bounded, Drive::Worker, ROUNDS);
 }
 
@@ -101,19 +101,19 @@ fn no_wake_up_of_a_driven_loop_is_missed() {
 }
 
 #[test]
-fn no_task_that_another_thread_loses_is_forgotten() {
+fn no_task_that_another_thread_drops_is_lost() {
     on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, false, true));
     on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, true, true));
 }
 
 #[test]
-fn stop_beside_a_busy_shard_accepts_or_refuses() {
+fn stop_beside_a_busy_shard_accepts_or_rejects() {
     on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 
 fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Counts) {
     let seed = seed();
-    for n in 0..2 * times() {
+    for n in 0..2 * repetitions() {
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];
         assert!(scenario(part(seed, n).u64(..), wheel).balances());
     }

@@ -1,30 +1,30 @@
-//! The progress line of a long storm, about once a second: on a terminal always the same line, else
-//! one every ten seconds.
+//! The progress line of a long storm. On a terminal it is renewed each second, elsewhere a line is
+//! added every ten seconds.
 //!
-//! It has a thread of its own, which also ends the program if a round never ends: a deadlock shows
-//! nowhere else.
+//! Its thread also ends the program if a round never ends, because a deadlock is not visible
+//! otherwise. nowhere else.
 
 use crate::counts::{Counts, grouped};
-use crate::ledger::{LOST, lock};
+use crate::ledger::{MAX_WAIT, lock};
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the storm that goes on is, kept for a failure; `None` outside of a long storm.
-static GOES_ON: Mutex<Option<String>> = Mutex::new(None);
+/// The current storm of a long run, kept for a failure, or `None` outside of a long run.
+static CURRENT_STORM: Mutex<Option<String>> = Mutex::new(None);
 
-/// Says what begins: at once, or if it fails.
-pub(crate) fn announce(what: String) {
-    match &mut *lock(&GOES_ON) {
-        Some(kept) => *kept = what,
-        None => println!("{what}"),
+/// Prints the storm that begins, or in a long run keeps it for a failure.
+pub(crate) fn announce(storm: String) {
+    match &mut *lock(&CURRENT_STORM) {
+        Some(kept) => *kept = storm,
+        None => println!("{storm}"),
     }
 }
 
-/// A round may wait for what is lost some times over; if it has not ended by then, it never does.
-const HANGS: Duration = LOST.saturating_mul(4);
+/// The limit of a round. It may wait for lost events a few times.
+const HANGS: Duration = MAX_WAIT.saturating_mul(4);
 
 pub(crate) struct Progress {
     state: Arc<Mutex<State>>,
@@ -45,15 +45,15 @@ struct State {
 
 impl Progress {
     pub(crate) fn begin(seed: u64, total: Duration) -> Self {
-        *lock(&GOES_ON) = Some(String::new());
+        *lock(&CURRENT_STORM) = Some(String::new());
         let (now, on_terminal) = (Instant::now(), stderr().is_terminal());
         let (counts, scenario) = (Counts::default(), String::new());
         let state = State { begun: now, total, seed, counts, round: 0, scenario, round_begun: now, on_terminal };
         let state = Arc::new(Mutex::new(state));
-        let (over, told) = channel();
+        let (over, ended) = channel();
         let ticking = std::thread::spawn({
             let state = state.clone();
-            move || tick(&state, &told, if on_terminal { 1 } else { 10 })
+            move || tick(&state, &ended, if on_terminal { 1 } else { 10 })
         });
         Self { state, over, ticking }
     }
@@ -71,7 +71,7 @@ impl Progress {
         lock(&self.state).counts += counts;
     }
 
-    /// The last line stays.
+    /// Ends the thread and leaves the last line.
     pub(crate) fn end(self) {
         drop(self.over);
         self.ticking.join().unwrap();
@@ -80,7 +80,7 @@ impl Progress {
         state.leave();
     }
 
-    /// Says what to run to see the failure again.
+    /// Prints the command that repeats the failure.
     pub(crate) fn fail(self) {
         let failure = lock(&self.state).failure("failed");
         self.end();
@@ -109,8 +109,8 @@ fn tick(state: &Mutex<State>, over: &Receiver<()>, every: u64) {
 impl State {
     fn show(&self) {
         let line = self.line();
-        // Written past what captures the output of tests. A terminal cuts the line instead of
-        // wrapping it.
+        // Writing to stderr directly avoids the capture of the test's output. The terminal cuts the
+        // line instead of wrapping it.
         let _ = if self.on_terminal {
             write!(stderr(), "\r\x1b[?7l{line}\x1b[K\x1b[?7h")
         } else {
@@ -118,7 +118,7 @@ impl State {
         };
     }
 
-    /// Whatever comes next begins a line.
+    /// Ends the progress line, so that other output begins a new one.
     fn leave(&self) {
         if self.on_terminal {
             let _ = writeln!(stderr());
@@ -146,12 +146,12 @@ impl State {
         )
     }
 
-    fn failure(&self, how: &str) -> String {
+    fn failure(&self, verdict: &str) -> String {
         let Self { seed, round, scenario, .. } = self;
-        let what = lock(&GOES_ON).clone().unwrap_or_default();
+        let storm = lock(&CURRENT_STORM).clone().unwrap_or_default();
         format!(
-            "round {round} {how} ({scenario}): {what}\n\
-             to see it again (threads meet differently each time, so the round is repeated for a minute or --minutes N):\n    \
+            "round {round} {verdict} ({scenario}): {storm}\n\
+             to repeat it (for a minute or --minutes N, because threads meet differently each time):\n    \
              cargo xtask stress --seed {seed:#x} --round {round}"
         )
     }

@@ -1,10 +1,10 @@
-//! One round of a storm: a timer is built, stormed upon, and ended in one of four ways.
+//! A round of a storm, in which threads storm a timer that ends in one of four ways.
 
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::drive::{AnyDriver, Drive};
 use crate::executors::Executor;
-use crate::ledger::{LOST, Ledger, Unknown};
+use crate::ledger::{Ledger, MAX_WAIT, Unknown};
 use crate::progress::announce;
 use crate::storm::Storm;
 use crate::support::random::{Draw, Rng, part};
@@ -15,20 +15,20 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use timer_core::{MissedRuns, Timer, TimerBuilder, WheelKind};
 
-/// More than there are cores.
+/// Returns a number of threads above the number of cores.
 fn threads() -> usize {
     available_parallelism().map_or(0, |cores| cores.get() + 2).max(6)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Everything ends by itself.
+    /// Every timeout ends by itself.
     Quiet,
     /// The timer is stopped when the threads are done.
     Stop,
-    /// The timer is stopped, also by tasks, while the threads go on.
+    /// The timer is stopped while the threads go on, also by tasks.
     StopRace,
-    /// The timer's, or the driver's, last handle is dropped while the threads go on.
+    /// The last handle of the timer or its driver is dropped while the threads go on.
     DropRace,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// Round `n`: its end and its wheel are each other's partners in turn, the rest is drawn.
+    /// Returns round `n`. Ends and wheels take turns, so that all pairs come. The rest is random.
     pub(crate) fn nth(seed: u64, n: usize, amount: usize, executor: Executor, drive: Drive) -> Self {
         let mut random = part(seed, n);
         let wheel = wheel(!(n / End::ALL.len()).is_multiple_of(2), &mut random);
@@ -68,7 +68,11 @@ impl Round {
         let (builder, ended) = self.executor.add_to(builder, self.seed);
         let counts = self.storm(builder, bound, &mut random);
         if let Some(ended) = ended {
-            assert_eq!(ended.recv_timeout(LOST), Err(RecvTimeoutError::Disconnected), "the executor was never dropped");
+            assert_eq!(
+                ended.recv_timeout(MAX_WAIT),
+                Err(RecvTimeoutError::Disconnected),
+                "the executor was not dropped"
+            );
         }
         counts
     }
@@ -122,12 +126,12 @@ impl Round {
             driving.join();
         }
         ledger.report();
-        assert!(races || ledger.records().len() > self.amount, "there was no storm");
+        assert!(races || ledger.records().len() > self.amount, "the storm had too few timeouts");
         counts
     }
 }
 
-/// Either wheel; the hashed one from one slot up.
+/// Returns the hierarchical wheel, or a hashed one with a random number of slots.
 pub(crate) fn wheel(hashed: bool, random: &mut Rng) -> WheelKind {
     let ticks_per_wheel = 1 << random.usize(..11);
     if hashed { WheelKind::Hashed { ticks_per_wheel } } else { WheelKind::Hierarchical }

@@ -1,4 +1,4 @@
-//! The rounds of a long storm in their order: whatever can be combined, one after the other.
+//! The rounds of a long storm in order. They go through all combinations.
 
 use crate::counts::Counts;
 use crate::drive::Drive;
@@ -9,10 +9,10 @@ use crate::{busy_stop, wakes};
 use std::fmt;
 use timer_core::WheelKind;
 
-/// Storms of every executor and drive, wake-ups of either sleeper with and without tasks that get
-/// lost, busy stops.
+/// The number of kinds: storms of every executor and drive, wake-ups of a worker or a driven loop
+/// with and without lost tasks, and stops beside busy shards.
 const KINDS: usize = Executor::ALL.len() * Drive::ALL.len() + 4 + 1;
-/// After so many rounds everything has been there with both wheels and all ends.
+/// The number of rounds that contain every combination with both wheels and all ends.
 pub(crate) const TURN: usize = KINDS * 2 * End::ALL.len();
 
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// Round `n` under a seed.
+    /// Returns round `n` of a seed.
     pub(crate) fn nth(master: u64, n: usize) -> Self {
         let mut random = part(master, n);
         let (kind, variant) = (n % KINDS, n / KINDS);
@@ -51,15 +51,15 @@ impl Scenario {
         }
     }
 
-    /// The row of the table to which it belongs.
+    /// Returns the row of the table that counts the scenario.
     pub(crate) fn row(&self) -> String {
-        let (what, wheel) = match self {
+        let (label, wheel) = match self {
             Scenario::Storm(round) => (format!("{:?}", round.executor), round.wheel),
             Scenario::WakeUps { wheel, .. } => ("wake-ups".to_owned(), *wheel),
             Scenario::BusyStops { wheel, .. } => ("busy stops".to_owned(), *wheel),
         };
         let wheel = if wheel == WheelKind::Hierarchical { "hierarchical" } else { "hashed" };
-        format!("{what}, {wheel}")
+        format!("{label}, {wheel}")
     }
 }
 
@@ -75,9 +75,9 @@ impl fmt::Display for Scenario {
 }
 
 #[test]
-fn a_turn_has_all_and_a_seed_gives_the_same_round() {
+fn a_seed_gives_the_same_rounds_of_all_kinds() {
     let names: std::collections::BTreeSet<String> = (0..TURN).map(|n| Scenario::nth(7, n).to_string()).collect();
-    // Wake-ups and busy stops know no end, so that they come once for each.
+    // Wake-ups and busy stops have no end to choose, so they come once for each wheel.
     assert_eq!(names.len(), 2 * (Executor::ALL.len() * Drive::ALL.len() * End::ALL.len() + 4 + 1), "{names:#?}");
     let round = |seed, n| format!("{:?}", Scenario::nth(seed, n));
     assert_eq!(round(7, 1_234), round(7, 1_234));

@@ -1,4 +1,4 @@
-//! A storm: more threads than cores that schedule, cancel, move and forget timeouts whose tasks do
+//! A storm: more threads than cores that schedule, cancel, move and forget timeouts, whose tasks do
 //! the same.
 
 use crate::capture::taking_back;
@@ -11,24 +11,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::{RejectReason, RejectedTimeout, Timeout, Timer, Unprocessed, WeakTimer};
 
-/// A handle and what it is a handle to.
+/// A handle and its record.
 pub(crate) type Tracked = (Timeout, Arc<Record>);
 
-/// How many handles a thread keeps.
+/// The number of handles that a thread keeps.
 const KEPT: usize = 24;
-/// Where handles change hands.
+/// The number of places where threads exchange handles.
 const STALLS: usize = 8;
-/// Until the end, unless it is ended.
+/// A delay that does not end during the storm.
 pub(crate) const FAR: Duration = Duration::from_secs(3_600);
 
-/// What all threads and tasks of a storm know.
+/// The data that all threads and tasks of a storm share.
 pub(crate) struct Storm {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) timer: WeakTimer,
     pub(crate) bound: Option<usize>,
-    /// Tasks stop the timer, too.
+    /// Whether tasks also stop the timer.
     pub(crate) tasks_stop: bool,
-    /// A thread or a task stops or drops the timer, or is about to.
+    /// Whether a thread or a task has stopped or dropped the timer, or is about to.
     pub(crate) ends: AtomicBool,
     stalls: [Mutex<Option<Tracked>>; STALLS],
 }
@@ -39,8 +39,8 @@ impl Storm {
         Self { ledger, timer, bound, tasks_stop, ends, stalls }
     }
 
-    /// What one thread does, `halfway` in the middle of it. `ends_all`: no other thread will end
-    /// the far timeouts.
+    /// Runs one thread, with `halfway` in the middle. If `ends_all` is set, the thread ends its far
+    /// timeouts, because no other thread will.
     pub(crate) fn thread(
         self: &Arc<Self>,
         mut random: Rng,
@@ -64,7 +64,8 @@ impl Storm {
                             far.push(held.clone());
                         }
                         if random.one_in(3) {
-                            // The same handle in two hands; what lay there stays in one.
+                            // Two threads now have the same handle, and this one takes the former
+                            // handle of the place.
                             let former = lock(&self.stalls[random.usize(..STALLS)]).replace(held.clone());
                             kept.extend(former);
                         }
@@ -90,8 +91,8 @@ impl Storm {
                     }
                 }
                 11 if !kept.is_empty() => {
-                    // There and back: every second one goes to the shard, which other threads use
-                    // at the same time.
+                    // Every second reset goes back and uses the shard, which other threads use at
+                    // the same time.
                     let (timeout, record) = kept[random.usize(..kept.len())].clone();
                     let near = random.micros(1_000);
                     for n in 0..20 {
@@ -131,7 +132,7 @@ impl Storm {
         }
     }
 
-    /// What holds at any time.
+    /// Checks conditions that hold at any time.
     fn look(&self) {
         let Some(timer) = self.timer.upgrade() else { return };
         let stats = timer.stats();
@@ -146,8 +147,8 @@ impl Storm {
         drop(self.schedule(random, false));
     }
 
-    /// A new timeout of some kind. From tasks only near ones, which end by themselves. Whether it
-    /// is far, or periodic.
+    /// Schedules a timeout of a random kind. Tasks schedule near ones only, which end by
+    /// themselves. The result contains `true` if the timeout is far or periodic.
     fn schedule(self: &Arc<Self>, random: &mut Rng, from_outside: bool) -> Option<(Tracked, bool)> {
         let timer = self.timer.upgrade();
         self.ledger.check(timer.is_some() || self.ends.load(Ordering::Acquire), "the timer is gone");
@@ -163,7 +164,7 @@ impl Storm {
         }
         let mut act = random.pick(&Act::DRAWN);
         if !from_outside {
-            // Each generation is smaller.
+            // Most tasks do nothing, so each generation is smaller.
             act = if random.one_in(3) { act } else { Act::Nothing };
         } else if random.one_in(100) {
             act = if self.tasks_stop && random.one_in(2) { Act::Stop } else { Act::Slow };
@@ -176,23 +177,23 @@ impl Storm {
             Kind::Closure => {
                 let run = move |timeout: &Timeout| work.run(timeout);
                 match record.not_before.filter(|_| at_an_instant) {
-                    Some(then) => self.check_refusal(timer.new_timeout_at(then, run), &record),
-                    None => self.check_refusal(timer.new_timeout(after, run), &record),
+                    Some(then) => self.check_rejection(timer.new_timeout_at(then, run), &record),
+                    None => self.check_rejection(timer.new_timeout(after, run), &record),
                 }
             }
-            Kind::Task => self.check_refusal(timer.new_timeout_task(after, Hooked(work)), &record),
+            Kind::Task => self.check_rejection(timer.new_timeout_task(after, Hooked(work)), &record),
             Kind::Periodic if random.one_in(2) => {
                 let run = move |timeout: &Timeout| work.run(timeout);
-                self.check_refusal(timer.schedule_at_fixed_rate(after, period, run), &record)
+                self.check_rejection(timer.schedule_at_fixed_rate(after, period, run), &record)
             }
             Kind::Periodic => {
                 let run = move |timeout: &Timeout| work.run(timeout);
-                self.check_refusal(timer.schedule_with_fixed_delay(after, period, run), &record)
+                self.check_rejection(timer.schedule_with_fixed_delay(after, period, run), &record)
             }
         };
         let timeout = scheduled?;
         if kind != Kind::Periodic {
-            let not_after = self.ledger.clock.at_most().checked_add(after);
+            let not_after = self.ledger.clock.latest().checked_add(after);
             let right =
                 |then| timeout.deadline() >= then && not_after.is_none_or(|not_after| timeout.deadline() <= not_after);
             self.ledger.check(record.not_before.is_none_or(right), "the deadline is not the call plus the delay");
@@ -200,7 +201,7 @@ impl Storm {
         Some(((timeout, record), is_far || kind == Kind::Periodic))
     }
 
-    fn check_refusal<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
+    fn check_rejection<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
         let rejected = match scheduled {
             Ok(timeout) => return Some(timeout),
             Err(rejected) => rejected,
@@ -210,8 +211,8 @@ impl Storm {
             RejectReason::TooManyPending { max } => Some(max) == self.bound,
             _ => false,
         };
-        self.ledger.check(expected, "refused without a reason");
-        self.ledger.check(record.freed.load(Ordering::Acquire) == 0, "a refused task did not come back");
+        self.ledger.check(expected, "rejected without a reason");
+        self.ledger.check(record.freed.load(Ordering::Acquire) == 0, "a rejected task did not come back");
         record.rejected.fetch_add(1, Ordering::AcqRel);
         None
     }
@@ -223,7 +224,7 @@ impl Storm {
         }
     }
 
-    /// Stops, and ends what comes back.
+    /// Stops the timer and ends the timeouts that it hands back.
     pub(crate) fn stop(&self) {
         self.ends.store(true, Ordering::Release);
         let Some(timer) = self.timer.upgrade() else { return };
@@ -232,12 +233,12 @@ impl Storm {
         }
     }
 
-    /// One is run, the next is dropped.
+    /// Runs and drops the timeouts in turn.
     pub(crate) fn take_back(&self, unprocessed: Vec<Unprocessed>) {
         taking_back(|| {
             for (at, left) in unprocessed.into_iter().enumerate() {
                 self.ledger.check(left.timeout().is_cancelled(), "handed back and not cancelled");
-                self.ledger.check(!left.timeout().cancel(), "handed back and cancelled");
+                self.ledger.check(!left.timeout().cancel(), "cancelled after it was handed back");
                 if at % 2 == 0 {
                     let _ = catch_unwind(AssertUnwindSafe(|| left.run()));
                 } else {
@@ -247,13 +248,13 @@ impl Storm {
         });
     }
 
-    /// Drops the handles that no thread has come for.
+    /// Drops the handles that no thread has taken.
     pub(crate) fn clear(&self) {
         self.stalls.iter().for_each(|stall| drop(lock(stall).take()));
     }
 }
 
-/// A delay, and whether it is a far one.
+/// Draws a delay. The result contains `true` if it is far.
 fn delay(random: &mut Rng) -> (Duration, bool) {
     match random.usize(..10) {
         0 | 1 => (Duration::ZERO, false),

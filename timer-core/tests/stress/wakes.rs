@@ -1,11 +1,11 @@
-//! One thing at a time, and the sleeper asleep in between: each wake-up counts, for there is no
-//! other one soon.
+//! Single timeouts with a sleeping worker in between. Each wake-up counts, because no other one
+//! comes soon.
 //!
-//! Meanwhile another thread keeps the shards busy without making anything due, so that callers and
-//! the worker find them taken and have to leave requests for the lock holder.
+//! Another thread keeps the shards busy without making a timeout due. Callers and the worker
+//! therefore find shards locked, and callers have to leave requests.
 
 use crate::counts::Counts;
-use crate::ledger::LOST;
+use crate::ledger::MAX_WAIT;
 use crate::progress::announce;
 use crate::support::random::{Draw, Rng, part};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +16,11 @@ use timer_executor::Task;
 
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// First one thread, then three, each of which waits `amount` times for something that is due
-/// before everything else. (One alone is helped by no other; three meet.) `loses`: the executor
-/// gives every task to a thread that drops it, so that each has to be called for twice.
+/// Lets one thread and then three threads wait `amount` times for a timeout that is due before all
+/// others.
+///
+/// No other thread helps a single one, and three threads meet. If `loses` is set, the executor
+/// gives every task to a thread that drops it, so each timeout needs two wake-ups.
 pub(crate) fn wake_ups(seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool) -> Counts {
     let mut random = Rng::with_seed(seed);
     let mut counts = wait(&mut random, 1, amount, wheel, driven, loses);
@@ -39,7 +41,7 @@ fn wait(random: &mut Rng, waiters: usize, amount: usize, wheel: WheelKind, drive
         let timer = builder.build().unwrap();
         threads(&timer, random, waiters, amount);
         assert_eq!(timer.stop().unwrap().len(), waiters);
-        return Counts::of(&timer.stats(), waiters as u64);
+        return Counts::from_stats(&timer.stats(), waiters as u64);
     }
     let (timer, driver) = builder.build_driven().unwrap();
     let (end, ended) = channel();
@@ -49,7 +51,7 @@ fn wait(random: &mut Rng, waiters: usize, amount: usize, wheel: WheelKind, drive
     looping.thread().unpark();
     looping.join().unwrap();
     assert_eq!(timer.pending_timeouts(), 0);
-    Counts::of(&timer.stats(), waiters as u64)
+    Counts::from_stats(&timer.stats(), waiters as u64)
 }
 
 fn turns(mut driver: Driver, ended: &Receiver<()>, waiters: usize) {
@@ -71,11 +73,11 @@ fn threads(timer: &Timer, random: &mut Rng, waiters: usize, amount: usize) {
             .map(|n| {
                 let (mut random, show) = (part(random.u64(..), n), show.clone());
                 scope.spawn(move || {
-                    // Something is always pending, and far off, in the shard of this thread.
+                    // A far timeout is always pending in the shard of this thread.
                     show.send(timer.new_timeout(FAR, |_| ()).unwrap()).unwrap();
                     drop(show);
                     for _ in 0..amount {
-                        one(timer, &mut random);
+                        wait_once(timer, &mut random);
                     }
                 })
             })
@@ -89,7 +91,7 @@ fn threads(timer: &Timer, random: &mut Rng, waiters: usize, amount: usize) {
     });
 }
 
-/// Moves far timeouts to and fro; back goes through their shards.
+/// Moves far timeouts away and back. The moves back use their shards.
 fn keep_busy(far: &[Timeout], over: &AtomicBool) {
     while !over.load(Ordering::Acquire) {
         for timeout in far {
@@ -98,7 +100,7 @@ fn keep_busy(far: &[Timeout], over: &AtomicBool) {
     }
 }
 
-fn one(timer: &Timer, random: &mut Rng) {
+fn wait_once(timer: &Timer, random: &mut Rng) {
     let (sender, receiver) = channel();
     let delay = if random.one_in(3) { Duration::ZERO } else { random.micros(300) };
     let then = Instant::now() + delay;
@@ -112,7 +114,7 @@ fn one(timer: &Timer, random: &mut Rng) {
         1 => drop(timer.new_timeout_at(then, tell(&sender)).unwrap()),
         2 => assert!(timer.new_timeout(FAR, tell(&sender)).unwrap().reset(delay)),
         3 => {
-            // Each is due before the one before it.
+            // Each is due before the one scheduled before it.
             expected = 3;
             for n in (0..3).rev() {
                 drop(timer.new_timeout(delay + n * Duration::from_micros(400), tell(&sender)).unwrap());
@@ -120,16 +122,16 @@ fn one(timer: &Timer, random: &mut Rng) {
         }
         _ => {
             let periodic = timer.schedule_at_fixed_rate(delay, FAR, tell(&sender)).unwrap();
-            // The first run was soon, the second one is brought near.
-            let first = receiver.recv_timeout(LOST).expect("the first run");
+            // The first run is soon, and the reset makes the second one soon.
+            let first = receiver.recv_timeout(MAX_WAIT).expect("the first run");
             assert!(first >= then && periodic.reset(delay));
-            let second = receiver.recv_timeout(LOST).expect("the second run");
+            let second = receiver.recv_timeout(MAX_WAIT).expect("the second run");
             assert!(second >= first + delay.min(second - first) && periodic.cancel());
             expected = 0;
         }
     }
     for _ in 0..expected {
-        assert!(receiver.recv_timeout(LOST).expect("a wake-up was missed") >= then);
+        assert!(receiver.recv_timeout(MAX_WAIT).expect("a wake-up was missed") >= then);
     }
     (0..random.usize(..200)).for_each(|_| std::hint::spin_loop());
 }

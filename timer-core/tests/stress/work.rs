@@ -1,6 +1,6 @@
-//! What the tasks of a storm do: the same as its threads, each one thing.
+//! The tasks of a storm. Each performs one of the operations of the threads.
 
-use crate::capture::{Capture, apart};
+use crate::capture::{Capture, not_taking_back};
 use crate::ledger::Kind;
 use crate::storm::{FAR, Storm};
 use crate::support::random::{Draw, Rng};
@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, TimerTask};
 
-/// Holds this thread up for so long. Not by a park: that would take the token which is meant for
-/// the loop of the thread.
+/// Delays this thread by `pause`. It does not park, because that would take a wake-up token which
+/// belongs to the loop of the thread.
 pub(crate) fn hold_up(pause: Duration) {
     let (own, nothing) = (Mutex::new(()), Condvar::new());
     let begun = Instant::now();
@@ -20,14 +20,14 @@ pub(crate) fn hold_up(pause: Duration) {
     drop(nothing.wait_timeout_while(held, pause, over));
 }
 
-/// What a task does.
+/// The operation of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Nothing,
     Panic,
     /// Takes far longer than the others, on a thread that they may need.
     Slow,
-    /// Schedules another.
+    /// Schedules another timeout.
     Rearm,
     CancelSibling,
     ResetSibling,
@@ -37,7 +37,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// Each as likely as the others.
+    /// The operations, each as likely as the others.
     pub(crate) const DRAWN: [Act; 10] = [
         Act::Nothing,
         Act::Nothing,
@@ -57,21 +57,21 @@ pub(crate) struct Work {
     pub(crate) capture: Capture,
     pub(crate) act: Act,
     pub(crate) random: Rng,
-    /// The run in which a periodic one cancels itself.
+    /// The run in which a periodic task cancels itself.
     pub(crate) last: u64,
 }
 
 impl Work {
     pub(crate) fn run(&mut self, timeout: &Timeout) {
         let counted = self.capture.begin(timeout);
-        let panics = apart(|| self.act(timeout));
+        let panics = not_taking_back(|| self.act(timeout));
         self.capture.end(panics && counted);
         if panics {
             resume_unwind(Box::new("a task of the storm"));
         }
     }
 
-    /// Whether it ends in a panic.
+    /// Performs the operation. Returns `true` if the task ends in a panic.
     fn act(&mut self, timeout: &Timeout) -> bool {
         let Self { storm, capture, random, .. } = self;
         let (ledger, record) = (&*storm.ledger, &*capture.record);
@@ -90,9 +90,9 @@ impl Work {
             Act::CancelItself if record.kind == Kind::Periodic => {
                 ledger.cancel(timeout, record);
             }
-            Act::CancelItself => ledger.check(!timeout.cancel(), "a task was cancelled by itself"),
+            Act::CancelItself => ledger.check(!timeout.cancel(), "a task cancelled itself during its run"),
             Act::ResetItself if record.kind == Kind::Periodic => ledger.reset(timeout, record, random.micros(200)),
-            Act::ResetItself => ledger.check(!timeout.reset(FAR), "a task was moved by itself"),
+            Act::ResetItself => ledger.check(!timeout.reset(FAR), "a task moved itself during its run"),
             Act::Stop => storm.stop(),
         }
         if record.kind == Kind::Periodic && record.runs.load(Ordering::Acquire) >= self.last {
@@ -110,10 +110,10 @@ impl TimerTask for Hooked {
     }
 
     fn cancelled(self, timeout: &Timeout) {
-        self.0.capture.told(timeout);
+        self.0.capture.hook_called(timeout);
         let Work { storm, mut random, act, .. } = self.0;
         if matches!(act, Act::Rearm) {
-            apart(|| storm.rearm(&mut random));
+            not_taking_back(|| storm.rearm(&mut random));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Executors, good and bad.
+//! Executors that run their tasks, and executors that reject, lose or delay them.
 
 use super::panics::panic_on_purpose;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use timer_executor::{ImmediateExecutor, RayonExecutor, Rejected, Task, TaskExecutor, ThreadPoolExecutor};
 
-/// What an executor does with a task.
+/// The way an executor treats a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Run,
@@ -14,7 +14,7 @@ pub(crate) enum Action {
     Panic,
 }
 
-/// An executor that does these actions in turn.
+/// An executor that repeats a list of actions.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     actions: &'static [Action],
@@ -44,12 +44,12 @@ impl TaskExecutor for Scripted {
     }
 }
 
-/// An executor that keeps its tasks until the test wants them.
+/// An executor that keeps its tasks until the test asks for them.
 #[derive(Clone, Default)]
-pub(crate) struct Later(Arc<Mutex<Vec<Task>>>);
+pub(crate) struct KeepingExecutor(Arc<Mutex<Vec<Task>>>);
 
-impl Later {
-    /// Takes the tasks out, to be run or dropped.
+impl KeepingExecutor {
+    /// Takes the tasks out, so that the test can run or drop them.
     pub(crate) fn take(&self) -> Vec<Task> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -63,7 +63,7 @@ impl Later {
     }
 }
 
-impl TaskExecutor for Later {
+impl TaskExecutor for KeepingExecutor {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         self.0.lock().unwrap().push(task);
         Ok(())
@@ -71,7 +71,7 @@ impl TaskExecutor for Later {
 }
 
 /// Executors that run what they take.
-pub(crate) fn good() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
+pub(crate) fn good_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     vec![
         ("immediate", Arc::new(ImmediateExecutor)),
         ("rayon", Arc::new(RayonExecutor::global())),
@@ -80,8 +80,8 @@ pub(crate) fn good() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     ]
 }
 
-/// Executors that refuse tasks, lose them or panic over them.
-pub(crate) fn bad() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
+/// Executors that reject tasks, lose them or panic.
+pub(crate) fn bad_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     use Action::{Drop, Panic, Reject, Run};
     vec![
         ("rejecting", Arc::new(Scripted::new(&[Reject], false))),

@@ -1,4 +1,4 @@
-//! The ledger: how often each task was run and told that it is cancelled, and when all of them are
+//! A ledger of tasks, which records how often each task ran and was cancelled, and when all are
 //! gone.
 
 use super::all_gone;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use timer_core::{Timeout, TimerTask};
 
-/// What became of one task.
+/// The end of one task.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     pub(crate) ran: AtomicU32,
-    pub(crate) told: AtomicU32,
-    /// On which thread it was dropped.
+    pub(crate) cancelled: AtomicU32,
+    /// The thread that dropped the task.
     pub(crate) dropped: Mutex<Option<ThreadId>>,
 }
 
 impl End {
-    /// Runs, then cancellations.
+    /// Returns the number of runs and the number of cancellations.
     pub(crate) fn counts(&self) -> (u32, u32) {
-        (self.ran.load(SeqCst), self.told.load(SeqCst))
+        (self.ran.load(SeqCst), self.cancelled.load(SeqCst))
     }
 
     pub(crate) fn dropped_on(&self) -> Option<ThreadId> {
@@ -28,7 +28,7 @@ impl End {
     }
 }
 
-/// A task that keeps the accounts.
+/// A task that records its end.
 pub(crate) struct Probe {
     end: Arc<End>,
     _alive: Sender<()>,
@@ -42,7 +42,7 @@ impl TimerTask for Probe {
 
     fn cancelled(self, timeout: &Timeout) {
         assert!(timeout.is_cancelled() && !timeout.is_expired());
-        self.end.told.fetch_add(1, SeqCst);
+        self.end.cancelled.fetch_add(1, SeqCst);
     }
 }
 
@@ -52,7 +52,7 @@ impl Drop for Probe {
     }
 }
 
-/// The accounts of many tasks.
+/// A ledger of many tasks.
 pub(crate) struct Ledger {
     alive: Sender<()>,
     gone: Receiver<()>,
@@ -64,17 +64,17 @@ impl Ledger {
         Self { alive, gone }
     }
 
-    /// For a thread of its own.
+    /// Returns a maker for another thread.
     pub(crate) fn maker(&self) -> Maker {
         Maker(self.alive.clone())
     }
 
-    /// A task, and what will become of it.
+    /// Returns a task and the record of its end.
     pub(crate) fn probe(&self) -> (Probe, Arc<End>) {
         self.maker().probe()
     }
 
-    /// Waits until every task is gone, wherever it was.
+    /// Waits until every task is gone.
     #[track_caller]
     pub(crate) fn wait(self) {
         let Self { alive, gone } = self;
@@ -83,7 +83,7 @@ impl Ledger {
     }
 }
 
-/// Makes tasks of one ledger.
+/// A maker of tasks that one ledger records.
 #[derive(Clone)]
 pub(crate) struct Maker(Sender<()>);
 

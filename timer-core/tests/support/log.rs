@@ -1,5 +1,4 @@
-//! What timers trace, told apart by the timer's name, as the events are made and on the thread that
-//! makes them.
+//! The events that timers trace, sorted by the timer's name. Listeners run on the tracing thread.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, channel};
@@ -8,13 +7,13 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
-/// One event.
+/// A traced event.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) level: Level,
     pub(crate) timer: String,
     pub(crate) message: String,
-    /// All fields but the message, as `name=value` each.
+    /// All fields but the message, each as `name=value`.
     pub(crate) fields: String,
 }
 
@@ -22,25 +21,25 @@ type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 static LISTENERS: Mutex<Vec<(String, Listener)>> = Mutex::new(Vec::new());
 
-/// Calls `listener` with every event of the timer of that name, as the subscriber, on the thread
-/// that traces.
+/// Calls `listener` with every event of the timer `timer`, from inside the subscriber, on the
+/// thread that traces.
 pub(crate) fn listen(timer: &str, listener: impl Fn(&Event) + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     LISTENERS.lock().unwrap().push((timer.to_owned(), Arc::new(listener)));
     ONCE.call_once(|| {
         tracing::subscriber::set_global_default(Listening).unwrap();
-        // What another thread was the first to trace meanwhile would be turned off.
+        // Otherwise events that another thread traced first in the meantime would stay disabled.
         tracing::callsite::rebuild_interest_cache();
     });
 }
 
-/// Forgets the listeners of the timer of that name.
+/// Removes the listeners of the timer `timer`.
 pub(crate) fn forget(timer: &str) {
     let gone: Vec<_> = LISTENERS.lock().unwrap().extract_if(.., |(name, _)| name == timer).collect();
     drop(gone);
 }
 
-/// The events of the timer of that name, warnings and errors only.
+/// Returns a channel of the warnings and errors of the timer `timer`.
 pub(crate) fn complaints(timer: &str) -> Receiver<Event> {
     let (sender, receiver) = channel();
     listen(timer, move |event| {

@@ -1,5 +1,5 @@
-//! What the tests share: patience, random numbers, a ledger of how timeouts end, and what is
-//! traced.
+//! Shared parts of the tests: waiting with a limit, random numbers, a ledger of ended tasks, and
+//! traced events.
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, RejectedTimeout, Timeout, Timer, WheelKind};
 
-/// How long a test waits for what must come: far longer than any machine needs.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// The time a test waits for an event. No machine needs as much.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) const NANO: Duration = Duration::from_nanos(1);
 pub(crate) const MICRO: Duration = Duration::from_micros(1);
@@ -26,7 +26,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// Both kinds, the hashed one from a single slot on.
+/// Both kinds of wheel, with hashed ones of several sizes.
 pub(crate) const WHEELS: [WheelKind; 4] = [
     WheelKind::Hierarchical,
     WheelKind::Hashed { ticks_per_wheel: 1 },
@@ -34,12 +34,12 @@ pub(crate) const WHEELS: [WheelKind; 4] = [
     WheelKind::Hashed { ticks_per_wheel: 512 },
 ];
 
-/// What comes next; a test that waits in vain fails.
+/// Returns the next message, or fails if none comes.
 #[track_caller]
 pub(crate) fn next<T>(receiver: &Receiver<T>) -> T {
-    match receiver.recv_timeout(LONG) {
+    match receiver.recv_timeout(MAX_WAIT) {
         Ok(value) => value,
-        Err(why) => panic!("what must come did not come: {why}"),
+        Err(error) => panic!("no message came: {error}"),
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn next<T>(receiver: &Receiver<T>) -> T {
 #[track_caller]
 pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
     loop {
-        match receiver.recv_timeout(LONG) {
+        match receiver.recv_timeout(MAX_WAIT) {
             Ok(_) => {}
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => panic!("a sender is still held"),
@@ -55,24 +55,24 @@ pub(crate) fn all_gone<T>(receiver: &Receiver<T>) {
     }
 }
 
-/// Lets `window` go by. For looking whether something happens that must not; a late test sees more,
-/// not less.
+/// Waits for `window`, during which the test watches for an event that must not occur. A late test
+/// sees more events, not fewer.
 pub(crate) fn watch_for(window: Duration) {
     let (_silent, receiver) = std::sync::mpsc::channel::<()>();
     assert_eq!(receiver.recv_timeout(window), Err(RecvTimeoutError::Timeout));
 }
 
-/// Waits until it is so; a test that waits in vain fails.
+/// Waits until `condition` holds, or fails.
 #[track_caller]
-pub(crate) fn until(is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LONG, "what must come did not come");
+    while !condition() {
+        assert!(begun.elapsed() < MAX_WAIT, "the condition never became true");
         watch_for(MILLI);
     }
 }
 
-/// Keeps the processor busy for so long.
+/// Keeps the CPU busy for `pause`.
 pub(crate) fn spin(pause: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < pause {
@@ -80,17 +80,17 @@ pub(crate) fn spin(pause: Duration) {
     }
 }
 
-/// A timer on virtual time.
+/// Returns a timer on virtual time.
 pub(crate) fn manual(wheel: WheelKind) -> (Timer, ManualDriver) {
     Timer::builder().wheel(wheel).build_manual().unwrap()
 }
 
-/// A timer with a worker, a tick of a millisecond and a name.
+/// Returns a timer with a name, a worker and a tick of a millisecond.
 pub(crate) fn named(name: &str) -> Timer {
     Timer::builder().name(name).build().unwrap()
 }
 
-/// What ran, in its order.
+/// The ids of the tasks that ran, in order.
 pub(crate) type Runs = std::sync::Arc<std::sync::Mutex<Vec<u32>>>;
 
 /// Schedules a task that records `id` when it runs.
@@ -100,12 +100,12 @@ pub(crate) fn record(timer: &Timer, delay: Duration, runs: &Runs, id: u32) -> Ti
     accepted(timer.new_timeout(delay, move |_| runs.lock().unwrap().push(id)))
 }
 
-/// What has been recorded, and forgets it.
-pub(crate) fn taken(runs: &Runs) -> Vec<u32> {
+/// Returns the recorded ids and clears the record.
+pub(crate) fn take_runs(runs: &Runs) -> Vec<u32> {
     std::mem::take(&mut runs.lock().unwrap())
 }
 
-/// The handle of a timeout that must have been accepted.
+/// Returns the handle of a timeout that must be accepted.
 #[track_caller]
 pub(crate) fn accepted<T>(scheduled: Result<Timeout, RejectedTimeout<T>>) -> Timeout {
     match scheduled {

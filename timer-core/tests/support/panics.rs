@@ -1,27 +1,27 @@
-//! Panics that a test wants: of tasks, hooks and captures.
+//! Panics on purpose, in tasks, hooks and drops of captured values.
 
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 use timer_core::{Timeout, TimerTask};
 
-/// The message of a panic that a test wants; it is not printed.
+/// The message of a panic on purpose, which the panic hook does not print.
 pub(crate) const ON_PURPOSE: &str = "on purpose";
 
-/// Panics without a word on the terminal.
+/// Panics without a message on the terminal.
 pub(crate) fn panic_on_purpose() -> ! {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let loud = take_hook();
+        let default_hook = take_hook();
         set_hook(Box::new(move |info| {
             if info.payload_as_str() != Some(ON_PURPOSE) {
-                loud(info);
+                default_hook(info);
             }
         }));
     });
     panic!("{ON_PURPOSE}");
 }
 
-/// Panics when it is dropped.
+/// A value that panics when it is dropped.
 pub(crate) struct Bomb;
 
 impl Drop for Bomb {

@@ -1,28 +1,28 @@
-//! What tests draw besides numbers. `Rng::with_seed` gives the same numbers in every run, so a
-//! failure comes again.
+//! Random draws for tests. `Rng::with_seed` gives the same numbers in every run, so a failure can
+//! be repeated.
 
 pub(crate) use fastrand::Rng;
 use std::time::Duration;
 
-/// A generator of its own for part `n` of what follows from a seed.
+/// Returns the generator of part `n` of a test with this seed.
 pub(crate) fn part(seed: u64, n: usize) -> Rng {
     Rng::with_seed(Rng::with_seed(seed ^ (n as u64).wrapping_mul(0xD1B5_4A32_D192_ED03)).u64(..))
 }
 
 pub(crate) trait Draw {
-    /// Less than `end`, which is not 0.
+    /// Draws a duration below `end`, which must not be 0.
     fn duration(&mut self, end: Duration) -> Duration;
 
-    /// Less than so many microseconds.
+    /// Draws a duration below `end` microseconds.
     fn micros(&mut self, end: u64) -> Duration {
         self.duration(Duration::from_micros(end))
     }
 
-    /// Once in `n` times.
+    /// Returns `true` once in `n` draws.
     fn one_in(&mut self, n: usize) -> bool;
 
-    /// One of these, of which there is one at least.
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T;
+    /// Draws one of `items`, which must not be empty.
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T;
 }
 
 impl Draw for Rng {
@@ -34,7 +34,7 @@ impl Draw for Rng {
         self.usize(..n) == 0
     }
 
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.usize(..of.len())]
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.usize(..items.len())]
     }
 }

@@ -1,4 +1,4 @@
-//! Wakers that count or act, and an executor made by hand.
+//! Wakers that count or call a function, and a small executor of futures.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use timer_core::{Timer, TimerStats};
 
-/// Counts how often it wakes.
+/// A waker that counts its wake-ups.
 #[derive(Default)]
 pub(crate) struct Bell {
     rung: AtomicUsize,
@@ -30,7 +30,7 @@ impl Wake for Bell {
     }
 }
 
-/// Does something when it wakes, and something when it is dropped.
+/// A waker that calls a function when it wakes, and another one when it is dropped.
 pub(crate) struct Hook {
     pub(crate) on_wake: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     pub(crate) on_drop: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -65,12 +65,12 @@ impl Drop for Hook {
     }
 }
 
-/// One poll of a future that needs no pin.
+/// Polls a future that needs no pin.
 pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(waker))
 }
 
-/// Scheduled, pending, expired, cancelled.
+/// Returns the scheduled, pending, expired and cancelled timeouts.
 pub(crate) fn accounts(timer: &Timer) -> (u64, u64, u64, u64) {
     let TimerStats { scheduled, pending, expired, cancelled, .. } = timer.stats();
     (scheduled, pending, expired, cancelled)
@@ -84,7 +84,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest executor there is.
+/// Runs a future by parking the thread.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
@@ -96,7 +96,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// One poll with the waker of the task that calls.
+/// Polls a future once, with the waker of the calling task.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::future::poll_fn(|cx| Poll::Ready(pin!(&mut *future).poll(cx))).await
 }

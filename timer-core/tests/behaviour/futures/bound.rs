@@ -1,4 +1,4 @@
-//! Futures and the bound on what is pending.
+//! Futures and the bound on pending timeouts.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -8,7 +8,7 @@ use timer_core::{RejectReason, TimeoutError, Timer};
 const FULL: RejectReason = RejectReason::TooManyPending { max: 1 };
 
 #[test]
-fn one_that_waits_takes_a_permit() {
+fn a_waiting_future_takes_a_permit() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let (mut first, mut second) = (timer.sleep(SECOND), timer.sleep(SECOND));
     assert!(poll(&mut first, Waker::noop()).is_pending());
@@ -17,7 +17,7 @@ fn one_that_waits_takes_a_permit() {
     let mut call = timer.timeout(SECOND, std::future::pending::<()>());
     assert_eq!(poll(&mut call, Waker::noop()), Poll::Ready(Err(TimeoutError::Rejected(FULL))));
     drop(first);
-    assert!(poll(&mut second, Waker::noop()).is_pending(), "there is a permit now");
+    assert!(poll(&mut second, Waker::noop()).is_pending(), "a permit is free now");
     driver.advance(SECOND);
     assert!(poll(&mut second, Waker::noop()).is_ready());
     assert_eq!((accounts(&timer), timer.stats().rejected), ((2, 0, 1, 1), 2));
@@ -35,7 +35,7 @@ fn a_permit_is_needed_again_after_completion() {
     assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
     assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Err(FULL)));
     drop(waker);
-    assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is kept");
+    assert_eq!(std::sync::Arc::strong_count(&bell), 1, "the future keeps no waker");
     assert!(other.cancel());
     assert!(poll(&mut sleep, Waker::noop()).is_pending());
     assert_eq!((accounts(&timer), timer.stats().rejected), ((3, 1, 1, 1), 2));
@@ -56,7 +56,7 @@ fn another_waker_keeps_the_permit() {
         assert_eq!(poll(&mut timer.sleep(SECOND), Waker::noop()), Poll::Ready(Err(FULL)), "no permit is free");
     }
     assert_eq!(std::sync::Arc::strong_count(&former), 1, "the former waker is dropped");
-    assert_eq!(accounts(&timer), (1, 1, 0, 0), "a change of the waker counts nothing");
+    assert_eq!(accounts(&timer), (1, 1, 0, 0), "a change of the waker changes no counter");
     let (bell, waker) = Bell::new();
     assert!(poll(&mut sleep, &waker).is_pending());
     assert_eq!(driver.advance(SECOND), 1);
@@ -65,7 +65,7 @@ fn another_waker_keeps_the_permit() {
 }
 
 #[test]
-fn what_is_ready_needs_no_permit() {
+fn a_ready_future_needs_no_permit() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
     let _other = timer.new_timeout(HOUR, |_| {}).unwrap();
     let mut sleep = timer.sleep(SECOND);

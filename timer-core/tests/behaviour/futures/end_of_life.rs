@@ -1,4 +1,4 @@
-//! Futures of a timer that is stopped, or gone.
+//! Futures of a timer that is stopped or gone.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -10,7 +10,7 @@ use timer_core::{RejectReason, TimeoutError, Timer};
 const STOPPED: Poll<Result<(), RejectReason>> = Poll::Ready(Err(RejectReason::Stopped));
 
 #[test]
-fn stop_wakes_all_and_hands_none_back() {
+fn stop_wakes_all_futures_and_hands_none_back() {
     let timer = Timer::new();
     let (bell, waker) = Bell::new();
     let mut sleeps: Vec<_> = (0..100).map(|nth| timer.sleep(HOUR * (nth + 1))).collect();
@@ -28,9 +28,9 @@ fn stop_wakes_all_and_hands_none_back() {
     assert_eq!(Arc::strong_count(&bell), 1);
     assert_eq!(poll(&mut unpolled, Waker::noop()), STOPPED);
     assert_eq!(poll(&mut timer.sleep(HOUR), Waker::noop()), STOPPED);
-    assert_eq!(poll(&mut timer.sleep(Duration::ZERO), Waker::noop()), STOPPED, "even when due");
+    assert_eq!(poll(&mut timer.sleep(Duration::ZERO), Waker::noop()), STOPPED, "even if the sleep is due");
     sleeps[0].reset(Duration::ZERO);
-    assert_eq!(poll(&mut sleeps[0], Waker::noop()), STOPPED, "for good");
+    assert_eq!(poll(&mut sleeps[0], Waker::noop()), STOPPED, "at each further poll");
     drop(sleeps);
     assert_eq!(accounts(&timer), (101, 0, 0, 101));
 }
@@ -52,7 +52,7 @@ fn the_drop_of_the_last_timer_wakes_all() {
     assert_eq!(poll(&mut call, &waker), Poll::Ready(Err(TimeoutError::Rejected(RejectReason::Stopped))));
     assert_eq!(ticks.poll_tick(&mut cx), Poll::Ready(Err(RejectReason::Stopped)));
     assert_eq!(poll(&mut unpolled, &waker), STOPPED);
-    // Their shards serve another timer by now, perhaps.
+    // Their shards may serve another timer by now.
     let others: Vec<_> = (0..8).map(|_| Timer::new()).collect();
     assert_eq!(poll(&mut unpolled, &waker), STOPPED);
     assert_eq!(poll(&mut sleep, &waker), STOPPED);
@@ -63,7 +63,7 @@ fn the_drop_of_the_last_timer_wakes_all() {
 }
 
 #[test]
-fn one_that_has_run_is_stopped_when_moved() {
+fn an_elapsed_sleep_is_stopped_when_it_is_reset() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut sleep = timer.sleep(SECOND);
     assert!(poll(&mut sleep, Waker::noop()).is_pending());

@@ -1,4 +1,4 @@
-//! The same program on every executor; none of them has a timer of its own that runs.
+//! The same program on several executors, none of which runs a timer of its own.
 
 use crate::support::wakers::{accounts, block_on};
 use crate::support::*;
@@ -7,11 +7,11 @@ use std::task::Poll;
 use std::time::Instant;
 use timer_core::{TimeoutError, Timer};
 
-/// Sleeps, times out, ticks and answers in time.
+/// Sleeps, times out, ticks, and answers in time.
 async fn program(timer: Timer) {
     let before = Instant::now();
     timer.sleep(3 * MILLI).await.unwrap();
-    assert!(before.elapsed() >= 3 * MILLI, "early");
+    assert!(before.elapsed() >= 3 * MILLI, "the sleep ended early");
     assert_eq!(timer.timeout(2 * MILLI, pending::<()>()).await, Err(TimeoutError::Elapsed));
     for _ in 0..100 {
         let mut yielded = false;
@@ -37,7 +37,7 @@ async fn program(timer: Timer) {
     idle.await.unwrap();
 }
 
-/// Many at once, by what starts a task.
+/// Runs many programs at once on the executor of `spawn`.
 fn many(timer: &Timer, mut spawn: impl FnMut(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)) {
     for _ in 0..20 {
         spawn(Box::pin(program(timer.clone())));
@@ -65,17 +65,17 @@ fn on_tokio(runtime: &tokio::runtime::Runtime) {
 }
 
 #[test]
-fn on_tokio_with_one_thread() {
+fn the_program_runs_on_tokio_with_one_thread() {
     on_tokio(&tokio::runtime::Builder::new_current_thread().build().unwrap());
 }
 
 #[test]
-fn on_tokio_with_many_threads() {
+fn the_program_runs_on_tokio_with_many_threads() {
     on_tokio(&tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap());
 }
 
 #[test]
-fn on_smol() {
+fn the_program_runs_on_smol() {
     let timer = Timer::new();
     let mut tasks = Vec::new();
     many(&timer, |task| tasks.push(smol::spawn(task)));
@@ -89,7 +89,7 @@ fn on_smol() {
 }
 
 #[test]
-fn on_futures() {
+fn the_program_runs_on_the_futures_executor() {
     let timer = Timer::new();
     futures::executor::block_on(program(timer.clone()));
     let mut pool = futures::executor::LocalPool::new();
@@ -100,14 +100,14 @@ fn on_futures() {
 }
 
 #[test]
-fn on_an_executor_made_by_hand() {
+fn the_program_runs_on_a_handmade_executor() {
     let timer = Timer::new();
     block_on(program(timer.clone()));
     nothing_is_left(&timer);
 }
 
 #[test]
-fn on_a_timer_with_a_pool() {
+fn the_program_runs_on_a_timer_with_a_pool() {
     let pool = timer_core::executor::ThreadPoolExecutor::new(2);
     let timer = Timer::builder().executor(pool).build().unwrap();
     block_on(program(timer.clone()));

@@ -1,7 +1,6 @@
-//! Code that was written for `tokio::time`, with its `use` line changed, on runtimes without a time
-//! driver.
+//! Code for `tokio::time` with its `use` line changed, on runtimes without a time driver.
 
-use crate::support::{LONG, SECOND};
+use crate::support::{MAX_WAIT, SECOND};
 use std::future::{pending, ready};
 use std::pin::Pin;
 use timer_core::global::{Duration, Instant, MissedTickBehavior, Timeout, error::Elapsed};
@@ -12,7 +11,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn the_names_of_tokio_do_what_they_did() {
+fn the_names_of_tokio_keep_their_meaning() {
     let begun = Instant::now();
     runtime().block_on(async {
         time::sleep(Duration::from_millis(2)).await;
@@ -30,7 +29,7 @@ fn the_names_of_tokio_do_what_they_did() {
         let start = Instant::now() + Duration::from_millis(1);
         assert_eq!(time::interval_at(start, SECOND).tick().await, start);
     });
-    assert!(begun.elapsed() < LONG);
+    assert!(begun.elapsed() < MAX_WAIT);
 }
 
 #[test]
@@ -53,7 +52,7 @@ fn a_pinned_sleep_in_a_select_loop() {
 }
 
 #[test]
-fn a_period_of_zero_is_a_tick() {
+fn a_period_of_zero_becomes_a_tick() {
     assert_eq!(time::interval(Duration::ZERO).period(), Duration::from_millis(1));
     runtime().block_on(async {
         let mut ticks = time::interval_at(Instant::now(), Duration::ZERO);

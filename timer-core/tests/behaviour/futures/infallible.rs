@@ -1,4 +1,5 @@
-//! Futures that cannot be refused: each reason for a refusal, and the rules of tokio's interval.
+//! Futures that cannot be rejected, with each reason for a rejection, and the rules of tokio's
+//! interval.
 
 use crate::support::wakers::Bell;
 use crate::support::*;
@@ -41,16 +42,16 @@ fn a_waiting_sleep_survives_stop() {
     let (bell, waker) = Bell::new();
     assert!(poll(&mut sleep, &waker).is_pending());
     timer.stop().unwrap();
-    assert_eq!(bell.rung(), 1, "stop wakes it, so that it can move");
+    assert_eq!(bell.rung(), 1, "stop wakes the sleep, so that it can move to the global timer");
     assert!(poll(&mut sleep, &waker).is_pending());
     futures::executor::block_on(&mut sleep);
     assert!(Instant::now() >= deadline && sleep.is_elapsed());
     sleep.reset_after(HOUR);
-    assert!(poll(&mut sleep, &waker).is_pending(), "it can be used again");
+    assert!(poll(&mut sleep, &waker).is_pending(), "the sleep can be used again");
 }
 
 #[test]
-fn the_bound_refuses_no_infallible_sleep() {
+fn the_bound_rejects_no_infallible_sleep() {
     let timer = Timer::builder().max_pending_timeouts(1).build().unwrap();
     let _first = accepted(timer.new_timeout(HOUR, |_| {}));
     let infallible = timer.infallible();
@@ -60,7 +61,7 @@ fn the_bound_refuses_no_infallible_sleep() {
 }
 
 #[test]
-fn a_refused_sleep_on_virtual_time_stays_pending() {
+fn a_rejected_sleep_on_virtual_time_stays_pending() {
     let (timer, driver) = manual(WHEELS[0]);
     let infallible = timer.infallible();
     let mut sleep = infallible.sleep(NANO);
@@ -76,15 +77,15 @@ fn ticks_after(late: Duration, behavior: MissedTickBehavior) -> Vec<u128> {
     let start = timer.now();
     let mut ticks = timer.infallible().interval(10 * MILLI);
     ticks.set_missed_tick_behavior(behavior);
-    let mut told = Vec::new();
+    let mut ticks_seen = Vec::new();
     driver.advance(late);
-    while told.len() < 4 {
+    while ticks_seen.len() < 4 {
         match ticks.poll_tick(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(due) => told.push((due - start).as_millis()),
+            Poll::Ready(due) => ticks_seen.push((due - start).as_millis()),
             Poll::Pending => drop(driver.advance_to_next()),
         }
     }
-    told
+    ticks_seen
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn a_tick_late_by_five_ms_is_not_missed() {
 }
 
 #[test]
-fn the_behaviors_convert_to_the_choices_of_a_rate() {
+fn missed_tick_behaviors_convert_to_missed_runs() {
     for missed in [MissedRuns::Burst, MissedRuns::Delay, MissedRuns::Skip] {
         assert_eq!(MissedRuns::from(MissedTickBehavior::from(missed)), missed);
     }

@@ -1,4 +1,4 @@
-//! Ticks on virtual time.
+//! Intervals on virtual time.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -37,7 +37,7 @@ fn a_start_can_be_chosen() {
 }
 
 #[test]
-fn missed_ticks_go_by_the_choice() {
+fn missed_ticks_follow_the_chosen_behavior() {
     for (missed, due) in [
         (MissedRuns::Skip, [0, 4000, 5000, 6000]),
         (MissedRuns::Burst, [0, 1000, 2000, 3000]),
@@ -47,16 +47,16 @@ fn missed_ticks_go_by_the_choice() {
         let start = timer.now();
         let mut ticks = timer.interval(SECOND).with_missed_runs(missed);
         driver.advance(3500 * MILLI);
-        let mut told = Vec::new();
-        while told.len() < 4 {
+        let mut ticks_seen = Vec::new();
+        while ticks_seen.len() < 4 {
             match tick(&mut ticks, Waker::noop()) {
-                Poll::Ready(at) => told.push((at.unwrap() - start).as_millis()),
+                Poll::Ready(at) => ticks_seen.push((at.unwrap() - start).as_millis()),
                 Poll::Pending => {
                     driver.advance(driver.next_expiry().unwrap());
                 }
             }
         }
-        assert_eq!(told, due, "{missed:?}");
+        assert_eq!(ticks_seen, due, "{missed:?}");
     }
 }
 
@@ -87,14 +87,14 @@ fn resets_move_the_next_tick_and_the_phase() {
 }
 
 #[test]
-fn a_period_of_zero_is_refused() {
+fn a_period_of_zero_is_rejected() {
     let (timer, _driver) = manual(WHEELS[0]);
     assert_eq!(tick(&mut timer.interval(Duration::ZERO), Waker::noop()), Poll::Ready(Err(RejectReason::ZeroPeriod)));
 }
 
-// B88: the largest values.
+// Guards against B88, with the largest periods.
 #[test]
-fn any_period_is_fine() {
+fn any_period_is_valid() {
     let (timer, mut driver) = manual(WHEELS[0]);
     for period in [NANO, MILLI, YEAR, 600 * YEAR, Duration::MAX] {
         let mut ticks = timer.interval(period).with_missed_runs(MissedRuns::Delay);

@@ -1,5 +1,5 @@
-//! Futures: what they promise ([`timer_core::future`]), on virtual time where that can be, and on
-//! real executors.
+//! The promises of futures ([`timer_core::future`]), on virtual time where possible, and on real
+//! executors.
 
 mod bound;
 mod end_of_life;

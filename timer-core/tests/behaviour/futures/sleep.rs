@@ -1,4 +1,4 @@
-//! One sleep on virtual time.
+//! A single sleep on virtual time.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -7,15 +7,15 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 use timer_core::{Interval, Sleep, TimeoutFuture, Timer, WheelKind, global};
 
-fn everywhere<T: Send + Sync + Unpin + 'static>() {}
+fn assert_shareable<T: Send + Sync + Unpin + 'static>() {}
 
 #[test]
-fn the_types_go_everywhere() {
-    everywhere::<Sleep>();
-    everywhere::<Interval>();
-    everywhere::<TimeoutFuture<std::future::Ready<()>>>();
-    everywhere::<global::Sleep>();
-    everywhere::<global::Interval>();
+fn the_types_can_be_sent_and_shared() {
+    assert_shareable::<Sleep>();
+    assert_shareable::<Interval>();
+    assert_shareable::<TimeoutFuture<std::future::Ready<()>>>();
+    assert_shareable::<global::Sleep>();
+    assert_shareable::<global::Interval>();
     fn send<T: Send>(_: T) {}
     let mut ticks = Timer::new().interval(SECOND);
     send(ticks.tick());
@@ -23,7 +23,7 @@ fn the_types_go_everywhere() {
 }
 
 #[test]
-fn it_wakes_at_its_deadline_and_not_before() {
+fn a_sleep_wakes_at_its_deadline() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
         let (bell, waker) = Bell::new();
@@ -36,7 +36,7 @@ fn it_wakes_at_its_deadline_and_not_before() {
         assert_eq!(bell.rung(), 1);
         assert!(sleep.is_elapsed());
         assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
-        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())), "and still");
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())), "ready again");
         drop(sleep);
         assert_eq!(accounts(&timer), (1, 0, 1, 0));
         let stats = timer.stats();
@@ -45,7 +45,7 @@ fn it_wakes_at_its_deadline_and_not_before() {
 }
 
 #[test]
-fn advance_wakes_exactly_what_is_due() {
+fn advance_wakes_exactly_the_due_sleeps() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut sleeps: Vec<_> = (1..=100)
         .map(|secs| {
@@ -65,7 +65,7 @@ fn advance_wakes_exactly_what_is_due() {
 }
 
 #[test]
-fn what_never_waits_leaves_no_trace() {
+fn a_sleep_that_never_waits_leaves_no_trace() {
     let (timer, mut driver) = manual(WHEELS[0]);
     drop(timer.sleep(SECOND));
     let mut zero = timer.sleep(Duration::ZERO);
@@ -104,14 +104,14 @@ fn a_drop_cancels_and_frees_the_waker() {
     assert_eq!(Arc::strong_count(&bell), 2);
     drop(sleep);
     assert_eq!(Arc::strong_count(&bell), 1);
-    assert_eq!(driver.next_expiry(), None, "unlinked");
+    assert_eq!(driver.next_expiry(), None, "the sleep is unlinked");
     assert_eq!(accounts(&timer), (1, 0, 0, 1));
     driver.advance(HOUR);
     assert_eq!(bell.rung(), 0);
 }
 
 #[test]
-fn a_drop_on_another_thread_does_too() {
+fn a_drop_on_another_thread_cancels() {
     let (timer, _driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(SECOND);
@@ -122,7 +122,7 @@ fn a_drop_on_another_thread_does_too() {
 }
 
 #[test]
-fn the_last_waker_is_the_one_that_is_woken() {
+fn the_last_waker_is_woken() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let bells: Vec<_> = (0..4).map(|_| Bell::new()).collect();
     let mut sleep = timer.sleep(SECOND);
@@ -146,16 +146,16 @@ fn a_reset_keeps_the_waker() {
     driver.advance(9 * SECOND);
     sleep.reset(10 * SECOND);
     driver.advance(9 * SECOND);
-    assert_eq!(bell.rung(), 0, "later");
+    assert_eq!(bell.rung(), 0, "moved to later");
     sleep.reset(MILLI);
     driver.advance(MILLI);
-    assert_eq!(bell.rung(), 1, "earlier");
+    assert_eq!(bell.rung(), 1, "moved to earlier");
     assert!(poll(&mut sleep, &waker).is_ready());
     assert_eq!(accounts(&timer), (1, 0, 1, 0));
 }
 
 #[test]
-fn a_reset_to_now_is_due_now() {
+fn a_sleep_reset_to_now_is_due() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let (mut zero, mut past) = (timer.sleep(HOUR), timer.sleep(HOUR));
@@ -167,7 +167,7 @@ fn a_reset_to_now_is_due_now() {
 }
 
 #[test]
-fn a_reset_before_the_first_poll_moves_it() {
+fn a_reset_before_the_first_poll_counts() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut sleep = timer.sleep(HOUR);
     sleep.reset_at(timer.now() + SECOND);
@@ -178,7 +178,7 @@ fn a_reset_before_the_first_poll_moves_it() {
 }
 
 #[test]
-fn after_completion_it_waits_again() {
+fn a_completed_sleep_waits_again_after_a_reset() {
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_manual().unwrap();
         let (bell, waker) = Bell::new();
@@ -200,7 +200,7 @@ fn after_completion_it_waits_again() {
 }
 
 #[test]
-fn any_delay_is_fine() {
+fn any_delay_is_valid() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut never = timer.sleep(Duration::MAX);
@@ -210,14 +210,14 @@ fn any_delay_is_fine() {
     assert_eq!(bell.rung(), 1);
     driver.advance(500 * YEAR);
     driver.advance(Duration::MAX);
-    assert_eq!(bell.rung(), 1, "what never comes does not come");
+    assert_eq!(bell.rung(), 1, "the farthest sleep does not wake");
     never.reset(Duration::MAX);
     assert!(poll(&mut never, &waker).is_pending());
 }
 
 #[test]
-fn a_pool_of_the_timers_own_wakes_nothing() {
-    let refuse = |_: timer_core::executor::Task| panic!("a waker came here");
+fn the_executor_of_the_timer_gets_no_waker() {
+    let refuse = |_: timer_core::executor::Task| panic!("the pool got a waker");
     let (timer, mut driver) = Timer::builder().executor(refuse).build_manual().unwrap();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(SECOND);

@@ -1,4 +1,4 @@
-//! Many tasks on two threads, and a ledger that is exact when all is quiet.
+//! Many tasks on two threads. The counters must be exact when all tasks have ended.
 
 use crate::support::wakers::{Bell, accounts, poll, poll_once};
 use crate::support::*;
@@ -31,25 +31,25 @@ async fn work(timer: Timer, seed: u64, rounds: u64) {
             0 => {
                 let due = Instant::now() + random.micros(2_000);
                 timer.sleep_until(due).await.unwrap();
-                assert!(Instant::now() >= due, "early");
+                assert!(Instant::now() >= due, "the sleep ended early");
             }
             1 => {
                 kept.reset(random.micros(500));
                 (&mut kept).await.unwrap();
             }
             2 => {
-                // Near its end when it is dropped.
+                // The sleep is near its end when it is dropped.
                 let short = timer.sleep(random.micros(300));
                 let _ = timer.timeout(200 * MICRO, short).await;
             }
             3 => {
-                // Moved to another task, and to its waker.
+                // The sleep moves to another task and its waker.
                 let mut moved = timer.sleep(random.micros(1_000));
                 let _ = poll_once(&mut moved).await;
                 tokio::spawn(moved).await.unwrap().unwrap();
             }
             4 => {
-                // Moved while it is about to run.
+                // The sleep is moved while it is about to run.
                 kept.reset(100 * MICRO);
                 let _ = poll_once(&mut kept).await;
                 spin(90 * MICRO);
@@ -81,20 +81,20 @@ fn a_storm_leaves_exact_accounts() {
 }
 
 #[test]
-fn a_storm_on_one_shard_with_a_fine_tick() {
+fn a_storm_on_one_shard_leaves_exact_accounts() {
     let timer = Timer::builder().shards(1).tick_duration(10 * MICRO).build().unwrap();
     storm(&timer, TASKS, ROUNDS / 3);
 }
 
 #[test]
-fn a_storm_below_the_bound() {
+fn a_storm_below_the_bound_is_never_rejected() {
     let timer = Timer::builder().max_pending_timeouts(4 * TASKS as usize).build().unwrap();
     storm(&timer, TASKS, ROUNDS / 3);
     assert_eq!(timer.stats().rejected, 0);
 }
 
 #[test]
-fn wakers_change_while_it_runs_out() {
+fn wakers_may_change_while_a_sleep_expires() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let mut changes = 0_u64;
     for round in 0..ROUNDS {
@@ -107,9 +107,9 @@ fn wakers_change_while_it_runs_out() {
             }
             changes += 1;
             if begun.elapsed() > MILLI {
-                // Whatever has met it meanwhile, it is linked, and the waker it has now is woken.
+                // The sleep is linked now, and its current waker must be woken.
                 while bell.rung() == 0 {
-                    assert!(begun.elapsed() < LONG, "lost");
+                    assert!(begun.elapsed() < MAX_WAIT, "the wake-up was lost");
                     std::hint::spin_loop();
                 }
             }
@@ -120,7 +120,7 @@ fn wakers_change_while_it_runs_out() {
 }
 
 #[test]
-fn stop_in_a_storm_ends_all() {
+fn stop_in_a_storm_ends_all_tasks() {
     for round in 0..20_u32 {
         let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
         let stopped = Arc::new(AtomicU64::new(0));
@@ -133,7 +133,7 @@ fn stop_in_a_storm_ends_all() {
                     let mut random = Rng::with_seed(seed);
                     loop {
                         kept.reset(random.micros(50));
-                        // Polled with changing wakers on the way.
+                        // The wakers change in between.
                         let _ = Pin::new(&mut kept).poll(&mut std::task::Context::from_waker(Waker::noop()));
                         let ended =
                             if random.bool() { (&mut kept).await } else { timer.sleep(random.micros(100)).await };

@@ -1,4 +1,4 @@
-//! A deadline for another future.
+//! Timeouts of other futures.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -14,14 +14,18 @@ fn the_inner_future_is_polled_first() {
     assert_eq!(poll(&mut timer.timeout(Duration::ZERO, ready(7)), Waker::noop()), Poll::Ready(Ok(7)));
     let mut due = timer.timeout(SECOND, ready(7));
     driver.advance(HOUR);
-    assert_eq!(poll(&mut due, Waker::noop()), Poll::Ready(Ok(7)), "though time is up");
+    assert_eq!(poll(&mut due, Waker::noop()), Poll::Ready(Ok(7)), "although the deadline has passed");
     driver.stop();
-    assert_eq!(poll(&mut timer.timeout(SECOND, ready(7)), Waker::noop()), Poll::Ready(Ok(7)), "though it is stopped");
+    assert_eq!(
+        poll(&mut timer.timeout(SECOND, ready(7)), Waker::noop()),
+        Poll::Ready(Ok(7)),
+        "although the timer is stopped"
+    );
     assert_eq!(accounts(&timer), (0, 0, 0, 0));
 }
 
 #[test]
-fn the_deadline_wins_over_what_waits() {
+fn the_deadline_wins_over_a_waiting_future() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
     let mut late = timer.timeout(SECOND, pending::<()>());
@@ -52,7 +56,7 @@ fn an_answer_in_time_cancels_the_deadline() {
 }
 
 #[test]
-fn what_is_inside_can_be_had() {
+fn the_inner_future_is_accessible() {
     let timer = Timer::new();
     let mut call = timer.timeout(SECOND, ready(7));
     *call.get_mut() = ready(8);
@@ -61,7 +65,7 @@ fn what_is_inside_can_be_had() {
 }
 
 #[test]
-fn errors_say_what_happened() {
+fn errors_name_their_reason() {
     assert!(TimeoutError::Elapsed.is_elapsed());
     let rejected = TimeoutError::Rejected(RejectReason::Stopped);
     assert!(!rejected.is_elapsed());

@@ -1,4 +1,4 @@
-//! Hops from deadline to deadline, and programs on a timer that a guard has installed.
+//! Hops from deadline to deadline, and programs on a timer that a guard has entered.
 
 use crate::support::*;
 use futures::future::{join, join_all};
@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use timer_core::{Timer, global};
 
 #[test]
-fn a_hop_stops_at_each_deadline_and_passes_stale_ones() {
+fn a_hop_stops_at_each_current_deadline() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let begin = driver.now();
     assert_eq!(driver.advance_to_next(), None);
@@ -25,12 +25,12 @@ fn a_hop_stops_at_each_deadline_and_passes_stale_ones() {
 }
 
 #[test]
-fn what_is_due_runs_without_moving_time() {
+fn due_timeouts_run_without_moving_time() {
     let (timer, mut driver) = manual(WHEELS[0]);
     accepted(timer.new_timeout(std::time::Duration::ZERO, |_| {}));
     accepted(timer.new_timeout(std::time::Duration::MAX, |_| {}));
     assert_eq!(driver.advance_to_next(), Some(driver.now()));
-    assert_eq!(driver.advance_to_next(), None, "what never comes is passed over");
+    assert_eq!(driver.advance_to_next(), None, "a timeout that never comes is no next deadline");
     assert_eq!(driver.elapsed(), std::time::Duration::ZERO);
 }
 

@@ -1,5 +1,4 @@
-//! Wakers that do what they like: each runs with nothing held, and harms nothing but its own
-//! future.
+//! Wakers with arbitrary code. Each runs with no lock held and harms only its own future.
 
 use crate::support::wakers::*;
 use crate::support::*;
@@ -20,7 +19,7 @@ fn poll_shared(sleep: &Shared, waker: &Waker) -> bool {
 }
 
 #[test]
-fn a_waker_that_drops_the_future() {
+fn a_waker_may_drop_its_future() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let sleep = shared(timer.sleep(SECOND));
     let inside = sleep.clone();
@@ -32,7 +31,7 @@ fn a_waker_that_drops_the_future() {
 }
 
 #[test]
-fn a_waker_that_polls_and_resets_inline() {
+fn a_waker_may_poll_and_reset_inline() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let sleep = shared(timer.sleep(SECOND));
     let (bell, waker) = Bell::new();
@@ -40,7 +39,7 @@ fn a_waker_that_polls_and_resets_inline() {
     let inline = Hook::waker(move || {
         assert!(poll_shared(&inside, &again));
         inside.lock().unwrap().as_mut().unwrap().reset(SECOND);
-        assert!(!poll_shared(&inside, &again), "it waits again, though its wake has not returned");
+        assert!(!poll_shared(&inside, &again), "the sleep waits again before its wake returns");
     });
     assert!(!poll_shared(&sleep, &inline));
     assert_eq!(driver.advance(SECOND), 1);
@@ -52,7 +51,7 @@ fn a_waker_that_polls_and_resets_inline() {
 }
 
 #[test]
-fn a_waker_that_uses_the_timer() {
+fn a_waker_may_use_the_timer() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut sleep = timer.sleep(SECOND);
     let inside = timer.clone();
@@ -93,25 +92,25 @@ fn a_panicking_wake_does_not_end_stop() {
 }
 
 #[test]
-fn a_waker_that_panics_as_it_is_dropped() {
+fn a_panic_of_a_dropped_waker_is_counted() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut changed = timer.sleep(SECOND);
     assert!(poll(&mut changed, &Hook::at_drop(|| panic_any("a bad drop"))).is_pending());
     assert!(poll(&mut changed, Waker::noop()).is_pending());
-    assert_eq!(timer.stats().task_panics, 1, "by another waker");
+    assert_eq!(timer.stats().task_panics, 1, "dropped by another waker");
     let mut dropped = timer.sleep(SECOND);
     assert!(poll(&mut dropped, &Hook::at_drop(|| panic_any("a bad drop"))).is_pending());
     drop(dropped);
-    assert_eq!(timer.stats().task_panics, 2, "with its future");
+    assert_eq!(timer.stats().task_panics, 2, "dropped with its future");
     let mut woken = timer.sleep(SECOND);
     assert!(poll(&mut woken, &Hook::at_drop(|| panic_any("a bad drop"))).is_pending());
     driver.advance(SECOND);
-    assert_eq!(timer.stats().task_panics, 3, "after its wake");
+    assert_eq!(timer.stats().task_panics, 3, "dropped after its wake");
     assert_eq!(accounts(&timer), (3, 0, 2, 1));
 }
 
 #[test]
-fn a_waker_that_polls_its_future_as_it_is_dropped() {
+fn a_dropped_waker_may_poll_another_future() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let other = shared(timer.sleep(SECOND));
     let inside = other.clone();
@@ -125,14 +124,14 @@ fn a_waker_that_polls_its_future_as_it_is_dropped() {
 }
 
 #[test]
-fn a_task_that_is_full_of_sleeps_drops_them_all() {
+fn a_waker_may_drop_many_sleeps() {
     let timer = Timer::new();
     let (sender, woken) = std::sync::mpsc::channel();
     let sleeps: Arc<Mutex<Vec<Sleep>>> = Arc::default();
     for nth in 0..100 {
         let (inside, sender) = (sleeps.clone(), sender.clone());
         let waker = Hook::waker(move || {
-            // Some of them are just being woken in the same batch.
+            // The same batch is just waking some of these sleeps.
             let all = std::mem::take(&mut *inside.lock().unwrap());
             sender.send(all.len()).unwrap();
             drop(all);
@@ -148,8 +147,8 @@ fn a_task_that_is_full_of_sleeps_drops_them_all() {
     assert_eq!((scheduled, pending, expired + cancelled), (100, 0, 100));
 }
 
-/// Executors whose tasks are known by a waker at one and the same place while they are polled, and
-/// by a clone elsewhere.
+/// A waker whose pointer is the same for all tasks while they are polled. A clone has a pointer of
+/// its own task.
 #[expect(unsafe_code, reason = "a waker without an `Arc` cannot be made otherwise")]
 mod lent {
     use std::ptr::without_provenance;
@@ -159,25 +158,25 @@ mod lent {
     const LENT: usize = 8;
     static POLLED: AtomicUsize = AtomicUsize::new(0);
     static WOKEN: AtomicUsize = AtomicUsize::new(0);
-    static TABLE: RawWakerVTable = RawWakerVTable::new(cloned, woken, woken, |_| {});
+    static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| {});
 
-    fn cloned(data: *const ()) -> RawWaker {
+    fn clone(data: *const ()) -> RawWaker {
         let task = if data.addr() == LENT { POLLED.load(SeqCst) } else { data.addr() };
         RawWaker::new(without_provenance(task), &TABLE)
     }
 
-    fn woken(data: *const ()) {
+    fn wake(data: *const ()) {
         WOKEN.store(data.addr(), SeqCst);
     }
 
-    /// For one poll of this task.
+    /// Returns the waker for one poll of `task`.
     pub(super) fn waker(task: usize) -> Waker {
         POLLED.store(task, SeqCst);
-        // SAFETY: the data is a number that is never read through.
+        // SAFETY: the data is a number that is never dereferenced.
         unsafe { Waker::new(without_provenance(LENT), &TABLE) }
     }
 
-    /// The task that was woken last.
+    /// Returns the task that was woken last.
     pub(super) fn woken_task() -> usize {
         WOKEN.load(SeqCst)
     }

@@ -1,6 +1,6 @@
-//! Many timeouts at once: `new_timeouts` and `cancel_all`.
+//! Many timeouts at once, with `new_timeouts` and `cancel_all`.
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::Ledger;
 use crate::support::panics::{BadHook, panic_on_purpose};
 use crate::support::*;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use timer_core::{RejectReason, Timeout, Timer};
 
 #[test]
-fn a_batch_is_as_if_one_by_one() {
+fn a_batch_is_like_single_calls() {
     let (timer, mut driver) = Timer::builder().max_pending_timeouts(150).build_manual().unwrap();
     let runs = Runs::default();
     let items = (0..200u32).map(|id| {
@@ -35,8 +35,8 @@ fn a_batch_is_as_if_one_by_one() {
     }
     assert_eq!((timer.pending_timeouts(), timer.stats().scheduled, timer.stats().rejected), (150, 150, 50));
     assert_eq!(driver.advance(SECOND), 150);
-    assert_eq!(taken(&runs), (0..150).rev().collect::<Vec<_>>());
-    assert_eq!(Arc::strong_count(&runs), 1 + 50, "those that were refused came back");
+    assert_eq!(take_runs(&runs), (0..150).rev().collect::<Vec<_>>());
+    assert_eq!(Arc::strong_count(&runs), 1 + 50, "rejected tasks return to the caller");
     drop(driver);
     let late = timer.new_timeouts([(SECOND, |_: &Timeout| {}); 3]);
     assert!(late.iter().all(|late| late.as_ref().is_err_and(|late| late.reason == RejectReason::Stopped)));
@@ -70,9 +70,8 @@ fn a_wrong_size_hint_is_harmless() {
     }
 }
 
-// 3c.8.
 #[test]
-fn a_batch_whose_iterator_panics_keeps_what_it_took() {
+fn a_batch_whose_iterator_panics_keeps_full_chunks() {
     for at in [0usize, 1, 63, 64, 65, 150] {
         let (timer, mut driver) = manual(WHEELS[0]);
         let inner = timer.clone();
@@ -81,8 +80,8 @@ fn a_batch_whose_iterator_panics_keeps_what_it_took() {
             if id == at {
                 panic_on_purpose();
             }
-            // Nothing is held: the timer may be called, and what was drawn shows only when its
-            // chunk is full.
+            // Nothing is locked, so the iterator may call the timer. Its items become pending when
+            // their chunk is full.
             assert!(inner.new_timeout(HOUR, |_| {}).unwrap().cancel());
             let captured = captured.clone();
             (SECOND, move |_: &Timeout| drop(captured))
@@ -90,7 +89,7 @@ fn a_batch_whose_iterator_panics_keeps_what_it_took() {
         assert!(catch_unwind(AssertUnwindSafe(|| timer.new_timeouts(items))).is_err());
         let stays = timer.pending_timeouts();
         assert!(stays <= at && stays.is_multiple_of(64) && at - stays < 64, "{stays} of {at}");
-        assert_eq!(Arc::strong_count(&captured), 1 + stays, "the rest came back");
+        assert_eq!(Arc::strong_count(&captured), 1 + stays, "the other tasks are dropped");
         assert_eq!((driver.advance(SECOND), timer.pending_timeouts()), (stays, 0));
     }
 }
@@ -120,8 +119,8 @@ fn cancel_all_goes_on_over_hooks_that_panic() {
 }
 
 #[test]
-fn cancel_all_of_two_timers_with_duplicates() {
-    let pool = Later::default();
+fn cancel_all_takes_two_timers_and_duplicates() {
+    let pool = KeepingExecutor::default();
     let timers = [
         Timer::builder().build_manual().unwrap(),
         Timer::builder().executor(pool.clone()).max_pending_timeouts(1_000).build_manual().unwrap(),
@@ -135,19 +134,19 @@ fn cancel_all_of_two_timers_with_duplicates() {
         all.extend(pair);
     }
     assert_eq!((first.advance(SECOND), second.advance(SECOND)), (50, 50));
-    // Of the one the near ones have run; of the other they wait in its pool.
+    // The near timeouts of one timer have run, and those of the other are in its pool.
     assert_eq!(Timeout::cancel_all(&all), 50 + 100);
     assert_eq!((one.stats().cancelled, other.stats().cancelled), (50, 100));
     assert_eq!((one.pending_timeouts(), other.pending_timeouts(), other.stats().queued), (0, 0, 0));
     assert_eq!((pool.run(), other.stats().expired), (50, 0));
-    // Of a timer that is gone.
+    // The timer of these timeouts is gone.
     let gone: Vec<Timeout> = (0..3).map(|_| accepted(one.new_timeout(HOUR, |_| {}))).collect();
     drop((one, first));
     assert_eq!(Timeout::cancel_all(&gone), 0);
 }
 
 #[test]
-fn cancel_all_ends_a_periodic_run_that_goes_on() {
+fn cancel_all_ends_a_running_periodic_task() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let count = Arc::new(AtomicU32::new(0));
     let counted = count.clone();

@@ -1,8 +1,8 @@
-//! What handles do: waiting for a run, guards, expiring at will, slack, and many at once.
+//! Handles: waiting for a run, guards, expiring at will, slack, and many timeouts at once.
 
 mod many;
 
-use crate::support::executors::{Later, good};
+use crate::support::executors::{KeepingExecutor, good_executors};
 use crate::support::panics::BadHook;
 use crate::support::*;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::{Timeout, Timer, WouldDeadlock};
 
-/// Says when it is dropped, and takes its time.
+/// A value that takes its time to drop and records the end of the drop.
 struct SlowDrop(Arc<AtomicBool>);
 
 impl Drop for SlowDrop {
@@ -25,7 +25,7 @@ impl Drop for SlowDrop {
 
 #[test]
 fn cancel_and_wait_outlasts_a_run_and_its_captures() {
-    for (what, executor) in good() {
+    for (what, executor) in good_executors() {
         for periodic in [false, true] {
             let timer = Timer::builder().executor(executor.clone()).build().unwrap();
             let gone = Arc::new(AtomicBool::new(false));
@@ -51,7 +51,7 @@ fn cancel_and_wait_outlasts_a_run_and_its_captures() {
                 watch_for(5 * MILLI);
                 assert!(!waits.is_finished(), "{what}: the run goes on");
                 release.send(()).unwrap();
-                assert_eq!(waits.join().unwrap(), (Ok(periodic), true), "{what}: run, and what it owned dropped");
+                assert_eq!(waits.join().unwrap(), (Ok(periodic), true), "{what}: the run and the drop have ended");
             });
             assert_eq!(timeout.cancel_and_wait(), Ok(false), "{what}: nothing to wait for");
         }
@@ -59,7 +59,7 @@ fn cancel_and_wait_outlasts_a_run_and_its_captures() {
 }
 
 #[test]
-fn cancel_and_wait_of_what_waits_waits_for_nothing() {
+fn cancel_and_wait_of_a_pending_timeout_returns() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
     assert_eq!((timeout.cancel_and_wait(), timeout.cancel_and_wait()), (Ok(true), Ok(false)));
@@ -75,7 +75,7 @@ fn cancel_and_wait_in_its_own_run_would_deadlock() {
     let inner = runs.clone();
     let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
         assert_eq!(me.cancel_and_wait(), Err(WouldDeadlock));
-        // As well from a task of another timer that runs within this one.
+        // A task of another timer that runs within this one would deadlock too.
         let (other, mut driver) = manual(WHEELS[0]);
         let outer = me.clone();
         accepted(other.new_timeout(SECOND, move |own| {
@@ -85,17 +85,17 @@ fn cancel_and_wait_in_its_own_run_would_deadlock() {
         assert_eq!(other.stats().task_panics, 0);
         inner.lock().unwrap().push(1);
     }));
-    assert_eq!(driver.advance(2 * SECOND), 2, "nothing was changed");
-    assert_eq!((taken(&runs).len(), timer.stats().task_panics), (2, 0));
-    assert_eq!(rate.cancel_and_wait(), Ok(true), "outside of it all is well");
+    assert_eq!(driver.advance(2 * SECOND), 2, "the failed calls changed nothing");
+    assert_eq!((take_runs(&runs).len(), timer.stats().task_panics), (2, 0));
+    assert_eq!(rate.cancel_and_wait(), Ok(true), "the call works outside of the run");
 }
 
 #[test]
-fn a_guard_cancels_and_its_panics_go_no_further() {
+fn a_guard_cancels_and_contains_panics() {
     let (timer, mut driver) = manual(WHEELS[0]);
     {
         let guard = accepted(timer.new_timeout(SECOND, |_| {})).cancel_on_drop();
-        assert!(guard.reset(2 * SECOND), "it is a timeout");
+        assert!(guard.reset(2 * SECOND), "a guard dereferences to its timeout");
         assert_eq!(guard.remaining(), 2 * SECOND);
     }
     assert_eq!((timer.pending_timeouts(), timer.stats().cancelled), (0, 1));
@@ -127,7 +127,7 @@ fn slack_gathers_a_thousand_heartbeats_into_few_turns() {
         assert_eq!((timer.stats().expired, timer.pending_timeouts()), (1_000, 0));
         let turns = timer.stats().turns - before;
         assert!(turns <= 40, "{turns} turns in {wheel:?}");
-        assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "late from the deadline that was picked");
+        assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "the lag counts from the chosen deadline");
         let exact = schedule(&timer);
         assert!(exact.reset(SECOND));
         assert_eq!(exact.remaining(), SECOND, "a reset is exact");
@@ -149,24 +149,24 @@ fn slack_at_the_edges_is_within_its_range() {
 }
 
 #[test]
-fn expire_now_in_every_state() {
-    let pool = Later::default();
+fn expire_now_works_in_every_state() {
+    let pool = KeepingExecutor::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let waiting = accepted(timer.new_timeout(HOUR, |_| {}));
     assert!(waiting.expire_now());
     assert_eq!((waiting.remaining(), waiting.deadline()), (Duration::ZERO, timer.now()));
-    assert!(!waiting.expire_now(), "due");
+    assert!(!waiting.expire_now(), "already due");
     assert_eq!(driver.advance(Duration::ZERO), 1);
-    assert!(!waiting.expire_now(), "handed over");
+    assert!(!waiting.expire_now(), "already handed over");
     pool.run();
-    assert!(!waiting.expire_now() && waiting.is_expired(), "has run");
+    assert!(!waiting.expire_now() && waiting.is_expired(), "already run");
     let cancelled = accepted(timer.new_timeout(HOUR, |_| {}));
     assert!(cancelled.cancel() && !cancelled.expire_now());
     let far = accepted(timer.new_timeout(Duration::MAX, |_| {}));
-    assert!(far.expire_now(), "even what never comes");
+    assert!(far.expire_now(), "even a timeout that never comes");
     assert_eq!(driver.advance(Duration::ZERO), 1);
-    assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "it is not late");
-    // What has come to its deadline and was not looked at is due.
+    assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "the new deadline is not late");
+    // A timeout is due from its deadline on, even if no turn has seen it.
     let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
     assert!(!due.expire_now());
     let left = accepted(timer.new_timeout(HOUR, |_| {}));
@@ -174,7 +174,6 @@ fn expire_now_in_every_state() {
     assert!(!left.expire_now());
 }
 
-// 3c.5.
 #[test]
 fn expire_now_of_a_periodic_task_restarts_the_phase() {
     for fixed_rate in [true, false] {
@@ -185,7 +184,7 @@ fn expire_now_of_a_periodic_task_restarts_the_phase() {
             let at = (me.deadline() - begun).as_secs();
             let mut recorded = recorded.lock().unwrap();
             recorded.push(at);
-            // During a run: the one after it, once.
+            // A call during a run affects the next run once.
             assert!(at != 23 || recorded.len() > 3 || me.expire_now());
         };
         let again = if fixed_rate {
@@ -201,7 +200,7 @@ fn expire_now_of_a_periodic_task_restarts_the_phase() {
 }
 
 #[test]
-fn a_handle_is_its_timeout_and_as_wide_as_a_pointer() {
+fn a_handle_is_one_pointer_and_compares_by_identity() {
     assert_eq!(size_of::<Timeout>(), size_of::<usize>());
     assert_eq!(size_of::<Option<Timeout>>(), size_of::<usize>());
     let (timer, mut driver) = manual(WHEELS[0]);
@@ -214,28 +213,28 @@ fn a_handle_is_its_timeout_and_as_wide_as_a_pointer() {
     let own = accepted(timer.new_timeout(SECOND, move |me| *inner.lock().unwrap() = Some(me.clone())));
     driver.advance(SECOND);
     assert_eq!(seen.lock().unwrap().take().as_ref(), Some(&own));
-    assert!(one == one.clone() && one != other, "and so when it has ended");
+    assert!(one == one.clone() && one != other, "handles compare the same way after the end");
 }
 
 #[test]
-fn a_timeout_knows_its_timer_while_there_is_one() {
+fn a_timeout_knows_its_timer_while_it_lives() {
     let timer = named("known");
     let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
     let again = timeout.timer().unwrap();
     assert_eq!(again.name(), "known");
     drop(timer);
-    assert_eq!((again.pending_timeouts(), timeout.timer().is_some()), (1, true), "it is a handle like any other");
+    assert_eq!((again.pending_timeouts(), timeout.timer().is_some()), (1, true), "the returned handle keeps the timer");
     drop(again);
     assert!(timeout.timer().is_none() && timeout.is_cancelled());
     assert_eq!(timeout.remaining(), Duration::ZERO);
-    // Its shard serves another timer by now.
+    // The shard of the timeout serves another timer by now.
     let others: Vec<_> = (0..4).map(|_| named("another")).collect();
     others.iter().for_each(|other| drop(accepted(other.new_timeout(HOUR, |_| {}))));
     assert!(timeout.timer().is_none() && !timeout.reset(SECOND) && !timeout.expire_now() && !timeout.cancel());
     assert!(others.iter().all(|other| other.pending_timeouts() == 1));
 }
 
-/// Cancels and waits as its thread ends.
+/// A thread-local value that calls `cancel_and_wait` when its thread ends.
 struct AtThreadEnd(Option<Timeout>);
 
 impl Drop for AtThreadEnd {

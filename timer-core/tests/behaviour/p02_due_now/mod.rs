@@ -1,4 +1,5 @@
-//! 2. Already due runs now, not at the next tick: delay zero, or a deadline in the past.
+//! Promise 2. A timeout that is already due runs now, not at the next tick. Its delay is zero, or
+//! its deadline is in the past.
 
 mod wake_ups;
 
@@ -8,17 +9,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, Timer};
 
-/// With this tick the next one never comes.
+/// A tick so long that the next one never comes.
 const TICK: Duration = YEAR;
 
 #[test]
-fn the_worker_runs_at_once_what_is_due_already() {
+fn the_worker_runs_due_timeouts_at_once() {
     for wheel in WHEELS {
         let timer = Timer::builder().tick_duration(TICK).wheel(wheel).build().unwrap();
         let (ran, received) = channel();
-        let tell = |what: &'static str| {
+        let tell = |label: &'static str| {
             let ran = ran.clone();
-            move |_: &_| ran.send(what).unwrap()
+            move |_: &_| ran.send(label).unwrap()
         };
         accepted(timer.new_timeout(HOUR, |_| {}));
         for _ in 0..20 {
@@ -39,7 +40,7 @@ fn the_worker_runs_at_once_what_is_due_already() {
     }
 }
 
-// B47, B98: a negative delay ran after 10 s, or set a negative tick.
+// Guards against B47 and B98, in which a negative delay ran after 10 s or set a negative tick.
 #[test]
 fn a_deadline_in_the_past_runs_at_once() {
     let Some(before) = Instant::now().checked_sub(SECOND) else { return };
@@ -53,7 +54,7 @@ fn a_deadline_in_the_past_runs_at_once() {
 }
 
 #[test]
-fn a_driver_runs_in_one_turn_what_is_due_already() {
+fn a_driver_runs_due_timeouts_in_one_turn() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().tick_duration(TICK).wheel(wheel).build_driven().unwrap();
         accepted(timer.new_timeout(Duration::ZERO, |_| {}));
@@ -68,7 +69,7 @@ fn a_driver_runs_in_one_turn_what_is_due_already() {
 }
 
 #[test]
-fn virtual_time_needs_no_step_for_what_is_due_already() {
+fn virtual_time_runs_due_timeouts_without_a_step() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         driver.advance(HOUR);
@@ -82,17 +83,18 @@ fn virtual_time_needs_no_step_for_what_is_due_already() {
     }
 }
 
-// B63: an endless turn. So many are due that the turn hands them over in several lots.
+// Guards against B63, an endless turn. So many timeouts are due that the turn hands them over in
+// several batches.
 #[test]
-fn a_turn_ends_though_its_tasks_schedule_what_is_due() {
+fn a_turn_ends_although_tasks_add_due_timeouts() {
     fn again(timer: &Timer) -> impl FnOnce(&Timeout) + Send + 'static {
         let timer = timer.clone();
         move |_| drop(accepted(timer.new_timeout(Duration::ZERO, |_| {})))
     }
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
-        // From many threads, so that many shards are due, among them the one into which the tasks
-        // will schedule.
+        // Many threads schedule, so that many shards are due, among them the one that the tasks
+        // schedule into.
         let scheduler = || {
             (0..3_000).for_each(|id| drop(accepted(timer.new_timeout(id % 8 * MILLI, again(&timer)))));
             (0..1_000).for_each(|_| drop(accepted(timer.new_timeout(Duration::ZERO, again(&timer)))));
@@ -104,14 +106,15 @@ fn a_turn_ends_though_its_tasks_schedule_what_is_due() {
             std::hint::spin_loop();
         }
         assert_eq!(driver.turn().expired, 6 * 4_000, "{wheel:?}");
-        assert_eq!(driver.turn().expired, 6 * 4_000, "what they have scheduled");
+        assert_eq!(driver.turn().expired, 6 * 4_000, "the second turn runs the timeouts of the tasks");
         assert_eq!((driver.turn().expired, timer.pending_timeouts()), (0, 0));
     }
 }
 
-// What was left of more than a turn takes at once was not told of, and waited for the next tick.
+// A turn takes a limited number of timeouts at once. It must announce the rest, which would
+// otherwise wait for the next tick.
 #[test]
-fn what_tasks_make_due_is_announced_at_once() {
+fn due_timeouts_of_tasks_are_announced_at_once() {
     for (wheel, count) in WHEELS.into_iter().flat_map(|wheel| [(wheel, 1), (wheel, 3_000)]) {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(TICK).build_driven().unwrap();
         for _ in 0..count {
@@ -122,16 +125,16 @@ fn what_tasks_make_due_is_announced_at_once() {
         }
         let turn = driver.turn();
         assert_eq!(turn.expired, count, "{wheel:?}");
-        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "its tasks have scheduled what is due: {turn:?}");
+        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "the tasks have made timeouts due: {turn:?}");
         let turn = driver.turn();
         assert_eq!((turn.expired, turn.next), (count, None), "{wheel:?}");
         assert_eq!(timer.stats().turns, 2);
     }
 }
 
-// The same where the turn goes on to other ticks before it ends.
+// The turn also announces them if it visits other ticks before it ends.
 #[test]
-fn what_a_task_makes_due_is_announced_after_the_turn() {
+fn due_timeouts_of_tasks_are_announced_at_the_end() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(MICRO).build_driven().unwrap();
         let inner = timer.clone();
@@ -156,15 +159,15 @@ fn thousands_due_at_once_run_at_their_instant() {
         let other_times = Arc::new(Mutex::new(Vec::new()));
         for _ in 0..3_000 {
             let (inner, seen) = (timer.clone(), other_times.clone());
-            let now_or_note = move |timer: &Timer| {
+            let record_other_time = move |timer: &Timer| {
                 if timer.now() != at {
                     seen.lock().unwrap().push(timer.now() - at);
                 }
             };
             accepted(timer.new_timeout(SECOND, move |_| {
-                now_or_note(&inner);
+                record_other_time(&inner);
                 let again = inner.clone();
-                accepted(inner.new_timeout(Duration::ZERO, move |_| now_or_note(&again)));
+                accepted(inner.new_timeout(Duration::ZERO, move |_| record_other_time(&again)));
             }));
         }
         assert_eq!(driver.advance(HOUR), 6_000, "{wheel:?}");
@@ -174,7 +177,7 @@ fn thousands_due_at_once_run_at_their_instant() {
 }
 
 #[test]
-fn a_reset_to_zero_runs_now_within_the_old_tick() {
+fn a_reset_to_zero_runs_within_the_old_tick() {
     let (timer, mut driver) = Timer::builder().tick_duration(TICK).build_driven().unwrap();
     let timeout = accepted(timer.new_timeout(NANO, |_| {}));
     while Instant::now() <= timeout.deadline() {}
@@ -182,9 +185,9 @@ fn a_reset_to_zero_runs_now_within_the_old_tick() {
     assert_eq!(driver.turn().expired, 1);
 }
 
-// B35: no delay in a loop hung, or took a tick each time.
+// Guards against B35, in which timeouts without delay in a loop hung or took a tick each.
 #[test]
-fn ten_thousand_without_delay_run_one_by_one() {
+fn ten_thousand_zero_delays_run_one_by_one() {
     fn link(timer: &Timer, left: u32, done: std::sync::mpsc::Sender<()>) {
         let inner = timer.clone();
         let next = move |_: &Timeout| match left {
@@ -205,9 +208,9 @@ fn ten_thousand_without_delay_run_one_by_one() {
     }
 }
 
-// B37: a timeout that was added to a bucket while it was being emptied was forgotten.
+// Guards against B37, in which a timeout was forgotten that was added to a bucket being emptied.
 #[test]
-fn what_is_added_to_the_bucket_being_emptied_runs() {
+fn timeouts_added_to_a_bucket_in_use_run() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
@@ -222,14 +225,14 @@ fn what_is_added_to_the_bucket_being_emptied_runs() {
         }
         assert_eq!(driver.advance(SECOND), 60);
         assert_eq!(driver.advance(NANO), 20);
-        let mut ran = taken(&runs);
+        let mut ran = take_runs(&runs);
         ran.sort_unstable();
         let all: Vec<u32> = [0, 100, 200].iter().flat_map(|from| *from..from + 20).collect();
         assert_eq!(ran, all, "{wheel:?}");
     }
 }
 
-// B43: the driver did not get its turn while the loop stayed busy.
+// Guards against B43, in which a busy loop starved the driver.
 #[test]
 fn a_task_that_is_always_due_starves_no_other() {
     fn always(timer: &Timer) {
@@ -241,15 +244,15 @@ fn a_task_that_is_always_due_starves_no_other() {
     let timeout = accepted(timer.new_timeout(2 * MILLI, |_| {}));
     while !timeout.is_expired() {
         let turn = driver.turn();
-        assert!((1..=2).contains(&turn.expired), "a turn has an end");
+        assert!((1..=2).contains(&turn.expired), "a turn must end: {turn:?}");
         assert!(turn.next.is_some());
     }
 }
 
-// B63, B68: an endless loop over a slot into which its own entries put themselves back; a lock
-// taken twice.
+// Guards against B63 and B68, in which a slot's own entries put themselves back into it, which made
+// the loop endless or took a lock twice.
 #[test]
-fn what_comes_into_the_slot_being_walked_runs_once() {
+fn timeouts_added_to_a_slot_in_use_run_once() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(YEAR).build_driven().unwrap();
         let inner = timer.clone();

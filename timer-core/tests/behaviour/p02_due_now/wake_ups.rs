@@ -1,8 +1,8 @@
-//! What one thread leaves for another to do: two threads on one shard, at the same moment, and then
-//! silence.
+//! Wake-ups between two threads that use one shard at the same moment and then fall silent.
 //!
-//! B33, B37, B52: a request that neither the thread which unlocks nor the one which comes has seen
-//! would be found by the next caller. So here there is none: each round waits for its own timeout.
+//! The tests guard against B33, B37 and B52. If both the unlocking thread and the arriving thread
+//! overlooked a request, the next caller would still find it. Therefore no further caller comes
+//! here, and each round waits for its own timeout.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -11,24 +11,24 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{Timeout, Timer, TimerBuilder};
 
-/// Tells the other threads of a test that it is over, also if it fails.
-struct Over<'a>(&'a AtomicBool);
+/// Ends the other threads of a test, also if the test fails.
+struct EndFlag<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for EndFlag<'_> {
     fn drop(&mut self) {
         self.0.store(true, SeqCst);
     }
 }
 
-/// Threads are lucky or not: so many rounds, or so much time.
+/// Repeats a race up to `most` times or for two seconds, because threads may or may not meet.
 fn rounds(most: u32, mut round: impl FnMut(u32)) {
     let begun = Instant::now();
     (0..most).take_while(|_| begun.elapsed() < 2 * SECOND).for_each(&mut round);
 }
 
-/// Meets the worker, which takes out what is due, with the lock held by a caller.
+/// The worker takes due timeouts from a shard while a caller holds its lock.
 #[test]
-fn a_timeout_runs_in_time_on_a_shard_always_in_use() {
+fn a_timeout_runs_on_a_shard_always_in_use() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (ran, received) = channel();
     rounds(1_000, |_| {
@@ -37,18 +37,18 @@ fn a_timeout_runs_in_time_on_a_shard_always_in_use() {
         let begun = Instant::now();
         while received.try_recv().is_err() {
             accepted(timer.new_timeout(HOUR, |_| {})).cancel();
-            assert!(begun.elapsed() < LONG, "slept over");
+            assert!(begun.elapsed() < MAX_WAIT, "the worker slept past the timeout");
         }
     });
 }
 
-/// Meets another thread, which cancels on the same shard: the second to come leaves a request.
+/// Another thread cancels on the same shard, and the second thread to arrive leaves a request.
 #[test]
-fn scheduled_as_another_thread_unlocks_it_runs() {
+fn a_timeout_beside_an_unlocking_thread_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (victim, over) = (Mutex::new(None::<Timeout>), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let over_at_last = Over(&over);
+        let over_at_last = EndFlag(&over);
         scope.spawn(|| {
             while !over.load(SeqCst) {
                 let taken = victim.lock().unwrap().take();
@@ -73,13 +73,13 @@ fn scheduled_as_another_thread_unlocks_it_runs() {
     });
 }
 
-/// The same with a move to an earlier deadline, by another thread than its shard's.
+/// Another thread moves a timeout of the shard to an earlier deadline.
 #[test]
-fn moved_as_another_thread_uses_its_shard_it_runs() {
+fn a_timeout_moved_on_a_shard_in_use_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (moved, over) = (Mutex::new(None::<Timeout>), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let over_at_last = Over(&over);
+        let over_at_last = EndFlag(&over);
         scope.spawn(|| {
             while !over.load(SeqCst) {
                 let taken = moved.lock().unwrap().take();
@@ -103,9 +103,9 @@ fn moved_as_another_thread_uses_its_shard_it_runs() {
     });
 }
 
-/// Meets the worker going to sleep, a moment after its turn.
+/// The timeout meets the worker as it goes to sleep after its turn.
 #[test]
-fn scheduled_just_after_a_turn_it_runs() {
+fn a_timeout_right_after_a_turn_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
     let ran = Arc::new(AtomicU32::new(0));
@@ -116,13 +116,14 @@ fn scheduled_just_after_a_turn_it_runs() {
         let begun = Instant::now();
         while ran.load(SeqCst) <= round {
             std::hint::spin_loop();
-            assert!(begun.elapsed() < LONG, "slept over");
+            assert!(begun.elapsed() < MAX_WAIT, "the worker slept past the timeout");
         }
         spin(random.duration(NANO * 1_000));
     });
 }
 
-// B34, B38: a new earliest timeout did not interrupt the sleep for a far one.
+// Guards against B34 and B38, in which a new earliest timeout did not interrupt the sleep for a far
+// one.
 #[test]
 fn a_near_timeout_interrupts_the_sleep_for_a_far_one() {
     for tick in [MILLI, 10 * MICRO] {
@@ -147,10 +148,11 @@ fn a_near_timeout_interrupts_the_sleep_for_a_far_one() {
     }
 }
 
-// B33: the next wake-up was written without a look at what was being inserted. The moments around
-// the worker's going to sleep are hit by a delay that is as short as its turn is long.
+// Guards against B33, in which the next wake-up was written without regard to a timeout being
+// inserted. The delay is as short as a turn, so it hits the moments around the worker's going to
+// sleep.
 #[test]
-fn scheduled_as_the_worker_goes_to_sleep_it_runs() {
+fn a_timeout_beside_a_worker_going_to_sleep_runs() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
     std::thread::scope(|scope| {
@@ -172,9 +174,10 @@ fn scheduled_as_the_worker_goes_to_sleep_it_runs() {
     });
 }
 
-// B33, as a driver sees it: its loop sleeps until what it was told, or until it is called.
+// Guards against B33 for drivers. The loop sleeps until the reported instant or until its waker is
+// called.
 #[test]
-fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
+fn a_loop_that_sleeps_as_told_misses_nothing() {
     let (timer, mut driver) = Timer::builder().tick_duration(10 * MICRO).build_driven().unwrap();
     let (call, called) = channel::<()>();
     driver.set_waker(move || call.send(()).unwrap());
@@ -187,17 +190,17 @@ fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
             accepted(caller.new_timeout(random.duration(200 * MICRO), move |_| ran.send(()).unwrap()));
             next(&received);
         }
-        // Ends the loop below.
+        // This timeout ends the loop below.
         accepted(caller.new_timeout(Duration::ZERO, |_| {}));
     });
     let mut expired = 0;
     while expired < 301 {
         let turn = driver.turn();
         expired += turn.expired;
-        let pause = turn.next.map_or(LONG, |next| next.saturating_duration_since(std::time::Instant::now()));
+        let pause = turn.next.map_or(MAX_WAIT, |next| next.saturating_duration_since(std::time::Instant::now()));
         if expired < 301 && !pause.is_zero() {
             let woken = called.recv_timeout(pause);
-            assert!(woken.is_ok() || pause < LONG, "slept for a minute and was not called");
+            assert!(woken.is_ok() || pause < MAX_WAIT, "the loop slept for a minute and nothing woke it");
         }
     }
     other.join().unwrap();
@@ -205,7 +208,7 @@ fn a_loop_that_sleeps_as_it_is_told_misses_nothing() {
 
 #[test]
 fn a_loop_without_a_waker_is_not_sent_to_sleep() {
-    // On a shard for each CPU the threads may never meet.
+    // With a shard for each CPU the threads may never meet.
     for builder in [Timer::builder(), Timer::builder().shards(1)] {
         never_sent_to_sleep(builder);
     }

@@ -1,27 +1,27 @@
-//! What an executor throws away, before the timer ends or after it.
+//! Tasks that an executor loses before or after the end of the timer.
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::Ledger;
 use crate::support::*;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::{ManualDriver, Timer};
 
-/// A timer on virtual time whose executor keeps its tasks.
-fn keeping() -> (Timer, ManualDriver, Later) {
-    let pool = Later::default();
+/// Returns a timer on virtual time and its executor, which keeps the tasks.
+fn keeping() -> (Timer, ManualDriver, KeepingExecutor) {
+    let pool = KeepingExecutor::default();
     let (timer, driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     (timer, driver, pool)
 }
 
-fn lose_all(pool: &Later) {
+fn lose_all(pool: &KeepingExecutor) {
     let tasks = pool.take();
     assert!(!tasks.is_empty());
     drop(tasks);
 }
 
 #[test]
-fn what_is_lost_runs_though_the_timer_is_stopped() {
+fn lost_tasks_run_although_the_timer_is_stopped() {
     for lost_first in [true, false] {
         let (timer, mut driver, pool) = keeping();
         let ledger = Ledger::new();
@@ -43,9 +43,9 @@ fn what_is_lost_runs_though_the_timer_is_stopped() {
 }
 
 #[test]
-fn all_that_is_lost_after_stop_has_an_end() {
+fn tasks_lost_after_stop_have_an_end() {
     for bound in [None, Some(5)] {
-        let pool = Later::default();
+        let pool = KeepingExecutor::default();
         let builder = Timer::builder().executor(pool.clone());
         let builder = match bound {
             Some(bound) => builder.max_pending_timeouts(bound),
@@ -80,7 +80,7 @@ fn a_lost_task_that_holds_its_timer_is_not_kept() {
 }
 
 #[test]
-fn what_is_lost_goes_with_the_driver() {
+fn lost_tasks_are_dropped_with_the_driver() {
     let (timer, mut driver, pool) = keeping();
     let captured = Arc::new(());
     let inner = captured.clone();
@@ -92,7 +92,7 @@ fn what_is_lost_goes_with_the_driver() {
 }
 
 #[test]
-fn a_lost_task_runs_before_time_goes_on() {
+fn a_lost_task_runs_before_time_advances() {
     let (timer, mut driver, pool) = keeping();
     let (start, seen) = (driver.now(), Arc::new(Mutex::new(None)));
     let (inner, inside) = (timer.clone(), seen.clone());

@@ -1,11 +1,11 @@
-//! 3. Exactly one end: every accepted timeout is run, cancelled, or handed back by `stop`, whatever
-//!    races.
+//! Promise 3, exactly one end. Every accepted timeout is run, cancelled, or handed back by `stop`,
+//! in every race.
 
 mod lost;
 mod races;
 mod siblings;
 
-use crate::support::executors::{Action, Scripted, bad, good};
+use crate::support::executors::{Action, Scripted, bad_executors, good_executors};
 use crate::support::ledger::{End, Ledger, Maker};
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
@@ -19,13 +19,13 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 
 const CALLERS: u64 = 4;
 
-/// What callers have won, as they were told.
+/// Counters of the answers that callers got.
 #[derive(Default)]
-struct Told {
+struct CallerCounts {
     rejected: AtomicU64,
 }
 
-/// An accepted timeout, and what callers were told of it.
+/// An accepted timeout and the answers that callers got about it.
 struct Accepted {
     timeout: Timeout,
     end: Arc<End>,
@@ -35,8 +35,8 @@ struct Accepted {
 
 type Shared = Mutex<Vec<Arc<Accepted>>>;
 
-/// One caller: schedules, cancels and moves, its own timeouts and the others'.
-fn call(timer: &Timer, ledger: &Maker, shared: &Shared, told: &Told, seed: u64) -> Vec<Arc<Accepted>> {
+/// Runs one caller, which schedules, cancels and moves its own timeouts and those of others.
+fn call(timer: &Timer, ledger: &Maker, shared: &Shared, counts: &CallerCounts, seed: u64) -> Vec<Arc<Accepted>> {
     let mut random = Rng::with_seed(seed);
     let mut all = Vec::new();
     for _ in 0..250 {
@@ -61,7 +61,7 @@ fn call(timer: &Timer, ledger: &Maker, shared: &Shared, told: &Told, seed: u64) 
                         shared.lock().unwrap().push(one);
                     }
                     Err(rejected) => {
-                        told.rejected.fetch_add(1, SeqCst);
+                        counts.rejected.fetch_add(1, SeqCst);
                         drop(rejected.into_task());
                         assert_eq!(end.counts(), (0, 0));
                     }
@@ -72,19 +72,20 @@ fn call(timer: &Timer, ledger: &Maker, shared: &Shared, told: &Told, seed: u64) 
     all
 }
 
-/// `queues`: tasks wait for an executor, and may be moved there.
-fn race(what: &str, timer: &Timer, queues: bool, seed: u64) {
-    let (ledger, shared, told) = (Ledger::new(), Shared::default(), Told::default());
+/// Races four callers with `stop`. If `queues` is set, tasks wait in an executor's queue and may be
+/// moved there.
+fn race(label: &str, timer: &Timer, queues: bool, seed: u64) {
+    let (ledger, shared, counts) = (Ledger::new(), Shared::default(), CallerCounts::default());
     let (mut handed_back, mut run_here) = (HashSet::new(), 0);
     let all: Vec<Arc<Accepted>> = std::thread::scope(|scope| {
-        let (shared, told) = (&shared, &told);
+        let (shared, counts) = (&shared, &counts);
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| (ledger.maker(), seed * CALLERS + caller))
-            .map(|(maker, seed)| scope.spawn(move || call(timer, &maker, shared, told, seed)))
+            .map(|(maker, seed)| scope.spawn(move || call(timer, &maker, shared, counts, seed)))
             .collect();
         spin(Rng::with_seed(seed).duration(2 * MILLI));
         for left in timer.stop().unwrap() {
-            assert!(handed_back.insert(left.timeout().clone()), "{what}: handed back twice");
+            assert!(handed_back.insert(left.timeout().clone()), "{label}: handed back twice");
             if handed_back.len() % 2 == 0 {
                 left.run();
                 run_here += 1;
@@ -95,36 +96,39 @@ fn race(what: &str, timer: &Timer, queues: bool, seed: u64) {
     ledger.wait();
     for one in &all {
         let (ran, cancelled) = one.end.counts();
-        assert_eq!(ran + cancelled, 1, "{what}: ran {ran} times, cancelled {cancelled} times");
+        assert_eq!(ran + cancelled, 1, "{label}: ran {ran} times, cancelled {cancelled} times");
         let ended_by = one.cancelled.load(SeqCst) + u64::from(handed_back.contains(&one.timeout));
-        // What was moved in an executor's queue, and comes out of it after the stop, is cancelled
+        // A timeout that was moved in an executor's queue and leaves it after the stop is cancelled
         // by no caller.
         let came_out = one.timeout.is_cancelled() && ended_by == 0;
-        assert!(!came_out || queues && one.moved.load(SeqCst), "{what}: no caller has cancelled it, nor moved it");
-        assert_eq!(u64::from(one.timeout.is_cancelled()), ended_by + u64::from(came_out), "{what}");
+        assert!(
+            !came_out || queues && one.moved.load(SeqCst),
+            "{label}: cancelled, although no caller cancelled or moved it"
+        );
+        assert_eq!(u64::from(one.timeout.is_cancelled()), ended_by + u64::from(came_out), "{label}");
     }
     let sum = |count: fn(&End) -> u32| all.iter().map(|one| u64::from(count(&one.end))).sum::<u64>();
     let (stats, accepted) = (timer.stats(), all.len() as u64);
-    assert_eq!((stats.scheduled, stats.rejected), (accepted, told.rejected.load(SeqCst)), "{what}");
-    assert_eq!(stats.expired, sum(|end| end.counts().0) - run_here, "{what}");
-    assert_eq!(stats.cancelled, sum(|end| end.counts().1) + run_here, "{what}");
-    assert_eq!((stats.pending, stats.expired + stats.cancelled), (0, accepted), "{what}");
-    // A pool's thread counts its run as over when what the task owned is gone.
+    assert_eq!((stats.scheduled, stats.rejected), (accepted, counts.rejected.load(SeqCst)), "{label}");
+    assert_eq!(stats.expired, sum(|end| end.counts().0) - run_here, "{label}");
+    assert_eq!(stats.cancelled, sum(|end| end.counts().1) + run_here, "{label}");
+    assert_eq!((stats.pending, stats.expired + stats.cancelled), (0, accepted), "{label}");
+    // The thread of a pool counts its run as over after it has dropped the task.
     let begun = Instant::now();
-    while timer.stats().in_flight > 0 && begun.elapsed() < LONG {
+    while timer.stats().in_flight > 0 && begun.elapsed() < MAX_WAIT {
         std::thread::yield_now();
     }
-    assert_eq!((timer.stats().queued, timer.stats().running), (0, 0), "{what}");
+    assert_eq!((timer.stats().queued, timer.stats().running), (0, 0), "{label}");
 }
 
 #[test]
 fn every_timeout_ends_once_when_callers_and_stop_race() {
-    for (what, executor) in good() {
+    for (label, executor) in good_executors() {
         for seed in 0..6 {
             let wheel = WHEELS[seed as usize % WHEELS.len()];
             let tick = [MILLI, 50 * MICRO, MICRO][seed as usize % 3];
             let builder = Timer::builder().wheel(wheel).tick_duration(tick).executor(executor.clone());
-            race(what, &builder.build().unwrap(), true, seed);
+            race(label, &builder.build().unwrap(), true, seed);
         }
     }
 }
@@ -140,15 +144,15 @@ fn every_timeout_ends_once_with_tasks_on_the_worker() {
 
 #[test]
 fn every_timeout_ends_once_with_a_bad_executor() {
-    for (what, executor) in bad() {
+    for (label, executor) in bad_executors() {
         for seed in 0..6 {
             let builder = Timer::builder().tick_duration(50 * MICRO).executor(executor.clone());
-            race(what, &builder.build().unwrap(), true, seed);
+            race(label, &builder.build().unwrap(), true, seed);
         }
     }
 }
 
-/// Does a action with its first task once `stop` has begun.
+/// An executor that treats its first task by `action` once `stop` has begun.
 struct UntilStopped {
     action: Action,
     timer: Arc<OnceLock<WeakTimer>>,
@@ -173,7 +177,7 @@ impl TaskExecutor for UntilStopped {
 }
 
 #[test]
-fn what_is_handed_over_as_stop_comes_ends_once() {
+fn tasks_handed_over_during_stop_end_once() {
     for action in [Action::Run, Action::Reject, Action::Drop, Action::Panic] {
         let weak = Arc::new(OnceLock::new());
         let (entered, inside) = channel();
@@ -198,13 +202,13 @@ fn what_is_handed_over_as_stop_comes_ends_once() {
 #[test]
 fn a_driver_ends_every_timeout_once_beside_callers() {
     let (timer, mut driver) = Timer::builder().tick_duration(20 * MICRO).build_driven().unwrap();
-    let (ledger, shared, told) = (Ledger::new(), Shared::default(), Told::default());
+    let (ledger, shared, counts) = (Ledger::new(), Shared::default(), CallerCounts::default());
     let running = AtomicBool::new(true);
     let (ends, left) = std::thread::scope(|scope| {
-        let (shared, told, timer, running) = (&shared, &told, &timer, &running);
+        let (shared, counts, timer, running) = (&shared, &counts, &timer, &running);
         let callers: Vec<_> = (0..3)
             .map(|caller| (ledger.maker(), caller))
-            .map(|(maker, caller)| scope.spawn(move || call(timer, &maker, shared, told, 77 + caller)))
+            .map(|(maker, caller)| scope.spawn(move || call(timer, &maker, shared, counts, 77 + caller)))
             .collect();
         let drive = scope.spawn(move || {
             while running.load(SeqCst) {

@@ -1,6 +1,6 @@
-//! Cancel, reset, expiry and cascades against each other.
+//! Races between cancel, reset, expiry and cascades.
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::{End, Ledger, Maker};
 use crate::support::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -11,10 +11,10 @@ use timer_core::{Timeout, Timer};
 
 type Seats = Arc<Mutex<Vec<Timeout>>>;
 
-// B50: unlinking from the cancelling thread corrupted the list, or a node that was queued twice
-// made it endless.
+// Guards against B50, in which unlinking from the cancelling thread corrupted the list, or a node
+// that was queued twice made it endless.
 #[test]
-fn of_eight_cancellers_and_expiry_one_wins() {
+fn one_of_eight_cancellers_and_expiry_wins() {
     const ROUNDS: usize = 400;
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let ledger = Ledger::new();
@@ -52,7 +52,8 @@ fn of_eight_cancellers_and_expiry_one_wins() {
     assert_eq!((stats.pending, stats.expired + stats.cancelled), (0, ROUNDS as u64));
 }
 
-// B51: dropped in the very tick in which it was due, or while it waited to be run.
+// Guards against B51, in which a timeout was dropped in the tick in which it was due, or while it
+// waited to be run.
 #[test]
 fn the_clock_decides_a_cancel_around_the_deadline() {
     for wheel in WHEELS {
@@ -77,9 +78,10 @@ fn the_clock_decides_a_cancel_around_the_deadline() {
     }
 }
 
-// B54: moved from another runtime's thread, it was registered there.
+// Guards against B54, in which a timeout was registered with the runtime of the thread that moved
+// it.
 #[test]
-fn a_timeout_may_be_moved_by_any_thread_and_stays_one() {
+fn any_thread_may_move_a_timeout() {
     let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
     for _ in 0..30 {
         let runs = Arc::new(AtomicU32::new(0));
@@ -105,36 +107,40 @@ fn a_timeout_may_be_moved_by_any_thread_and_stays_one() {
     }
 }
 
-// B55: reset or remove of an entry that was on the expired list already, or at slot 0 with the
-// clock on it, panicked.
+// Guards against B55, in which a reset or removal panicked if the entry was on the expired list, or
+// at slot 0 with the clock on it.
 #[test]
-fn every_call_in_every_state_says_what_is_so() {
-    let pool = Later::default();
+fn every_call_in_every_state_is_truthful() {
+    let pool = KeepingExecutor::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
-    // Virtual time stands on the first tick of a round of each size at once.
+    // Virtual time is at the first tick of a round of every size.
     driver.advance(Duration::from_nanos(1 << 48));
     let once = || accepted(timer.new_timeout(Duration::ZERO, |_| {}));
     let rate = || accepted(timer.schedule_at_fixed_rate(Duration::ZERO, SECOND, |_| {}));
     let state = |timeout: &Timeout| (timeout.is_expired(), timeout.is_cancelled());
 
     for timeout in [once(), rate()] {
-        assert_eq!(state(&timeout), (false, false), "pending, due already");
+        assert_eq!(state(&timeout), (false, false), "pending, although due");
         assert!(timeout.reset(SECOND) && timeout.reset(Duration::ZERO) && timeout.cancel());
         assert_eq!((state(&timeout), timeout.reset(SECOND), timeout.cancel()), ((false, true), false, false));
     }
     let (fired, cancelled, stopped, moved, later) = (once(), once(), rate(), rate(), once());
     assert_eq!(driver.advance(Duration::ZERO), 5);
     for queued in [&fired, &cancelled, &stopped, &moved, &later] {
-        assert_eq!((state(queued), queued.expire_now()), ((false, false), false), "handed over: pending, and due");
+        assert_eq!((state(queued), queued.expire_now()), ((false, false), false), "in the queue, hence pending");
     }
     for queued in [&cancelled, &stopped] {
-        assert_eq!((queued.cancel(), queued.cancel(), state(queued)), (true, false, (false, true)), "not started");
+        assert_eq!(
+            (queued.cancel(), queued.cancel(), state(queued)),
+            (true, false, (false, true)),
+            "cancelled in the queue"
+        );
     }
-    assert!(fired.reset(HOUR) && fired.reset(Duration::ZERO), "moved there and back");
+    assert!(fired.reset(HOUR) && fired.reset(Duration::ZERO), "moved away and back");
     assert!(moved.reset(HOUR) && moved.reset(2 * SECOND) && later.reset(3 * SECOND));
-    assert_eq!(driver.next_expiry(), None, "what waits in the pool's queue is in no wheel");
+    assert_eq!(driver.next_expiry(), None, "timeouts in the pool's queue are in no wheel");
     pool.run();
-    assert_eq!((state(&fired), fired.reset(SECOND), fired.cancel()), ((true, false), false, false), "has run");
+    assert_eq!((state(&fired), fired.reset(SECOND), fired.cancel()), ((true, false), false, false), "expired");
     assert_eq!((state(&stopped), stopped.reset(SECOND)), ((false, true), false));
     assert_eq!((state(&moved), state(&later)), ((false, false), (false, false)), "linked again");
     assert_eq!((driver.advance(2 * SECOND - NANO), driver.advance(NANO)), (0, 1));
@@ -148,10 +154,10 @@ fn every_call_in_every_state_says_what_is_so() {
     assert_eq!((state(&left), left.reset(SECOND), left.cancel()), ((false, true), false, false), "handed back");
 }
 
-// B57: cancelled while it moved from one level to another, it stayed. At a tick of 1 us, much is
-// being cascaded.
+// Guards against B57, in which a timeout survived a cancel while it moved between levels. A tick of
+// 1 us causes many cascades.
 #[test]
-fn nothing_runs_that_was_cancelled_while_it_cascaded() {
+fn timeouts_cancelled_while_cascading_do_not_run() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let ledger = Ledger::new();
     let mut random = Rng::with_seed(57);
@@ -184,9 +190,9 @@ fn nothing_runs_that_was_cancelled_while_it_cascaded() {
     assert_eq!(timer.pending_timeouts(), 0);
 }
 
-// B60: it panicked when the user still held the entry.
+// Guards against B60, in which the timer panicked because the user still held the entry.
 #[test]
-fn clones_of_everything_may_be_kept_for_ever() {
+fn handles_may_outlive_their_timer() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let kept: Vec<Timeout> = (0..100).map(|id| accepted(timer.new_timeout(id * MILLI, |_| {}))).collect();
     let clones: Vec<_> = kept.iter().cycle().take(300).cloned().collect();
@@ -200,9 +206,9 @@ fn clones_of_everything_may_be_kept_for_ever() {
     assert!(format!("{:?}", kept[0]).contains("expired"));
 }
 
-// B65: timers that were armed again after they had been deleted.
+// Guards against B65, in which timers were armed again after their deletion.
 #[test]
-fn what_has_ended_cannot_be_armed_again() {
+fn ended_timeouts_cannot_be_armed_again() {
     let timer = Timer::new();
     let [cancelled, left] = [(); 2].map(|()| accepted(timer.new_timeout(HOUR, |_| {})));
     assert!(cancelled.cancel() && !cancelled.reset(Duration::ZERO));
@@ -214,10 +220,10 @@ fn what_has_ended_cannot_be_armed_again() {
     assert_eq!((timer.pending_timeouts(), timer.stats().runs), (0, 0));
 }
 
-// Moved while its old deadline comes: either way it runs once, and a caller that was told that it
-// was moved was told right.
+// A timeout that is moved while its old deadline arrives runs once, and `reset` returns `true` only
+// if it runs at the new one.
 #[test]
-fn a_reset_that_races_expiry_is_told_who_won() {
+fn a_reset_that_races_expiry_reports_the_winner() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     for round in 0..300 {
         let (ran, received) = channel();
@@ -226,13 +232,13 @@ fn a_reset_that_races_expiry_is_told_who_won() {
         let called = Instant::now();
         let moved = timeout.reset(200 * MICRO);
         let ran = next(&received);
-        assert!(!moved || ran >= called + 200 * MICRO, "it said that it was moved, and ran at its old deadline");
+        assert!(!moved || ran >= called + 200 * MICRO, "reset returned true, and the task ran at its old deadline");
         assert!(!timeout.reset(Duration::ZERO));
-        assert!(received.recv_timeout(LONG).is_err());
+        assert!(received.recv_timeout(MAX_WAIT).is_err());
     }
 }
 
-/// Schedules without a pause until it is refused.
+/// Schedules without a pause until the timer rejects a call.
 fn schedule_until_stopped(timer: &Timer, ledger: &Maker, rejected: &AtomicU64, seed: u64) -> Vec<Arc<End>> {
     let mut random = Rng::with_seed(seed);
     let mut ends = Vec::new();
@@ -254,9 +260,10 @@ fn schedule_until_stopped(timer: &Timer, ledger: &Maker, rejected: &AtomicU64, s
     }
 }
 
-// B41 (66 of 16 million accepted timeouts were lost): scheduling that races `stop`.
+// Guards against B41, in which 66 of 16 million accepted timeouts were lost because scheduling
+// raced `stop`.
 #[test]
-fn what_is_accepted_during_stop_is_not_lost() {
+fn timeouts_accepted_during_stop_are_not_lost() {
     for round in 0..150 {
         let wheel = WHEELS[round as usize % WHEELS.len()];
         let timer = Timer::builder().wheel(wheel).tick_duration(20 * MICRO).build().unwrap();
@@ -275,11 +282,12 @@ fn what_is_accepted_during_stop_is_not_lost() {
             (callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect(), handed_back)
         });
         ledger.wait();
-        let (ran, told) = ends.iter().map(|end| end.counts()).fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
+        let (ran, cancelled) =
+            ends.iter().map(|end| end.counts()).fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
         assert!(ends.iter().all(|end| end.counts().0 + end.counts().1 == 1));
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.scheduled, stats.rejected), (0, ends.len() as u64, 3), "round {round}");
-        assert_eq!((stats.expired, stats.cancelled), (u64::from(ran), u64::from(told)), "round {round}");
+        assert_eq!((stats.expired, stats.cancelled), (u64::from(ran), u64::from(cancelled)), "round {round}");
         assert!(handed_back as u64 <= stats.cancelled);
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks that cancel or move those that are due with them.
+//! Tasks that cancel or move timeouts which are due with them.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use timer_core::Timeout;
 
 type Seats = Arc<Mutex<Vec<Timeout>>>;
 
-// B58: siblings that had been taken out to be run could not be cancelled.
+// Guards against B58, in which siblings that had been taken out to be run could not be cancelled.
 #[test]
-fn a_task_cancels_any_of_those_that_are_due_with_it() {
+fn a_task_cancels_timeouts_due_with_it() {
     const ALL: usize = 7;
     for wheel in WHEELS {
         for victims in [vec![1], vec![3], vec![6], vec![1, 2, 3, 4, 5, 6], vec![6, 5, 1], vec![0]] {
@@ -19,7 +19,7 @@ fn a_task_cancels_any_of_those_that_are_due_with_it() {
             let first = accepted(timer.new_timeout(SECOND, move |_| {
                 inner.lock().unwrap().push(0);
                 for victim in chosen {
-                    // Itself runs, so it cannot be cancelled.
+                    // A running task cannot cancel itself.
                     assert_eq!(others.lock().unwrap()[victim].cancel(), victim != 0);
                 }
             }));
@@ -29,14 +29,14 @@ fn a_task_cancels_any_of_those_that_are_due_with_it() {
             }
             driver.advance(SECOND);
             let left = (0..ALL).filter(|id| *id == 0 || !victims.contains(id)).map(|id| id as u32);
-            assert_eq!(taken(&runs), left.collect::<Vec<_>>(), "{victims:?}, {wheel:?}");
+            assert_eq!(take_runs(&runs), left.collect::<Vec<_>>(), "{victims:?}, {wheel:?}");
         }
     }
 }
 
-// B58, for moves.
+// Guards against B58 for moves.
 #[test]
-fn a_task_moves_those_that_are_due_with_it() {
+fn a_task_moves_timeouts_due_with_it() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let (runs, seats) = (Runs::default(), Seats::default());
@@ -50,13 +50,14 @@ fn a_task_moves_those_that_are_due_with_it() {
         seats.lock().unwrap().extend(siblings);
         assert_eq!(driver.advance(SECOND), 2);
         assert_eq!(driver.advance(3 * SECOND), 3);
-        assert_eq!(taken(&runs), [0, 1, 2, 3], "{wheel:?}");
+        assert_eq!(take_runs(&runs), [0, 1, 2, 3], "{wheel:?}");
     }
 }
 
-// B58, B70: what was taken out already is cancelled while another has its place in the wheel.
+// Guards against B58 and B70. A timeout that was taken out is cancelled while another value has its
+// place in the wheel.
 #[test]
-fn a_canceller_spares_what_came_into_the_places() {
+fn a_cancel_spares_the_new_value_in_the_slot() {
     for (wheel, round) in
         WHEELS.into_iter().flat_map(|wheel| [(wheel, Duration::ZERO), (wheel, 64 * NANO), (wheel, HOUR)])
     {

@@ -1,8 +1,10 @@
-//! A bound of N: never more than N, and never fewer than N while a caller is turned away.
+//! The bound of N is exact. At most N timeouts are pending, and at least N are when a caller is
+//! rejected.
 //!
-//! Each thread records when each of its timeouts has surely been pending (from after the call until
-//! before its `cancel`, or until its deadline, before which it does not run) and when it may have
-//! been (from before the call until after the end). The records are put side by side afterwards.
+//! Each thread records when each of its timeouts was surely pending: from after the call until
+//! before its `cancel`, or until its deadline, before which it does not run. It also records when
+//! the timeout may have been pending, from before the call until after its end. The test compares
+//! the records afterwards.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,19 +17,19 @@ const N: usize = 1_000;
 const THREADS: usize = 16;
 const EACH: usize = if cfg!(debug_assertions) { 5_000 } else { 50_000 };
 
-/// From, until.
+/// The begin and the end of a time span.
 type Span = (Instant, Instant);
 
 #[derive(Default)]
 struct Records {
     surely: Vec<Span>,
     perhaps: Vec<Span>,
-    /// Called when; runs, or has run, when.
+    /// The instant of the call, and the instant of the run once it has happened.
     expired: Vec<(Instant, Arc<OnceLock<Instant>>)>,
     turned_away: Vec<Span>,
 }
 
-/// One that is still pending: its handle, before and after the call, when it ran.
+/// A timeout that is still pending, with the instants before and after the call.
 struct Pending {
     timeout: Timeout,
     called: Instant,
@@ -65,27 +67,27 @@ impl Records {
         self.turned_away.append(&mut other.turned_away);
     }
 
-    /// Waits for the runs of what has expired: its permit was free by then, and not before it
-    /// counted as expired.
+    /// Waits for the runs of expired timeouts. A permit is free before the run, but not before its
+    /// timeout counts as expired.
     fn await_runs(&mut self) {
         for (called, ran) in self.expired.drain(..) {
             let begun = Instant::now();
             while ran.get().is_none() {
-                assert!(begun.elapsed() < LONG, "expired and never run");
+                assert!(begun.elapsed() < MAX_WAIT, "an expired timeout never ran");
                 watch_for(MILLI);
             }
             self.perhaps.push((called, *ran.get().unwrap()));
         }
     }
 
-    /// The most that were surely pending at one time.
+    /// Returns the largest number of timeouts that were surely pending at one time.
     fn most(&self) -> usize {
         let mut events = Vec::new();
         for (from, until) in self.surely.iter().filter(|(from, until)| from < until) {
             events.push((*from, 1));
             events.push((*until, -1));
         }
-        // At one and the same instant the ends come first.
+        // Ends sort before begins at the same instant.
         events.sort();
         let mut pending = 0;
         events
@@ -98,7 +100,8 @@ impl Records {
             .unwrap_or(0) as usize
     }
 
-    /// The fewest that may have been pending when a caller was turned away.
+    /// Returns the smallest number of timeouts that may have been pending when a caller was
+    /// rejected.
     fn fewest_at_refusal(&self) -> Option<usize> {
         let mut from: Vec<Instant> = self.perhaps.iter().map(|span| span.0).collect();
         let mut until: Vec<Instant> = self.perhaps.iter().map(|span| span.1).collect();
@@ -111,13 +114,13 @@ impl Records {
     }
 }
 
-/// One thread: schedules more than its share of the permits, cancels as it likes, and at the end
-/// all of its own.
+/// Runs one thread, which schedules more than its share of the permits, cancels at random, and
+/// finally cancels all that remain.
 fn traffic(timer: &Timer, seed: u64, together: &Barrier) -> Records {
     let (mut records, mut random, mut pending) = (Records::default(), Rng::with_seed(seed), Vec::new());
     for n in 0..EACH {
         if n % 250 == 0 {
-            // None is done before the others have begun.
+            // No thread ends before the others have begun.
             together.wait();
         }
         if pending.len() > 4 * N / THREADS || !pending.is_empty() && random.u64(..3) == 0 {
@@ -138,7 +141,7 @@ fn bounded(wheel: WheelKind) -> Timer {
 }
 
 #[test]
-fn never_more_than_the_bound_and_no_permit_is_lost() {
+fn the_bound_is_exact_and_no_permit_is_lost() {
     for wheel in [WHEELS[0], WHEELS[3]] {
         let timer = bounded(wheel);
         let together = Barrier::new(THREADS);
@@ -152,9 +155,9 @@ fn never_more_than_the_bound_and_no_permit_is_lost() {
             all
         });
         let (most, fewest, refused) = (records.most(), records.fewest_at_refusal(), records.turned_away.len());
-        println!("{wheel:?}: {} accepted, most {most}, {refused} turned away at {fewest:?}", records.surely.len());
+        println!("{wheel:?}: {} accepted, most {most}, {refused} rejected at {fewest:?}", records.surely.len());
         assert!(most <= N && most > N / 2, "{most} were pending");
-        assert!(refused > 0 && fewest >= Some(N), "turned away with {fewest:?} pending");
+        assert!(refused > 0 && fewest >= Some(N), "rejected with {fewest:?} pending");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.rejected), (0, refused as u64));
         assert_eq!((stats.scheduled, stats.expired + stats.cancelled), (records.surely.len() as u64, stats.scheduled));
@@ -162,7 +165,7 @@ fn never_more_than_the_bound_and_no_permit_is_lost() {
     }
 }
 
-/// N are accepted and no more, again and again, when none is cancelled meanwhile.
+/// Checks repeatedly that exactly N timeouts are accepted if none is cancelled in between.
 fn all_permits(timer: &Timer) {
     let over = 50;
     for _ in 0..5 {
@@ -181,20 +184,21 @@ fn all_permits(timer: &Timer) {
         assert_eq!((taken.load(SeqCst), timer.pending_timeouts()), (N, N));
         let tries = THREADS * (N / THREADS + over);
         assert_eq!(timer.stats().rejected - rejected, (tries - N) as u64);
-        // Every permit of one that was cancelled, or moved and expired, is there again.
+        // Cancelled and expired timeouts return their permits.
         let mut held = held;
         let expiring = held.split_off(N / 2);
         assert!(held.iter().all(|timeout| timeout.cancel()));
         assert!(expiring.iter().all(|timeout| timeout.reset(MILLI)));
         let begun = Instant::now();
         while timer.pending_timeouts() > 0 {
-            assert!(begun.elapsed() < LONG);
+            assert!(begun.elapsed() < MAX_WAIT);
             watch_for(MILLI);
         }
     }
 }
 
-// B04: the count fell only after the run, so a task at the bound could not schedule itself again.
+// Guards against B04, in which the count fell only after the run, so a task at the bound could not
+// schedule itself again.
 #[test]
 fn a_task_rearms_at_a_bound_of_one() {
     fn again(timer: &Timer, left: u32) {

@@ -1,9 +1,9 @@
-//! 4. `pending_timeouts` is exact at quiet: it falls when the task starts, is cancelled or handed
-//!    back, never twice; a rejected call changes nothing.
+//! Promise 4. `pending_timeouts` is exact when no call is in progress. It falls once, when the task
+//! starts, is cancelled or is handed back. A rejected call changes nothing.
 
 mod bound;
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -12,19 +12,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{RejectReason, Timeout, Timer, TimerStats};
 
-/// Every count that a call can change.
+/// Returns every count that a call can change.
 fn counts(stats: &TimerStats) -> [u64; 6] {
     [stats.pending, stats.scheduled, stats.expired, stats.cancelled, stats.runs, stats.task_panics]
 }
 
-/// Both ways of counting: without a bound, and with one.
-fn both() -> [(Timer, timer_core::ManualDriver); 2] {
+/// Returns timers with both ways of counting, without a bound and with one.
+fn unbounded_and_bounded() -> [(Timer, timer_core::ManualDriver); 2] {
     [Timer::builder().build_manual().unwrap(), Timer::builder().max_pending_timeouts(100).build_manual().unwrap()]
 }
 
 #[test]
-fn each_end_counts_once_however_often_it_is_asked_for() {
-    for (timer, mut driver) in both() {
+fn each_end_counts_once() {
+    for (timer, mut driver) in unbounded_and_bounded() {
         let cancelled = accepted(timer.new_timeout(SECOND, |_| {}));
         let expired = accepted(timer.new_timeout(SECOND, |_| {}));
         let panicked = accepted(timer.new_timeout(SECOND, |_| panic_on_purpose()));
@@ -50,7 +50,7 @@ fn each_end_counts_once_however_often_it_is_asked_for() {
 
 #[test]
 fn a_periodic_task_is_one_timeout_until_it_ends() {
-    for (timer, mut driver) in both() {
+    for (timer, mut driver) in unbounded_and_bounded() {
         let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
         let mut runs = 0;
         let last = accepted(timer.schedule_with_fixed_delay(SECOND, SECOND, move |_| {
@@ -70,9 +70,9 @@ fn a_periodic_task_is_one_timeout_until_it_ends() {
 }
 
 #[test]
-fn the_count_falls_when_the_task_starts_not_before() {
+fn the_count_falls_when_the_task_starts() {
     for bound in [None, Some(2)] {
-        let pool = Later::default();
+        let pool = KeepingExecutor::default();
         let builder = Timer::builder().executor(pool.clone());
         let builder = bound.map_or(Timer::builder().executor(pool.clone()), |max| builder.max_pending_timeouts(max));
         let (timer, mut driver) = builder.build_manual().unwrap();
@@ -80,12 +80,12 @@ fn the_count_falls_when_the_task_starts_not_before() {
         let inside = seen.clone();
         let once = accepted(timer.new_timeout(SECOND, move |_| inside.store(inner.pending_timeouts(), SeqCst)));
         let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
-        assert_eq!(driver.advance(SECOND), 2, "handed over");
+        assert_eq!(driver.advance(SECOND), 2, "both tasks are handed over");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.expired, stats.runs, stats.queued), (2, 0, 2, 2));
         assert!(!once.is_expired() && !rate.is_expired());
         let full = timer.new_timeout(HOUR, |_| {}).map(|timeout| timeout.cancel());
-        assert_eq!(full.is_err(), bound.is_some(), "what waits in a pool's queue has its permit");
+        assert_eq!(full.is_err(), bound.is_some(), "a task in a pool's queue keeps its permit");
         assert_eq!(pool.run(), 2);
         let stats = timer.stats();
         assert_eq!((seen.load(SeqCst), stats.pending, stats.expired, stats.queued), (1, 1, 1, 0));
@@ -120,7 +120,7 @@ fn rejected_calls_change_no_counter_but_their_own() {
     assert_eq!(counts(&before), counts(&after));
     drop(driver.stop());
     let before = timer.stats();
-    // B02: scheduling on a stopped timer raised the count for good.
+    // Guards against B02, in which scheduling on a stopped timer raised the count for good.
     for _ in 0..100 {
         assert_eq!(timer.new_timeout(SECOND, |_| {}).unwrap_err().reason, RejectReason::Stopped);
         assert_eq!(timer.new_timeout_at(std::time::Instant::now(), |_| {}).unwrap_err().reason, RejectReason::Stopped);
@@ -141,10 +141,10 @@ fn a_rejected_task_comes_back_unharmed() {
     next(&received);
 }
 
-// Starts were read before ends, so that what ended between the two readings was taken off those
-// that wait.
+// The counters of starts must be read after the counters of ends, because a timeout that ends
+// between the two readings would be subtracted without having been added.
 #[test]
-fn no_count_misses_what_waits_while_others_come() {
+fn the_count_never_misses_pending_timeouts() {
     let timer = Timer::new();
     let held = [(); 3].map(|()| accepted(timer.new_timeout(HOUR, |_| {})));
     let over = AtomicBool::new(false);
@@ -157,18 +157,18 @@ fn no_count_misses_what_waits_while_others_come() {
             });
         }
         let (mut fewest, begun) = (u64::MAX, Instant::now());
-        while timer.stats().scheduled < 300_000 && begun.elapsed() < LONG {
+        while timer.stats().scheduled < 300_000 && begun.elapsed() < MAX_WAIT {
             fewest = fewest.min(timer.stats().pending);
             (0..500).for_each(|_| fewest = fewest.min(timer.pending_timeouts() as u64));
         }
         over.store(true, SeqCst);
-        assert!(fewest >= 3, "{fewest:?} of 3 that wait");
+        assert!(fewest >= 3, "only {fewest:?} of 3 pending timeouts were counted");
     });
     assert_eq!(timer.pending_timeouts(), held.len());
 }
 
-// B01: a cancel between placement and expiry in the same tick counted down twice, so the bound
-// could be exceeded.
+// Guards against B01, in which a cancel between placement and expiry in the same tick was
+// subtracted twice, so the bound could be exceeded.
 #[test]
 fn siblings_that_a_task_cancels_count_once() {
     for bound in [None, Some(11)] {
@@ -193,14 +193,14 @@ fn siblings_that_a_task_cancels_count_once() {
             let stats = timer.stats();
             assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.task_panics), (0, 10, 1, 0), "{wheel:?}");
             let taken = std::iter::from_fn(|| timer.new_timeout(HOUR, |_| {}).ok()).take(20).count();
-            assert_eq!(taken, bound.unwrap_or(20), "neither more nor fewer than the bound");
+            assert_eq!(taken, bound.unwrap_or(20), "the number of free permits");
         }
     }
 }
 
-// B05: cancelling all left the count, and the destructor complained.
+// Guards against B05, in which cancelling all timeouts left a count, and the destructor complained.
 #[test]
-fn all_cancelled_then_dropped_and_again() {
+fn cancelling_all_timeouts_leaves_no_count() {
     for _ in 0..2 {
         let (timer, driver) = manual(WHEELS[0]);
         let timeouts: Vec<_> = (0..1_000).map(|id| accepted(timer.new_timeout(id * MILLI, |_| {}))).collect();
@@ -211,9 +211,10 @@ fn all_cancelled_then_dropped_and_again() {
     }
 }
 
-// B08: the handle of a periodic job that was replaced was never cancelled; 45 million piled up.
+// Guards against B08, in which the replaced handle of a periodic job was never cancelled, and 45
+// million piled up.
 #[test]
-fn a_rate_that_is_replaced_a_thousand_times_is_one() {
+fn a_rate_replaced_a_thousand_times_counts_once() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut current = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, |_| {}));
     for _ in 0..1_000 {
@@ -225,9 +226,9 @@ fn a_rate_that_is_replaced_a_thousand_times_is_one() {
     assert_eq!((driver.advance(10 * SECOND), driver.next_expiry()), (10, Some(SECOND)));
 }
 
-// The way of an idle timeout: moved with every packet, in one piece, and still one.
+// An idle timeout is moved with every packet and must remain one timeout.
 #[test]
-fn a_timeout_that_is_moved_a_thousand_times_is_one() {
+fn a_timeout_moved_a_thousand_times_counts_once() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let idle = accepted(timer.new_timeout(SECOND, |_| {}));
@@ -244,7 +245,8 @@ fn a_timeout_that_is_moved_a_thousand_times_is_one() {
     }
 }
 
-// The rank of a quantile was rounded down: the median of three was the first.
+// The rank of a quantile must not be rounded down, because the median of three would then be the
+// first.
 #[test]
 fn the_median_of_three_lags_is_the_second() {
     let (timer, mut driver) = manual(WHEELS[0]);
@@ -254,13 +256,13 @@ fn the_median_of_three_lags_is_the_second() {
     assert_eq!(driver.advance(Duration::ZERO), 3);
     let lag = timer.stats().timeout_lag;
     assert_eq!((lag.count(), lag.sum(), lag.max()), (3, 7 * MILLI, 4 * MILLI));
-    let of = |q| lag.quantile(q);
+    let quantile = |q| lag.quantile(q);
     let about = |lag: Duration, millis: u32| lag >= millis * MILLI && lag <= millis * MILLI + 20 * MICRO * millis;
-    assert!(about(of(0.5), 2) && about(of(0.33), 1) && about(of(0.34), 2), "{lag:?}");
-    assert!(about(of(0.67), 4) && about(of(1.0), 4) && about(of(0.0), 1), "{lag:?}");
+    assert!(about(quantile(0.5), 2) && about(quantile(0.33), 1) && about(quantile(0.34), 2), "{lag:?}");
+    assert!(about(quantile(0.67), 4) && about(quantile(1.0), 4) && about(quantile(0.0), 1), "{lag:?}");
 }
 
-// B49: timeouts came late and nothing showed it.
+// Guards against B49, in which timeouts came late and no figure showed it.
 #[test]
 fn lateness_shows_in_the_lags() {
     let (timer, mut driver) = Timer::builder().tick_duration(100 * MICRO).build_driven().unwrap();

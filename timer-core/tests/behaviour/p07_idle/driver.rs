@@ -1,4 +1,4 @@
-//! What a driver is told: until when its loop may sleep, and when it is called.
+//! The instant until which a driver's loop may sleep, and the calls of its waker.
 
 use super::TICKS;
 use crate::support::*;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use timer_core::Timer;
 
 #[test]
-fn a_driver_sleeps_until_the_deadline_and_no_shorter() {
+fn a_driver_sleeps_until_the_deadline() {
     for wheel in WHEELS {
         for tick in TICKS {
             let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(tick).build_driven().unwrap();
@@ -22,9 +22,9 @@ fn a_driver_sleeps_until_the_deadline_and_no_shorter() {
     }
 }
 
-// B06: the count was 0 and the driver still armed.
+// Guards against B06, in which the count was 0 and the driver still armed.
 #[test]
-fn a_driver_wakes_once_for_what_was_cancelled() {
+fn a_driver_wakes_once_for_cancelled_timeouts() {
     for wheel in WHEELS {
         let (timer, mut driver) = Timer::builder().wheel(wheel).build_driven().unwrap();
         let mut cancelled = 0;
@@ -32,7 +32,7 @@ fn a_driver_wakes_once_for_what_was_cancelled() {
             let timeout = accepted(timer.new_timeout(3 * MILLI, |_| {}));
             let next = driver.turn().next;
             if !timeout.cancel() {
-                // This thread was kept from running until it was due.
+                // This thread did not run until the timeout was due.
                 continue;
             }
             cancelled += 1;
@@ -43,7 +43,7 @@ fn a_driver_wakes_once_for_what_was_cancelled() {
                 assert_eq!((driver.turn().next, timer.pending_timeouts()), (None, 0), "{wheel:?}");
             }
         }
-        assert_ne!(cancelled, 0, "{wheel:?}: never in time");
+        assert_ne!(cancelled, 0, "{wheel:?}: no cancel was in time");
         accepted(timer.new_timeout(Duration::MAX, |_| {}));
         assert!(driver.turn().next.is_none_or(|next| next > Instant::now() + 30 * YEAR));
     }
@@ -59,14 +59,14 @@ fn a_driver_is_called_once_for_an_earlier_timeout() {
     let _ = calls.try_iter().count();
     accepted(timer.new_timeout(2 * HOUR, |_| {}));
     accepted(timer.new_timeout(HOUR + SECOND, |_| {})).cancel();
-    assert_eq!(calls.try_iter().count(), 0, "nothing earlier than what is waited for");
+    assert_eq!(calls.try_iter().count(), 0, "no timeout is earlier than the instant waited for");
     accepted(timer.new_timeout(HOUR / 2, |_| {}));
     accepted(timer.new_timeout(HOUR / 4, |_| {}));
-    assert_eq!(calls.try_iter().count(), 1, "once is enough");
+    assert_eq!(calls.try_iter().count(), 1, "one call for two earlier timeouts");
     let moved = accepted(timer.new_timeout(3 * HOUR, |_| {}));
     driver.turn();
     assert!(moved.reset(HOUR / 8));
-    assert_eq!(calls.try_iter().count(), 1, "moved to before what is waited for");
+    assert_eq!(calls.try_iter().count(), 1, "the timeout moved before the instant waited for");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_driver_under_load_is_called_once_between_turns() {
     driver.set_waker(move || _ = counted.fetch_add(1, SeqCst));
     for round in 1..=5 {
         driver.turn();
-        // Each is earlier than all before it.
+        // Each timeout is earlier than all before it.
         for left in (0..10_000u32).rev() {
             accepted(timer.new_timeout(HOUR + left * MILLI - round * 20 * SECOND, |_| {}));
         }
@@ -104,7 +104,8 @@ fn a_driver_under_load_is_called_once_between_turns() {
     }
 }
 
-// B06: scheduled again from a late callback, the count was 0 with the driver still armed.
+// Guards against B06, in which a late callback scheduled again, and the count was 0 with the driver
+// still armed.
 #[test]
 fn a_driver_is_armed_exactly_if_something_is_pending() {
     for wheel in WHEELS {
@@ -121,8 +122,8 @@ fn a_driver_is_armed_exactly_if_something_is_pending() {
     }
 }
 
-// B40: the first timeout was moved to later and the wheel not told: it ran early, or with nothing
-// to do.
+// Guards against B40, in which the first timeout was moved to later without the wheel's knowledge,
+// so it ran early or the wheel woke for nothing.
 #[test]
 fn nothing_happens_at_the_old_deadline() {
     for wheel in WHEELS {
@@ -135,12 +136,12 @@ fn nothing_happens_at_the_old_deadline() {
         assert!(!moved.is_expired() && timer.pending_timeouts() == 2);
         assert_eq!(driver.advance(SECOND), 1);
         assert_eq!(driver.advance(SECOND), 1);
-        assert_eq!(taken(&runs), [2, 1], "{wheel:?}");
+        assert_eq!(take_runs(&runs), [2, 1], "{wheel:?}");
     }
 }
 
-// B85: a huge wait returned at once, so the worker spun; here the far wait is the driver's to cut
-// up.
+// Guards against B85, in which a huge wait returned at once, so the worker spun. Here the driver
+// must split a far wait.
 #[test]
 fn a_driver_names_an_instant_to_wait_for() {
     for tick in [MICRO, MILLI, YEAR] {

@@ -1,5 +1,4 @@
-//! 7. Nothing due, nothing woken: an idle timer makes no wake-ups, whatever its tick, for both
-//!    wheels.
+//! Promise 7. An idle timer makes no wake-ups, for every tick and both wheels.
 
 mod driver;
 
@@ -10,8 +9,8 @@ use timer_core::{Timer, WheelKind};
 
 const TICKS: [Duration; 3] = [MICRO, MILLI, Duration::from_millis(7)];
 
-/// Idle timers of both wheels and several ticks, some with far timeouts, some with none, one with
-/// what never comes.
+/// Returns idle timers of both wheels and several ticks, with a far timeout, with one that never
+/// comes, and with none.
 fn idle_timers(prefix: &str) -> Vec<Timer> {
     let mut timers = Vec::new();
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 8 }] {
@@ -42,7 +41,7 @@ fn an_idle_worker_takes_no_turns() {
     assert_eq!(turns(), before);
 }
 
-/// How often the thread of that name has gone to sleep so far.
+/// Returns how often the thread `name` has gone to sleep.
 #[cfg(target_os = "linux")]
 fn sleeps(name: &str) -> u64 {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -54,22 +53,23 @@ fn sleeps(name: &str) -> u64 {
     count.unwrap().trim().parse().unwrap()
 }
 
-// B84, B99: waits that were cut to nothing, or a thread that spins while there is nothing to do.
+// Guards against B84 and B99, in which waits were cut to zero or a thread span with nothing to do.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_worker_is_not_woken_at_all() {
     let timers = idle_timers("sleeps-");
     let sleeps = || timers.iter().map(|timer| sleeps(timer.name())).collect::<Vec<_>>();
-    // The last of them may still be going to sleep.
+    // The last worker may still be going to sleep.
     watch_for(50 * MILLI);
     let before = sleeps();
     watch_for(300 * MILLI);
     for ((timer, before), after) in timers.iter().zip(before).zip(sleeps()) {
-        assert!(after - before <= 2, "{timer:?} woke {} times with nothing to do", after - before);
+        assert!(after - before <= 2, "{timer:?} woke {} times with nothing due", after - before);
     }
 }
 
-// B25: waits cut to the millisecond made the driver turn again and again before something was due.
+// Guards against B25, in which waits cut to the millisecond made the driver turn repeatedly before
+// a deadline.
 #[test]
 fn a_timeout_costs_one_turn() {
     for tick in TICKS {
@@ -85,7 +85,7 @@ fn a_timeout_costs_one_turn() {
 }
 
 #[test]
-fn what_was_cancelled_or_moved_costs_few_turns() {
+fn cancelled_and_moved_timeouts_cost_few_turns() {
     for wheel in WHEELS {
         let timer = Timer::builder().wheel(wheel).build().unwrap();
         let begun = Instant::now();
@@ -94,7 +94,7 @@ fn what_was_cancelled_or_moved_costs_few_turns() {
         }
         let idle = accepted(timer.new_timeout(5 * MILLI, |_| {}));
         assert!(idle.reset(HOUR));
-        // The last old deadline comes 5 ms after this; a machine that is busy may be late with it.
+        // The last old deadline comes 5 ms after this. A busy machine may be late with it.
         let turns = || timer.stats().turns;
         let quiet = || {
             let before = turns();
@@ -107,14 +107,14 @@ fn what_was_cancelled_or_moved_costs_few_turns() {
     }
 }
 
-// Both a waker's calls and a worker's: nothing that is scheduled later than what is waited for
-// wakes anybody.
+// A timeout that is later than the instant waited for wakes nobody. The calls of a waker and of a
+// worker follow the same rule.
 #[cfg(target_os = "linux")]
 #[test]
 fn later_timeouts_wake_no_worker_under_load() {
     let timer = named("load-sleeps");
     for _ in 0..64 {
-        // On every shard that this thread comes to there is an earlier one, soon.
+        // Each shard that this thread visits then has an earlier timeout.
         accepted(timer.new_timeout(HOUR, |_| {}));
     }
     watch_for(20 * MILLI);
@@ -123,8 +123,8 @@ fn later_timeouts_wake_no_worker_under_load() {
         accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel();
     }
     let woken = sleeps("load-sleeps") - before;
-    // Once for each shard that this thread has not been on before.
+    // The thread may visit each other shard for the first time once.
     let shards = timer.stats().shards;
     assert!(woken <= 2 * shards + 2, "woken {woken} times for 50,000 timeouts of which none was earlier");
-    assert!(timer.stats().turns - turns <= shards, "and nothing was due");
+    assert!(timer.stats().turns - turns <= shards, "turns with nothing due");
 }

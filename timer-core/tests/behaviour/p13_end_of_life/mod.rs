@@ -1,11 +1,11 @@
-//! 13. The worker never keeps the process alive; dropping the last `Timer` stops it.
+//! Promise 13. The worker never keeps the process alive, and dropping the last `Timer` stops it.
 //!
-//! (More than 64 live timers: one warning. That counts timers of the whole process and has a binary
-//! of its own.)
+//! The warning about more than 64 live timers counts the timers of the whole process, so its test
+//! is a binary of its own.
 
 mod stop;
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::Ledger;
 use crate::support::*;
 use std::process::{Command, Stdio};
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use timer_core::{RejectReason, StopError, Timeout, Timer};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-/// Lives as long as the timer's insides: the worker holds them, so the worker has ended when this
-/// is gone.
+/// An executor that lives as long as the internals of its timer. The worker owns them, so the
+/// worker has ended when this is dropped.
 struct DropSignal(#[allow(dead_code)] Sender<()>);
 
 impl TaskExecutor for DropSignal {
@@ -36,14 +36,14 @@ fn with_drop_signal() -> (Timer, Receiver<()>) {
 }
 
 #[test]
-fn the_last_handle_ends_the_worker_and_what_waits() {
+fn the_last_handle_ends_the_worker_and_all_timeouts() {
     let (timer, ended) = with_drop_signal();
     let ledger = Ledger::new();
     let (probe, end) = ledger.probe();
     let timeout = accepted(timer.new_timeout_task(HOUR, probe));
     let other = timer.clone();
     drop(timer);
-    assert_eq!(other.pending_timeouts(), 1, "another handle keeps it");
+    assert_eq!(other.pending_timeouts(), 1, "another handle keeps the timer");
     drop(other);
     assert_eq!((end.counts(), end.dropped_on()), ((0, 1), Some(std::thread::current().id())));
     assert!(timeout.is_cancelled());
@@ -61,13 +61,14 @@ fn a_timeout_does_not_keep_the_timer() {
     assert!(weak.upgrade().is_none());
     for timeout in timeouts {
         assert!(timeout.is_cancelled() != timeout.is_expired() && !timeout.cancel() && !timeout.reset(SECOND));
-        assert!(timeout.deadline() > Instant::now() - HOUR, "a handle is good for questions for ever");
+        assert!(timeout.deadline() > Instant::now() - HOUR, "a handle answers after the end of its timer");
     }
 }
 
-// B94: a leak was reported of a timer that was never started, or not even built.
+// Guards against B94, in which a leak was reported for a timer that was never started or not even
+// built.
 #[test]
-fn a_timer_that_never_started_goes_without_a_trace() {
+fn a_timer_that_never_started_leaves_no_trace() {
     let (timer, ended) = with_drop_signal();
     drop(timer);
     all_gone(&ended);
@@ -82,7 +83,7 @@ fn a_timer_that_never_started_goes_without_a_trace() {
     all_gone(&ended);
 }
 
-// B66: the timer was destroyed in a callback.
+// Guards against B66, in which the timer was destroyed in a callback.
 #[test]
 fn a_task_on_the_worker_may_drop_the_last_handle() {
     let (timer, ended) = with_drop_signal();
@@ -121,7 +122,7 @@ fn a_driven_timer_is_stopped_by_its_driver_only() {
     assert_eq!(timer.stop().err(), Some(StopError::Driven));
     let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
     drop(timer);
-    assert_eq!(driver.advance(SECOND), 1, "the driver holds the timer");
+    assert_eq!(driver.advance(SECOND), 1, "the driver keeps the timer");
     assert!(timeout.is_expired());
 }
 
@@ -137,7 +138,7 @@ fn a_timer_whose_driver_was_dropped_is_stopped() {
 
 #[test]
 fn a_pool_may_run_its_tasks_after_the_timer_is_gone() {
-    let pool = Later::default();
+    let pool = KeepingExecutor::default();
     let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     let runs = Runs::default();
     record(&timer, SECOND, &runs, 1);
@@ -146,8 +147,8 @@ fn a_pool_may_run_its_tasks_after_the_timer_is_gone() {
         accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |_: &Timeout| recorded.lock().unwrap().push(2)));
     assert_eq!(driver.advance(SECOND), 2);
     drop((timer, driver));
-    assert_eq!((pool.run(), taken(&runs)), (2, vec![1, 2]));
-    assert!(rate.is_cancelled(), "no next run, and so an end");
+    assert_eq!((pool.run(), take_runs(&runs)), (2, vec![1, 2]));
+    assert!(rate.is_cancelled(), "no next run can follow");
 }
 
 #[test]
@@ -162,10 +163,10 @@ fn no_handle_comes_back_while_the_worker_ends() {
     let far = accepted(timer.new_timeout(HOUR, |_| {}));
     next(&inside);
     let weak = timer.downgrade();
-    assert!(weak.upgrade().is_some() && task.timer().is_some(), "there is one handle");
+    assert!(weak.upgrade().is_some() && task.timer().is_some(), "one handle is left");
     drop(timer);
-    // The worker holds the inside of the timer for as long as its last task runs, and it is stopped
-    // all the same.
+    // The worker owns the internals of the timer while its last task runs, and the timer counts as
+    // stopped.
     assert!(weak.upgrade().is_none() && task.timer().is_none() && far.timer().is_none());
     assert!(far.is_cancelled() && !far.reset(SECOND));
     release.send(()).unwrap();
@@ -173,8 +174,8 @@ fn no_handle_comes_back_while_the_worker_ends() {
     assert!(weak.upgrade().is_none() && task.is_expired());
 }
 
-/// Run as a program of its own by the test below: leaves a worker that waits for an hour, and
-/// returns.
+/// Leaves a worker that waits for an hour, and returns. The test below runs this as a program of
+/// its own.
 #[test]
 #[ignore = "a part of the_worker_does_not_keep_the_process_alive"]
 fn child_with_a_worker() {
@@ -183,7 +184,7 @@ fn child_with_a_worker() {
     std::mem::forget(timer);
 }
 
-// Asked for: the timer's thread kept the process alive.
+// The worker's thread must not keep the process alive.
 #[test]
 fn the_worker_does_not_keep_the_process_alive() {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -192,9 +193,9 @@ fn the_worker_does_not_keep_the_process_alive() {
     let (done, exited) = channel();
     let id = child.id();
     std::thread::spawn(move || done.send(child.wait_with_output().unwrap()).unwrap());
-    let output = exited.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} is still alive"));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output = exited.recv_timeout(MAX_WAIT).unwrap_or_else(|_| panic!("process {id} is still alive"));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
 #[test]

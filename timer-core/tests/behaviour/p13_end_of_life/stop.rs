@@ -1,4 +1,4 @@
-//! `stop`, from any thread and at any moment.
+//! Stopping from any thread and at any moment.
 
 use crate::support::ledger::Ledger;
 use crate::support::wakers::{Bell, poll};
@@ -9,7 +9,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use timer_core::{RejectReason, StopError, Timeout, Timer, TimerTask};
 
-// B39: the wake-up of `stop` was overwritten by the worker's loop, and the join hung.
+// Guards against B39, in which the worker's loop overwrote the wake-up of `stop`, and the join
+// hung.
 #[test]
 fn stop_ends_the_worker_wherever_it_is() {
     let (done, ended) = channel();
@@ -37,7 +38,7 @@ fn stop_ends_the_worker_wherever_it_is() {
 }
 
 #[test]
-fn of_stops_at_once_one_gets_all_that_is_left() {
+fn one_of_several_stops_gets_all_timeouts() {
     for _ in 0..50 {
         let timer = Timer::new();
         for _ in 0..20 {
@@ -51,9 +52,9 @@ fn of_stops_at_once_one_gets_all_that_is_left() {
     }
 }
 
-// B93: `stop` returned handles that were not cancelled.
+// Guards against B93, in which `stop` returned handles that were not cancelled.
 #[test]
-fn all_that_stop_hands_back_reads_as_cancelled() {
+fn timeouts_that_stop_hands_back_are_cancelled() {
     let (timer, driver) = manual(WHEELS[0]);
     let far = accepted(timer.new_timeout(Duration::MAX, |_| {}));
     let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
@@ -63,14 +64,14 @@ fn all_that_stop_hands_back_reads_as_cancelled() {
     let gone = accepted(timer.new_timeout(SECOND, |_| {}));
     assert!(gone.cancel());
     let left = driver.stop();
-    assert_eq!(left.len(), 4, "not the one that was cancelled");
+    assert_eq!(left.len(), 4, "the cancelled timeout is not among them");
     for timeout in [&far, &due, &moved, &rate] {
         assert!(timeout.is_cancelled() && !timeout.is_expired() && !timeout.cancel() && !timeout.reset(SECOND));
         assert!(left.iter().any(|left| left.deadline() == timeout.deadline()));
     }
 }
 
-/// Its owner waits for an answer.
+/// A task whose owner waits for an answer.
 struct Answer(Sender<&'static str>);
 
 impl TimerTask for Answer {
@@ -83,9 +84,9 @@ impl TimerTask for Answer {
     }
 }
 
-// B95: the timer was stopped by one of its owners, and another waited for ever.
+// Guards against B95, in which one owner stopped the timer and another waited forever.
 #[test]
-fn an_owner_is_told_of_the_stop_of_another() {
+fn an_owner_learns_of_the_stop_of_another() {
     let timer = Timer::new();
     let (answer, answers) = channel();
     accepted(timer.new_timeout_task(HOUR, Answer(answer.clone())));
@@ -94,10 +95,10 @@ fn an_owner_is_told_of_the_stop_of_another() {
     assert_eq!(next(&answers), "never");
     let rejected = timer.new_timeout_task(HOUR, Answer(answer)).err().unwrap();
     assert_eq!(rejected.reason, RejectReason::Stopped);
-    assert!(answers.try_recv().is_err(), "the error is the answer");
+    assert!(answers.try_recv().is_err(), "the error is the only answer");
 }
 
-// B97: shutdown walked the wheel to the end of time.
+// Guards against B97, in which the shutdown walked the wheel to the end of time.
 #[test]
 fn stop_takes_no_longer_for_far_timeouts() {
     for wheel in WHEELS {
@@ -115,9 +116,9 @@ fn stop_takes_no_longer_for_far_timeouts() {
     }
 }
 
-// B03: `stop` left the count, and cancel callbacks were not called.
+// Guards against B03, in which `stop` left a count and did not call the cancel callbacks.
 #[test]
-fn stop_hands_back_what_then_does_not_run() {
+fn timeouts_that_stop_hands_back_do_not_run() {
     let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
     let ledger = Ledger::new();
     let mut ends = Vec::new();
@@ -128,10 +129,10 @@ fn stop_hands_back_what_then_does_not_run() {
     let left = timer.stop().unwrap();
     let counts = || {
         let all = ends.iter().map(|(end, _)| end.counts());
-        all.fold((0, 0), |sum, (ran, told)| (sum.0 + ran as usize, sum.1 + told as usize))
+        all.fold((0, 0), |sum, (ran, cancelled)| (sum.0 + ran as usize, sum.1 + cancelled as usize))
     };
     let ran_before = counts().0;
-    assert_eq!(counts().1, 0, "handed back, not yet told");
+    assert_eq!(counts().1, 0, "handed back, and its hook not yet called");
     assert_eq!((ran_before + left.len(), timer.pending_timeouts()), (1_000, 0));
     assert_eq!(timer.stats().cancelled, left.len() as u64);
     assert!(left.iter().all(|left| left.timeout().is_cancelled() && left.deadline() == left.timeout().deadline()));
@@ -148,11 +149,11 @@ fn stop_hands_back_what_then_does_not_run() {
 }
 
 #[test]
-fn stop_from_a_task_on_the_worker_is_refused() {
+fn stop_from_a_task_on_the_worker_is_rejected() {
     let timer = Timer::new();
-    let (told, received) = channel();
+    let (answer, received) = channel();
     let inner = timer.clone();
-    accepted(timer.new_timeout(Duration::ZERO, move |_| told.send(inner.stop().map(|left| left.len())).unwrap()));
+    accepted(timer.new_timeout(Duration::ZERO, move |_| answer.send(inner.stop().map(|left| left.len())).unwrap()));
     assert_eq!(next(&received), Err(StopError::OnWorker));
     accepted(timer.new_timeout(HOUR, |_| {}));
     assert_eq!(timer.stop().unwrap().len(), 1);
@@ -162,9 +163,9 @@ fn stop_from_a_task_on_the_worker_is_refused() {
 fn stop_from_a_task_on_a_pool_stops() {
     let timer = Timer::builder().executor(timer_executor::ThreadPoolExecutor::new(1)).build().unwrap();
     accepted(timer.new_timeout(HOUR, |_| {}));
-    let (told, received) = channel();
+    let (answer, received) = channel();
     let inner = timer.clone();
-    accepted(timer.new_timeout(Duration::ZERO, move |_| told.send(inner.stop().map(|left| left.len())).unwrap()));
+    accepted(timer.new_timeout(Duration::ZERO, move |_| answer.send(inner.stop().map(|left| left.len())).unwrap()));
     assert_eq!(next(&received), Ok(1));
     assert_eq!(timer.stop().unwrap().len(), 0);
 }
@@ -204,9 +205,9 @@ fn a_stop_that_does_not_wait_leaves_nothing_pending() {
     let (begun, inside) = channel();
     let (release, released) = channel::<()>();
     let ledger = Ledger::new();
-    // Far enough for all of it to be scheduled before, also under a watcher of memory.
+    // The deadline is far enough to schedule everything before it, also under valgrind.
     let deadline = Instant::now() + 300 * MILLI;
-    // Of one bucket; wherever the one that blocks comes, another is behind it.
+    // All are in one bucket, so others are behind the blocking task wherever it is.
     let ends: Vec<_> = (0..100)
         .map(|_| {
             let (probe, end) = ledger.probe();
@@ -226,7 +227,7 @@ fn a_stop_that_does_not_wait_leaves_nothing_pending() {
     assert_eq!(report.in_flight, 1);
     drop(report);
     release.send(()).unwrap();
-    until(|| timer.pending_timeouts() == 0 && bell.rung() == 10);
+    wait_until(|| timer.pending_timeouts() == 0 && bell.rung() == 10);
     ledger.wait();
     assert!(ends.iter().all(|end| end.counts().0 + end.counts().1 == 1));
 }

@@ -1,9 +1,12 @@
-//! What waits in an executor's queue is pending: it is cancelled, moved and counted there, and
-//! `stop_and_wait` waits for it.
+//! Timeouts in an executor's queue are pending. They can be cancelled and moved there, they are
+//! counted, and `stop_and_wait` waits for them.
+//!
+//! A cancelled or moved timeout leaves a task in the queue that does nothing when it runs. It is
+//! called a shell here.
 
 mod stop_and_wait;
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::Ledger;
 use crate::support::wakers::poll;
 use crate::support::*;
@@ -13,9 +16,9 @@ use std::thread::current;
 use std::time::Duration;
 use timer_core::{ManualDriver, Timeout, Timer};
 
-/// A timer on virtual time whose executor keeps its tasks.
-fn keeping() -> (Timer, ManualDriver, Later) {
-    let pool = Later::default();
+/// Returns a timer on virtual time and its executor, which keeps the tasks.
+fn keeping() -> (Timer, ManualDriver, KeepingExecutor) {
+    let pool = KeepingExecutor::default();
     let (timer, driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
     (timer, driver, pool)
 }
@@ -66,7 +69,7 @@ fn cancel_wins_until_the_task_starts() {
     let canceller = std::thread::scope(|scope| {
         let cancel = || {
             assert!(once.cancel() && !once.cancel() && rate.cancel());
-            // All of it is over before the call returns.
+            // The hook and the drop have happened before the call returns.
             assert_eq!(
                 (end.counts(), end.dropped_on(), Arc::strong_count(&captured)),
                 ((0, 1), Some(current().id()), 1)
@@ -78,7 +81,7 @@ fn cancel_wins_until_the_task_starts() {
     assert_eq!(end.dropped_on(), Some(canceller));
     let stats = timer.stats();
     assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.queued), (0, 2, 0, 0));
-    assert_eq!(pool.run(), 2, "the empty shells");
+    assert_eq!(pool.run(), 2, "the pool runs two shells");
     let stats = timer.stats();
     assert_eq!((end.counts(), stats.expired, stats.task_panics, stats.start_lag.count()), ((0, 1), 0, 0, 0));
     assert!(once.is_cancelled() && rate.is_cancelled());
@@ -86,7 +89,7 @@ fn cancel_wins_until_the_task_starts() {
 }
 
 #[test]
-fn what_was_cancelled_in_a_pool_counts_once_when_lost() {
+fn a_cancelled_task_that_is_lost_counts_once() {
     let (timer, mut driver, pool) = keeping();
     let timeout = accepted(timer.new_timeout(SECOND, |_| panic!("it was cancelled")));
     driver.advance(SECOND);
@@ -98,7 +101,7 @@ fn what_was_cancelled_in_a_pool_counts_once_when_lost() {
 }
 
 #[test]
-fn a_reset_in_a_pool_is_kept_by_the_shell() {
+fn the_shell_of_a_moved_timeout_runs_nothing_early() {
     let (timer, mut driver, pool) = keeping();
     let runs = Runs::default();
     let [early, late] = [1, 2].map(|id| record(&timer, SECOND, &runs, id));
@@ -107,22 +110,22 @@ fn a_reset_in_a_pool_is_kept_by_the_shell() {
     assert_eq!(early.remaining(), 10 * SECOND);
     let mut shells = pool.take();
     shells.remove(0).run();
-    assert_eq!((taken(&runs), timer.stats().queued, driver.next_expiry()), (vec![], 1, Some(10 * SECOND)));
+    assert_eq!((take_runs(&runs), timer.stats().queued, driver.next_expiry()), (vec![], 1, Some(10 * SECOND)));
     assert_eq!(driver.advance(10 * SECOND - NANO), 0, "never early");
-    assert_eq!(driver.advance(NANO), 1, "handed over once more");
-    // The other shell comes out only now: it is due, and runs at once.
+    assert_eq!(driver.advance(NANO), 1, "the timeout is handed over again");
+    // The other shell runs only now. Its timeout is due and runs at once.
     shells.remove(0).run();
     assert_eq!(pool.run(), 1);
-    let mut ran = taken(&runs);
+    let mut ran = take_runs(&runs);
     ran.sort_unstable();
     assert_eq!(ran, [1, 2]);
     let stats = timer.stats();
     assert_eq!((stats.runs, stats.expired, stats.pending, stats.queued), (3, 2, 0, 0));
-    assert_eq!(stats.start_lag.max(), Duration::ZERO, "from the deadline that it was moved to");
+    assert_eq!(stats.start_lag.max(), Duration::ZERO, "the lag counts from the new deadline");
 }
 
 #[test]
-fn a_move_to_later_costs_one_turn_and_none_in_a_pool() {
+fn a_reset_to_later_costs_at_most_one_turn() {
     for out_of_the_pool in [false, true] {
         let (timer, mut driver, pool) = keeping();
         let runs = Runs::default();
@@ -130,8 +133,8 @@ fn a_move_to_later_costs_one_turn_and_none_in_a_pool() {
         driver.advance(SECOND);
         assert!(moved.reset(3 * SECOND));
         if out_of_the_pool {
-            // It waits in the wheel again: told of a deadline that is earlier, not of one that is
-            // later.
+            // The timeout is in the wheel again, which learns of an earlier deadline at once and of
+            // a later one at the old deadline.
             assert_eq!((pool.run(), driver.next_expiry()), (1, Some(3 * SECOND)));
         }
         assert!(moved.reset(2 * SECOND) && moved.reset(3 * SECOND));
@@ -139,27 +142,31 @@ fn a_move_to_later_costs_one_turn_and_none_in_a_pool() {
         let expected = if out_of_the_pool { 2 * SECOND } else { 3 * SECOND };
         assert_eq!(driver.next_expiry(), Some(expected));
         let turns = timer.stats().turns;
-        assert_eq!((driver.advance(2 * SECOND), driver.next_expiry()), (0, Some(SECOND)), "the deadline itself");
-        assert_eq!((driver.advance(SECOND), pool.run(), taken(&runs)), (1, 1, vec![1]));
+        assert_eq!(
+            (driver.advance(2 * SECOND), driver.next_expiry()),
+            (0, Some(SECOND)),
+            "the wheel knows the new deadline"
+        );
+        assert_eq!((driver.advance(SECOND), pool.run(), take_runs(&runs)), (1, 1, vec![1]));
         assert_eq!(timer.stats().turns - turns, if out_of_the_pool { 2 } else { 1 });
     }
 }
 
 #[test]
-fn a_timeout_has_one_shell_however_often_it_is_moved() {
+fn a_timeout_has_one_shell_after_many_moves() {
     let (timer, mut driver, pool) = keeping();
     let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
     driver.advance(SECOND);
     for _ in 0..100 {
         assert!(timeout.reset(SECOND));
-        assert_eq!(driver.advance(2 * SECOND), 0, "it is in no wheel");
+        assert_eq!(driver.advance(2 * SECOND), 0, "the timeout is in no wheel");
         assert!(timeout.reset(Duration::ZERO) && !timeout.expire_now());
     }
     assert_eq!((pool.run(), timer.stats().expired), (1, 1));
 }
 
 #[test]
-fn what_was_moved_in_a_pool_is_cancelled_after_stop() {
+fn timeouts_moved_in_a_pool_are_cancelled_after_stop() {
     for lost in [false, true] {
         let (timer, mut driver, pool) = keeping();
         let ledger = Ledger::new();
@@ -172,7 +179,7 @@ fn what_was_moved_in_a_pool_is_cancelled_after_stop() {
         assert_eq!(driver.advance(SECOND), 2);
         assert!(ends[0].0.reset(HOUR));
         let left = driver.stop();
-        assert_eq!(left.len(), 1, "what waits in the wheel, and nothing of the pool's");
+        assert_eq!(left.len(), 1, "stop hands back the wheel's timeout and none of the pool's");
         assert_eq!(left[0].timeout(), &ends[2].0);
         drop(left);
         assert_eq!((timer.pending_timeouts(), timer.stats().queued), (2, 2));
@@ -183,7 +190,7 @@ fn what_was_moved_in_a_pool_is_cancelled_after_stop() {
         }
         ledger.wait();
         let counts: Vec<_> = ends.iter().map(|(_, end)| end.counts()).collect();
-        assert_eq!(counts, [(0, 1), (1, 0), (0, 1)], "cancelled with its hook, has run, handed back");
+        assert_eq!(counts, [(0, 1), (1, 0), (0, 1)], "cancelled with its hook, run, handed back");
         assert!(ends[0].0.is_cancelled() && ends[1].0.is_expired() && ends[2].0.is_cancelled());
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.expired, stats.cancelled, stats.queued), (0, 1, 2, 0), "lost: {lost}");
@@ -191,7 +198,7 @@ fn what_was_moved_in_a_pool_is_cancelled_after_stop() {
 }
 
 #[test]
-fn what_a_pool_has_stays_cancellable_after_stop() {
+fn tasks_in_a_pool_can_be_cancelled_after_stop() {
     let (timer, mut driver, pool) = keeping();
     let timeout = accepted(timer.new_timeout(SECOND, |_| panic!("it was cancelled")));
     driver.advance(SECOND);
@@ -200,11 +207,11 @@ fn what_a_pool_has_stays_cancellable_after_stop() {
     assert_eq!((pool.run(), timer.pending_timeouts(), timer.stats().task_panics), (1, 0, 0));
 }
 
-// 3c.3, with every end that there is.
+// Checks the sum with every end that a timeout can have.
 #[test]
-fn scheduled_is_pending_expired_and_cancelled() {
+fn scheduled_equals_pending_expired_and_cancelled() {
     for bound in [None, Some(1_000)] {
-        let pool = Later::default();
+        let pool = KeepingExecutor::default();
         let builder = Timer::builder().executor(pool.clone());
         let builder = match bound {
             Some(max) => builder.max_pending_timeouts(max),
@@ -237,7 +244,7 @@ fn scheduled_is_pending_expired_and_cancelled() {
     }
 }
 
-/// Cancels a timeout as it wakes, and then asks how many are queued.
+/// A waker that cancels a timeout and then reads the number of queued tasks.
 struct Cancels {
     timeout: Timeout,
     timer: Timer,
@@ -252,9 +259,9 @@ impl Wake for Cancels {
 }
 
 #[test]
-fn what_is_cancelled_at_its_hand_over_is_not_queued() {
-    let (timer, mut driver) = Timer::builder().executor(Later::default()).build_manual().unwrap();
-    // Won for the executor before the waker runs, and counted after it.
+fn a_timeout_cancelled_at_hand_over_is_not_queued() {
+    let (timer, mut driver) = Timer::builder().executor(KeepingExecutor::default()).build_manual().unwrap();
+    // The timeout is won for the executor before the waker runs, and counted after it.
     let timeout = accepted(timer.new_timeout(MILLI, |_| {}));
     let cancels = Arc::new(Cancels { timeout, timer: timer.clone(), queued: Mutex::default() });
     let mut sleep = timer.sleep(MILLI);

@@ -1,6 +1,6 @@
-//! `stop_and_wait` waits for what an executor has.
+//! `stop_and_wait` waits for the tasks in an executor.
 
-use crate::support::executors::Later;
+use crate::support::executors::KeepingExecutor;
 use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -21,23 +21,23 @@ fn stop_and_wait_ends_a_hundred_tasks_on_two_threads() {
         };
         accepted(timer.new_timeout(20 * MILLI, slow));
     }
-    until(|| timer.stats().runs == 100);
-    let report = timer.stop_and_wait(LONG).unwrap();
+    wait_until(|| timer.stats().runs == 100);
+    let report = timer.stop_and_wait(MAX_WAIT).unwrap();
     assert_eq!((report.unprocessed.len(), report.in_flight, ended.load(SeqCst)), (0, 0, 100));
     let stats = timer.stats();
     assert_eq!((stats.pending, stats.expired, stats.in_flight), (0, 100, 0));
-    // They all were handed over in time, and what came last to a thread has waited for 49 others.
+    // All tasks were handed over in time, and the last one of a thread has waited for 49 others.
     assert!(stats.start_lag.max() >= 80 * MILLI, "{stats:?}");
     assert_eq!((stats.timeout_lag.count(), stats.start_lag.count()), (100, 100));
 }
 
 #[test]
-fn stop_and_wait_leaves_at_its_limit_and_waits_again() {
-    let pool = Later::default();
+fn stop_and_wait_returns_at_its_limit() {
+    let pool = KeepingExecutor::default();
     let timer = Timer::builder().executor(pool.clone()).build().unwrap();
     accepted(timer.new_timeout(Duration::ZERO, |_| {}));
     let far = accepted(timer.new_timeout(HOUR, |_| {}));
-    until(|| timer.stats().queued == 1);
+    wait_until(|| timer.stats().queued == 1);
     let report = timer.stop_and_wait(20 * MILLI).unwrap();
     assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1));
     assert_eq!(report.unprocessed[0].timeout(), &far);
@@ -45,30 +45,30 @@ fn stop_and_wait_leaves_at_its_limit_and_waits_again() {
     assert_eq!((again.unprocessed.len(), again.in_flight), (0, 1));
     assert_eq!(timer.stop().unwrap().len(), 0);
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| timer.stop_and_wait(LONG).unwrap().in_flight);
+        let waits = scope.spawn(|| timer.stop_and_wait(MAX_WAIT).unwrap().in_flight);
         watch_for(5 * MILLI);
-        assert!(!waits.is_finished(), "one is in flight");
+        assert!(!waits.is_finished(), "a task is in flight");
         assert_eq!(pool.run(), 1);
         assert_eq!(waits.join().unwrap(), 0);
     });
 }
 
 #[test]
-fn a_cancelled_shell_is_not_waited_for() {
-    let pool = Later::default();
+fn stop_and_wait_does_not_wait_for_a_shell() {
+    let pool = KeepingExecutor::default();
     let timer = Timer::builder().executor(pool.clone()).build().unwrap();
     let timeout = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
-    until(|| timer.stats().queued == 1);
+    wait_until(|| timer.stats().queued == 1);
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| timer.stop_and_wait(LONG).unwrap().in_flight);
+        let waits = scope.spawn(|| timer.stop_and_wait(MAX_WAIT).unwrap().in_flight);
         assert!(timeout.cancel());
-        assert_eq!(waits.join().unwrap(), 0, "though its shell is in the queue");
+        assert_eq!(waits.join().unwrap(), 0, "the shell in the queue does not count");
     });
     assert_eq!(pool.run(), 1);
 }
 
 #[test]
-fn what_blocks_the_worker_does_not_hold_stop_and_wait() {
+fn a_blocked_worker_does_not_hold_stop_and_wait() {
     let timer = Timer::new();
     let (begun, inside) = channel();
     let (release, released) = channel();
@@ -79,41 +79,41 @@ fn what_blocks_the_worker_does_not_hold_stop_and_wait() {
     let far = accepted(timer.new_timeout(HOUR, |_| {}));
     next(&inside);
     let report = timer.stop_and_wait(10 * MILLI).unwrap();
-    assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1), "it blocks the worker still");
+    assert_eq!((report.unprocessed.len(), report.in_flight), (1, 1), "the task still blocks the worker");
     assert!(far.is_cancelled());
     release.send(()).unwrap();
-    assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0);
+    assert_eq!(timer.stop_and_wait(MAX_WAIT).unwrap().in_flight, 0);
     assert_eq!(timer.stats().running, 0);
 }
 
 #[test]
-fn stop_and_wait_from_a_task_is_refused_at_any_depth() {
+fn stop_and_wait_from_a_task_is_rejected() {
     let pools: [Timer; 2] = [Timer::new(), Timer::builder().executor(ThreadPoolExecutor::new(1)).build().unwrap()];
     for timer in pools {
-        let (said, heard) = channel();
+        let (report, reports) = channel();
         let inner = timer.clone();
         accepted(timer.new_timeout(Duration::ZERO, move |_| {
-            let direct = inner.stop_and_wait(LONG).err();
-            // The same from a task of another timer, which this task runs.
+            let direct = inner.stop_and_wait(MAX_WAIT).err();
+            // A task of another timer that runs within this one is in the same situation.
             let (other, mut driver) = manual(WHEELS[0]);
             let nested = inner.clone();
-            let said_inside = said.clone();
+            let inner_report = report.clone();
             accepted(other.new_timeout(SECOND, move |_| {
-                said_inside.send(nested.stop_and_wait(LONG).err()).unwrap();
+                inner_report.send(nested.stop_and_wait(MAX_WAIT).err()).unwrap();
             }));
             driver.advance(SECOND);
-            said.send(direct).unwrap();
+            report.send(direct).unwrap();
         }));
-        assert_eq!([next(&heard), next(&heard)], [Some(StopError::InTask); 2]);
+        assert_eq!([next(&reports), next(&reports)], [Some(StopError::InTask); 2]);
         assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel(), "nothing was stopped");
-        assert_eq!(timer.stop_and_wait(LONG).unwrap().in_flight, 0);
+        assert_eq!(timer.stop_and_wait(MAX_WAIT).unwrap().in_flight, 0);
     }
 }
 
 #[test]
-fn stop_and_wait_of_a_driven_timer_is_its_drivers() {
+fn stop_and_wait_of_a_driven_timer_is_rejected() {
     let (timer, driver) = manual(WHEELS[0]);
-    assert_eq!(timer.stop_and_wait(LONG).err(), Some(StopError::Driven));
+    assert_eq!(timer.stop_and_wait(MAX_WAIT).err(), Some(StopError::Driven));
     assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel());
     drop(driver);
 }
