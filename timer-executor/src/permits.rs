@@ -2,7 +2,7 @@
 //! left.
 //!
 //! - The number of tasks never exceeds the bound.
-//! - A wait ends at a moment after its begin at which the pool had no task. It surely ends if the
+//! - A wait ends at a moment after its start at which the pool had no task. It surely ends if the
 //!   pool stays without tasks. All effects of the finished tasks have happened before the wait
 //!   returns.
 //! - A thread that runs a job of the pool may not wait, because it would wait for itself.

@@ -1,7 +1,8 @@
-//! What the fuzz targets run: the models of timer-core's tests, on cases made of bytes.
+//! The code of the fuzz targets, which runs the models of timer-core's tests on cases made of
+//! bytes.
 //!
-//! There is no second model here and no way of reading bytes: both belong to the tests, where
-//! `tests/model/fuzz_inputs.rs` runs the same code on a stable toolchain.
+//! The models and the decoding of bytes belong to the tests, where `tests/model/fuzz_inputs.rs`
+//! runs the same code on a stable toolchain.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
@@ -11,21 +12,21 @@ mod timer;
 #[path = "../../tests/model/wheel/mod.rs"]
 mod wheel;
 
-/// The whole timer on virtual time.
+/// Tests the whole timer on virtual time.
 pub fn timer_virtual(data: &[u8]) {
     if let Ok(case) = timer::bytes::Case::new(data) {
         case.run();
     }
 }
 
-/// The hashed wheel.
+/// Tests the hashed wheel.
 pub fn wheel_hashed(data: &[u8]) {
     if let Ok(case) = wheel::bytes::Case::hashed(data) {
         case.run_hashed();
     }
 }
 
-/// The hierarchical wheel.
+/// Tests the hierarchical wheel.
 pub fn wheel_hierarchical(data: &[u8]) {
     if let Ok(case) = wheel::bytes::Case::hierarchical(data) {
         case.run_hierarchical();

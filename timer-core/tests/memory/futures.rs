@@ -10,7 +10,7 @@ use timer_core::{ManualDriver, Timer};
 /// A round number of ticks, so that the wheel soon has all buckets that these tests use.
 const DELAY: Duration = Duration::from_nanos(1 << 24);
 
-/// Bytes of the entry: a header of 32 bytes, and the waker.
+/// Bytes of the entry, which is a header of 32 bytes and the waker.
 const ENTRY: usize = 48;
 
 /// Returns `true` if the result of `f` takes `left` bytes of heap, and `f` takes `most` at its

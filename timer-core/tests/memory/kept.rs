@@ -36,8 +36,8 @@ const MAX_GROWTH: usize = NOISE;
 /// left may have room for all of them.
 const SHARES: usize = 2 * 24 * LIVE;
 
-/// Bytes for a thousand live timeouts: an entry of 64 bytes each, and 24 bytes in an array that is
-/// at least a quarter full.
+/// Bytes for a thousand live timeouts. Each has an entry of 64 bytes and 24 bytes in an array that
+/// is at least a quarter full.
 const MAX_HEAP: usize = TABLES + NOISE + LIVE * (64 + 4 * 24) + SHARES;
 
 #[test]

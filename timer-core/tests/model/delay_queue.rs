@@ -1,4 +1,4 @@
-//! Delay queues against a sorted map, on virtual time.
+//! Delay queues compared with a sorted map, on virtual time.
 
 use crate::support::random::{Draw, Rng};
 use proptest::prelude::*;
@@ -24,16 +24,16 @@ enum Step {
     Shrink,
 }
 
-/// Items by deadline. Those of one deadline come out in any order.
+/// Items by deadline. Items of one deadline come out in any order.
 struct Model {
     timer: Timer,
     driver: ManualDriver,
     queue: DelayQueue<u32>,
     items: BTreeMap<(Instant, u32), Key>,
-    /// Every item that there ever was.
+    /// All items that were ever inserted.
     all: Vec<Key>,
-    /// An item was inserted or moved after it was due, so those that were collected before come
-    /// first.
+    /// Whether an item was inserted or moved after it was due. Items that were collected earlier
+    /// come first then.
     is_unordered: bool,
 }
 
@@ -64,7 +64,7 @@ impl Model {
     fn came_out(&mut self, expired: &Expired<u32>) {
         let at = (expired.deadline(), *expired.get_ref() & 0xffff);
         assert!(expired.deadline() <= self.timer.now(), "early");
-        assert_eq!(self.items.remove(&at), Some(expired.key()), "not what was inserted");
+        assert_eq!(self.items.remove(&at), Some(expired.key()), "the model has another item");
         if !self.is_unordered {
             let first = self.items.keys().next();
             assert!(first.is_none_or(|(deadline, _)| *deadline >= expired.deadline()), "out of order");
@@ -129,7 +129,7 @@ impl Model {
                 self.driver.advance(by);
             }
             Step::Poll => match self.queue.poll_expired(&mut cx) {
-                Poll::Pending => assert!(!self.items.is_empty() && !self.is_due(), "it forgot an item that is due"),
+                Poll::Pending => assert!(!self.items.is_empty() && !self.is_due(), "the queue missed a due item"),
                 Poll::Ready(None) => assert!(self.items.is_empty()),
                 Poll::Ready(Some(expired)) => self.came_out(&expired),
             },
@@ -150,7 +150,7 @@ impl Model {
                 if let Some(key) = peeked {
                     let deadline = self.queue.deadline(&key).unwrap();
                     let first = self.items.keys().next().unwrap().0;
-                    assert!(self.is_unordered || deadline == first, "not the first");
+                    assert!(self.is_unordered || deadline == first, "another item is due first");
                 }
             }
             Step::Clear => {
@@ -203,7 +203,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(steps: &[Step]) {
     let mut model = Model::new();
     steps.iter().for_each(|step| model.step(step));
-    // In the end everything comes out but what never comes.
+    // In the end every item comes out, except for those that never come.
     model.driver.advance(Duration::from_secs(1 << 30));
     while model.is_due() {
         model.step(&Step::PollMany(7));
@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_delay_queue_is_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
+    fn a_delay_queue_matches_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
         run(&steps);
     }
 
@@ -231,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn thousands_polled_late_come_in_order() {
+fn thousands_of_late_items_come_in_order() {
     let mut model = Model::new();
     let mut random = Rng::with_seed(7);
     for _ in 0..20 {

@@ -1,6 +1,6 @@
-//! What the fuzz targets do, on a stable toolchain: bytes become cases, and the models check them.
+//! The work of the fuzz targets on a stable toolchain. Bytes become cases, which the models check.
 //!
-//! Each file in `fuzz_inputs/TARGET` is an input that has found something once.
+//! Each file in `fuzz_inputs/TARGET` is an input that once found a fault.
 
 use crate::support::Rng;
 use crate::{timer, wheel};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const INPUTS: u64 = 300;
 
-/// Inputs of any length up to `longest`, each from a seed of its own.
+/// Returns inputs of any length up to `longest`, each from a seed of its own.
 fn inputs(longest: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..INPUTS).map(move |seed| {
         let mut random = Rng::with_seed(seed);
@@ -20,20 +20,20 @@ fn inputs(longest: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Every input that was kept for a target.
+/// Returns every input that was kept for a target.
 fn kept(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/model/fuzz_inputs").join(target);
     let files = std::fs::read_dir(folder).into_iter().flatten();
     files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
 }
 
-/// The names of the operations, to see that bytes lead to each.
+/// Returns the names of the operations, so that a test can check that bytes lead to each of them.
 fn names<'a>(ops: impl IntoIterator<Item = &'a (impl Debug + 'a)>) -> impl Iterator<Item = String> {
     ops.into_iter().map(|op| format!("{op:?}").chars().take_while(|c| c.is_alphanumeric()).collect())
 }
 
 #[test]
-fn any_bytes_on_a_hashed_wheel() {
+fn any_bytes_make_a_case_for_a_hashed_wheel() {
     let mut seen = BTreeSet::new();
     for input in inputs(1000).chain(kept("wheel_hashed")) {
         let case = wheel::bytes::Case::hashed(&input).unwrap();
@@ -44,7 +44,7 @@ fn any_bytes_on_a_hashed_wheel() {
 }
 
 #[test]
-fn any_bytes_on_a_hierarchical_wheel() {
+fn any_bytes_make_a_case_for_a_hierarchical_wheel() {
     let mut seen = BTreeSet::new();
     for input in inputs(1000).chain(kept("wheel_hierarchical")) {
         let case = wheel::bytes::Case::hierarchical(&input).unwrap();
@@ -55,7 +55,7 @@ fn any_bytes_on_a_hierarchical_wheel() {
 }
 
 #[test]
-fn any_bytes_on_a_timer() {
+fn any_bytes_make_a_case_for_a_timer() {
     let mut seen = BTreeSet::new();
     for input in inputs(200).chain(kept("timer_virtual")) {
         let case = timer::bytes::Case::new(&input).unwrap();

@@ -1,7 +1,7 @@
-//! Wheels and whole timers against models, on random operations and at every boundary.
+//! Wheels and whole timers compared with models, on random operations and at every boundary.
 //!
-//! `wheel` and `timer` are models that the fuzz targets run as well; `fuzz_inputs` does on a stable
-//! toolchain what they do.
+//! The fuzz targets also run the models `wheel` and `timer`. `fuzz_inputs` does the same on a
+//! stable toolchain.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,7 +1,8 @@
-//! The whole timer against a sorted map, after every operation.
+//! The whole timer compared with a sorted map after every operation.
 //!
-//! B36: ten separate lost or wrong wake-ups, after insert earlier, reset earlier, later or to the
-//! past, remove first, remove last, clear. B32, B48: the wrong next expiry.
+//! The tests guard against B36, ten lost or wrong wake-ups after an insertion, a reset to earlier,
+//! to later or to the past, the removal of the first or the last timeout, and a clear. They also
+//! guard against B32 and B48, a wrong next expiry.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -10,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 
-/// With so few in a bucket, a removal leaves no bound behind.
-const FEW: usize = 8;
+/// A number of timeouts in a bucket below which a removal leaves no lower bound behind.
+const FEW_TIMEOUTS: usize = 8;
 
 #[derive(Debug, Clone)]
 enum Op {
     Schedule(Duration),
-    /// The pick is taken modulo what there is.
+    /// The number is taken modulo the number of timeouts.
     Cancel(usize),
     CancelFirst,
     CancelLast,
@@ -24,7 +25,7 @@ enum Op {
     Reset(usize, Duration),
     ResetFirst(Duration),
     Advance(Duration),
-    /// To the next expiry, or short of it by so much.
+    /// Moves time to the next expiry, or to that many nanoseconds before it.
     AdvanceToNext(Duration),
 }
 
@@ -53,22 +54,22 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The timer, and what it should be.
-struct Both {
+/// The timer and its model.
+struct Compared {
     timer: Timer,
     driver: ManualDriver,
     runs: Runs,
     timeouts: Vec<Timeout>,
-    /// Deadlines of what is pending, from the beginning; `None` never comes.
+    /// Deadlines of pending timeouts, counted from the start. `None` never comes.
     pending: BTreeMap<u32, Option<Duration>>,
-    /// The wheel may still hold an earlier deadline of something that was moved to later.
+    /// Whether the wheel may still hold an earlier deadline of a timeout that was moved to later.
     moved_later: bool,
-    /// Deadlines of what was cancelled or moved to earlier: a bucket of many may keep one for a
-    /// bound.
+    /// Deadlines of timeouts that were cancelled or moved to earlier. A large bucket may keep one
+    /// as its bound.
     removed: BTreeSet<Duration>,
 }
 
-impl Both {
+impl Compared {
     fn new(wheel: WheelKind) -> Self {
         let (timer, driver) = manual(wheel);
         let (runs, timeouts) = (Arc::new(Mutex::new(Vec::new())), Vec::new());
@@ -80,7 +81,7 @@ impl Both {
         (delay != Duration::MAX).then(|| self.driver.elapsed() + delay)
     }
 
-    /// The pending timeout that is due first or last.
+    /// Returns the pending timeout that is due first or last.
     fn edge(&self, last: bool) -> Option<u32> {
         let at = |(id, due): (&u32, &Option<Duration>)| (due.unwrap_or(Duration::MAX), *id);
         let edge = if last { self.pending.iter().map(at).max() } else { self.pending.iter().map(at).min() };
@@ -120,7 +121,7 @@ impl Both {
         ran.sort_unstable();
         let mut due: Vec<u32> = due.into_iter().map(|(_, id)| id).collect();
         due.sort_unstable();
-        assert_eq!(ran, due, "what ran, and what was due");
+        assert_eq!(ran, due, "the timeouts that ran, and those that were due");
     }
 
     fn apply(&mut self, op: &Op) {
@@ -139,7 +140,8 @@ impl Both {
             Op::ResetFirst(delay) => self.edge(false).into_iter().for_each(|id| self.reset(id, delay)),
             Op::Advance(by) => self.advance(by),
             Op::AdvanceToNext(short) => {
-                // What never comes has an expiry at the end of time, which is not waited for.
+                // A timeout that never comes has an expiry at the end of time, which the test does
+                // not wait for.
                 let next = self.driver.next_expiry().filter(|next| *next < YEAR).unwrap_or_default();
                 self.advance(next.saturating_sub(short));
             }
@@ -153,11 +155,11 @@ impl Both {
         let next = self.driver.next_expiry();
         match (earliest, next) {
             (None, None) => assert!(self.pending.is_empty()),
-            (None, Some(_)) => assert!(!self.pending.is_empty(), "armed for nothing"),
-            (Some(_), None) => panic!("not armed"),
+            (None, Some(_)) => assert!(!self.pending.is_empty(), "the driver is armed, although no timeout is pending"),
+            (Some(_), None) => panic!("the driver is not armed"),
             (Some(earliest), Some(next)) if self.moved_later => assert!(next <= earliest),
             (Some(earliest), Some(next)) => {
-                let left = next < earliest && self.pending.len() > FEW && self.removed.contains(&(now + next));
+                let left = next < earliest && self.pending.len() > FEW_TIMEOUTS && self.removed.contains(&(now + next));
                 assert!(left || next == earliest, "next expiry {next:?}, but the earliest is {earliest:?}");
             }
         }
@@ -172,13 +174,13 @@ impl Both {
 }
 
 fn run(wheel: WheelKind, ops: &[Op]) {
-    let mut both = Both::new(wheel);
+    let mut both = Compared::new(wheel);
     for op in ops {
         both.apply(op);
         both.compare();
     }
     let left = both.pending.len();
-    let Both { timer, driver, .. } = both;
+    let Compared { timer, driver, .. } = both;
     assert_eq!(driver.stop().len(), left);
     assert_eq!(timer.pending_timeouts(), 0);
 }
@@ -187,12 +189,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_timer_with_levels_does_what_a_sorted_map_does(ops in prop::collection::vec(op(), 0..150)) {
+    fn a_hierarchical_timer_matches_a_sorted_map(ops in prop::collection::vec(op(), 0..150)) {
         run(WheelKind::Hierarchical, &ops);
     }
 
     #[test]
-    fn a_timer_with_rounds_does_what_a_sorted_map_does(
+    fn a_hashed_timer_matches_a_sorted_map(
         slots in prop_oneof![Just(1usize), Just(8), Just(512)],
         ops in prop::collection::vec(op(), 0..150),
     ) {
@@ -200,10 +202,10 @@ proptest! {
     }
 }
 
-/// The first of many that wait in one bucket is cancelled: its deadline may be left for a bound, as
-/// long as they are many.
+/// Cancels the first of many timeouts in one bucket. Its deadline may remain as a bound while they
+/// are many.
 #[test]
-fn the_first_of_many_is_cancelled() {
+fn the_first_of_many_can_be_cancelled() {
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 1 }] {
         for many in 1..20 {
             let mut ops: Vec<_> = (0..many).map(|nth| Op::Schedule(HOUR + nth * NANO)).collect();

@@ -1,54 +1,54 @@
-//! Faults that other timing wheels have had, each as a test of both wheels.
+//! Faults of other timing wheels, each as a test of both wheels.
 
 use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 
-/// Either wheel.
+/// A wheel of either kind.
 #[derive(Debug)]
-enum Either {
+enum AnyWheel {
     Hashed(HashedWheel<u64>),
     Hierarchical(HierarchicalWheel<u64>),
 }
 
-impl Either {
+impl AnyWheel {
     fn insert(&mut self, deadline: u64, value: u64) -> Key {
         match self {
-            Either::Hashed(wheel) => wheel.insert(deadline, value),
-            Either::Hierarchical(wheel) => wheel.insert(deadline, value),
+            AnyWheel::Hashed(wheel) => wheel.insert(deadline, value),
+            AnyWheel::Hierarchical(wheel) => wheel.insert(deadline, value),
         }
     }
 
     fn remove(&mut self, key: Key) -> Option<u64> {
         match self {
-            Either::Hashed(wheel) => wheel.remove(key),
-            Either::Hierarchical(wheel) => wheel.remove(key),
+            AnyWheel::Hashed(wheel) => wheel.remove(key),
+            AnyWheel::Hierarchical(wheel) => wheel.remove(key),
         }
     }
 
     fn advance(&mut self, now: u64, expired: impl FnMut(u64)) {
         match self {
-            Either::Hashed(wheel) => wheel.advance(now, expired),
-            Either::Hierarchical(wheel) => wheel.advance(now, expired),
+            AnyWheel::Hashed(wheel) => wheel.advance(now, expired),
+            AnyWheel::Hierarchical(wheel) => wheel.advance(now, expired),
         }
     }
 
     fn next_expiry(&self) -> Option<u64> {
         match self {
-            Either::Hashed(wheel) => wheel.next_expiry(),
-            Either::Hierarchical(wheel) => wheel.next_expiry(),
+            AnyWheel::Hashed(wheel) => wheel.next_expiry(),
+            AnyWheel::Hierarchical(wheel) => wheel.next_expiry(),
         }
     }
 
     fn now(&self) -> u64 {
         match self {
-            Either::Hashed(wheel) => wheel.now(),
-            Either::Hierarchical(wheel) => wheel.now(),
+            AnyWheel::Hashed(wheel) => wheel.now(),
+            AnyWheel::Hierarchical(wheel) => wheel.now(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Either::Hashed(wheel) => wheel.len(),
-            Either::Hierarchical(wheel) => wheel.len(),
+            AnyWheel::Hashed(wheel) => wheel.len(),
+            AnyWheel::Hierarchical(wheel) => wheel.len(),
         }
     }
 
@@ -57,38 +57,38 @@ impl Either {
     }
 }
 
-/// Wheels of every kind whose clock is at `now`, with the span of their (first) round.
-fn wheels(now: u64) -> Vec<(u64, Either)> {
-    let mut all = vec![(64, Either::Hierarchical(HierarchicalWheel::new()))];
-    all.extend([1u16, 8, 512].map(|slots| (slots.into(), Either::Hashed(HashedWheel::new(slots.into())))));
+/// Returns wheels of every kind whose clock is at `now`, with the span of their first round.
+fn wheels(now: u64) -> Vec<(u64, AnyWheel)> {
+    let mut all = vec![(64, AnyWheel::Hierarchical(HierarchicalWheel::new()))];
+    all.extend([1u16, 8, 512].map(|slots| (slots.into(), AnyWheel::Hashed(HashedWheel::new(slots.into())))));
     for (_, wheel) in &mut all {
         wheel.advance(now, |_| unreachable!());
     }
     all
 }
 
-fn advance(wheel: &mut Either, now: u64) -> Vec<u64> {
+fn advance(wheel: &mut AnyWheel, now: u64) -> Vec<u64> {
     let mut due = Vec::new();
     wheel.advance(now, |value| due.push(value));
     due.sort_unstable();
     due
 }
 
-/// Every 2^k that fits, for the boundaries of every level, wheel and integer.
+/// Returns every 2^k that fits, for the boundaries of every level, wheel and integer.
 fn powers() -> impl Iterator<Item = u64> {
     (0..u64::BITS).map(|k| 1 << k)
 }
 
-/// The value is its own deadline: asserts that it is pending before it and comes out at it.
-fn assert_due_at(wheel: &mut Either, deadline: u64) {
+/// Checks that a value, which is its own deadline, is pending before it and comes out at it.
+fn assert_due_at(wheel: &mut AnyWheel, deadline: u64) {
     if let Some(before) = deadline.checked_sub(1).filter(|before| *before > wheel.now()) {
-        assert_eq!(advance(wheel, before), [], "early: {wheel:?}");
+        assert_eq!(advance(wheel, before), [], "a value came early: {wheel:?}");
     }
     assert_eq!(wheel.next_expiry(), Some(deadline));
     assert_eq!(advance(wheel, deadline), [deadline], "{wheel:?}");
 }
 
-// B07: the mark of an empty slot was a legal deadline.
+// Guards against B07, in which the mark of an empty slot was a legal deadline.
 #[test]
 fn the_largest_deadline_can_be_removed_and_can_expire() {
     for (_, mut wheel) in wheels(0) {
@@ -98,7 +98,7 @@ fn the_largest_deadline_can_be_removed_and_can_expire() {
         assert_eq!((wheel.len(), wheel.next_expiry()), (0, None));
         wheel.insert(u64::MAX, u64::MAX);
         assert_due_at(&mut wheel, u64::MAX);
-        // The end of time: everything is overdue from here on.
+        // At the end of time every deadline has passed.
         wheel.insert(u64::MAX, 3);
         wheel.insert(0, 4);
         assert_eq!(wheel.next_expiry(), Some(u64::MAX));
@@ -106,9 +106,9 @@ fn the_largest_deadline_can_be_removed_and_can_expire() {
     }
 }
 
-// B11: just under a round, while the clock is behind.
+// Guards against B11, a fault with delays just under a round while the clock is behind.
 #[test]
-fn just_under_a_round_is_right_though_the_clock_lags() {
+fn delays_just_under_a_round_are_right() {
     for lag in 0..4 {
         for (span, mut wheel) in wheels(1000) {
             let deadline = 1000 + lag + span.max(2) - 1;
@@ -119,7 +119,7 @@ fn just_under_a_round_is_right_though_the_clock_lags() {
     }
 }
 
-// B15: an exact multiple of the round was a round early or late.
+// Guards against B15, in which an exact multiple of the round came a round early or late.
 #[test]
 fn multiples_of_a_round_are_due_in_their_round() {
     for now in [0, 1, 63, 64, 511, 512, 4095, 1 << 20] {
@@ -136,9 +136,9 @@ fn multiples_of_a_round_are_due_in_their_round() {
     }
 }
 
-// B17: entries of one slot are not sorted by round.
+// Guards against B17. The entries of one slot are not sorted by round.
 #[test]
-fn rounds_of_one_slot_may_come_in_any_order() {
+fn rounds_of_a_slot_may_be_inserted_in_any_order() {
     for descending in [true, false] {
         for (span, mut wheel) in wheels(0) {
             let mut deadlines: Vec<u64> = (1..50).map(|round| 3 + round * span).collect();
@@ -158,7 +158,7 @@ fn rounds_of_one_slot_may_come_in_any_order() {
     }
 }
 
-// B18: longer than the wheel was early.
+// Guards against B18, in which delays longer than the wheel were early.
 #[test]
 fn delays_of_up_to_a_thousand_rounds_are_not_early() {
     for (span, mut wheel) in wheels(77) {
@@ -172,9 +172,9 @@ fn delays_of_up_to_a_thousand_rounds_are_not_early() {
     }
 }
 
-// B20: a deadline between two others was given a second bucket.
+// Guards against B20, in which a deadline between two others got a second bucket.
 #[test]
-fn a_deadline_between_two_others_is_found_in_between() {
+fn a_deadline_between_two_others_keeps_its_order() {
     for (_, mut wheel) in wheels(0) {
         for deadline in [100, 300, 200, 100, 200, 300] {
             wheel.insert(deadline, deadline);
@@ -186,7 +186,8 @@ fn a_deadline_between_two_others_is_found_in_between() {
     }
 }
 
-// B21, B24: what is far away overflowed, wrapped, or was brought forward to the end of the range.
+// Guards against B21 and B24, in which far deadlines overflowed, wrapped, or moved to the end of
+// the range.
 #[test]
 fn the_farthest_deadlines_stay_pending() {
     for now in [0, 1, 1 << 32, (1 << 62) + 12345, u64::MAX - 10] {
@@ -204,9 +205,10 @@ fn the_farthest_deadlines_stay_pending() {
     }
 }
 
-// B30, B31: an entry one whole rotation away was reported first and hid nearer ones.
+// Guards against B30 and B31, in which an entry one whole rotation away was reported first and hid
+// nearer ones.
 #[test]
-fn a_far_value_hides_no_near_one_below_any_boundary() {
+fn a_far_value_hides_no_near_one() {
     for boundary in powers().skip(1) {
         for before in [1, 2, 63, 64] {
             let Some(now) = boundary.checked_sub(before) else {
@@ -214,7 +216,8 @@ fn a_far_value_hides_no_near_one_below_any_boundary() {
             };
             for residue in [0, 1, 31, 62, 63] {
                 for (_, mut wheel) in wheels(now) {
-                    // A whole rotation of the level of this boundary away, and of the one below.
+                    // One value is a whole rotation of this boundary's level away, the other one of
+                    // the level below.
                     for rotation in [boundary, boundary >> 6, boundary.saturating_mul(64)] {
                         wheel.insert(now.saturating_add(rotation).saturating_add(residue).saturating_add(200), 0);
                     }
@@ -232,7 +235,8 @@ fn a_far_value_hides_no_near_one_below_any_boundary() {
     }
 }
 
-// B32, B48: the next expiry was that of a finer level, though a coarser one held something earlier.
+// Guards against B32 and B48, in which the next expiry was that of a finer level, although a
+// coarser one had an earlier value.
 #[test]
 fn next_expiry_is_the_minimum_beside_every_boundary() {
     for boundary in powers() {
@@ -243,15 +247,15 @@ fn next_expiry_is_the_minimum_beside_every_boundary() {
             let key = wheel.insert(boundary, boundary);
             assert_eq!(wheel.next_expiry(), Some(boundary));
             wheel.remove(key);
-            assert_eq!(wheel.next_expiry(), Some(after), "exact again after a removal from a small bucket");
+            assert_eq!(wheel.next_expiry(), Some(after), "a removal from a small bucket keeps the expiry exact");
             assert_due_at(&mut wheel, after);
         }
     }
 }
 
-// B44: the slot that the clock enters was forgotten.
+// Guards against B44, in which the slot that the clock enters was forgotten.
 #[test]
-fn what_is_due_at_the_tick_of_a_jump_is_handed_out() {
+fn values_due_at_the_tick_of_a_jump_come_out() {
     for to in powers().skip(1) {
         for (_, mut wheel) in wheels(0) {
             wheel.insert(to, to);
@@ -263,9 +267,10 @@ fn what_is_due_at_the_tick_of_a_jump_is_handed_out() {
     }
 }
 
-// B45: one tick per call, or entries taken out of their slot and dropped.
+// Guards against B45, in which a call handled one tick, or entries were taken out of their slot and
+// dropped.
 #[test]
-fn one_call_over_a_billion_ticks_hands_out_all() {
+fn one_call_over_a_billion_ticks_returns_all() {
     for (_, mut wheel) in wheels(5) {
         let deadlines: Vec<u64> = (0..1000u64).map(|n| 6 + n * 2_000_003).collect();
         for deadline in &deadlines {
@@ -278,9 +283,9 @@ fn one_call_over_a_billion_ticks_hands_out_all() {
     }
 }
 
-// B67: the maximal delay at the last position of a wheel.
+// Guards against B67, a fault with the maximal delay at the last position of a wheel.
 #[test]
-fn longest_delays_are_right_at_every_clock_position() {
+fn the_longest_delays_are_right_at_every_position() {
     for now in (0..600).chain(4000..4200) {
         for (span, mut wheel) in wheels(now) {
             let mut deadlines = [now + span, now + span * 64 - 1, now + 4095, now + 4096, u64::MAX - 1];
@@ -298,7 +303,7 @@ fn longest_delays_are_right_at_every_clock_position() {
     }
 }
 
-// B83: years of ticks were caught up with one by one; here that would not end.
+// Guards against B83, in which years of ticks were handled one by one. Such a test would not end.
 #[test]
 fn a_jump_costs_no_ticks() {
     for (_, mut wheel) in wheels(0) {
@@ -312,9 +317,9 @@ fn a_jump_costs_no_ticks() {
     }
 }
 
-// B88: large values overflowed into marks or beyond an array.
+// Guards against B88, in which large values overflowed into marks or beyond an array.
 #[test]
-fn powers_of_two_are_right_as_delay_and_as_uptime() {
+fn powers_of_two_are_right_as_delay_and_uptime() {
     for uptime in powers().flat_map(|power| [power - 1, power, power + 1]) {
         for delay in powers().flat_map(|power| [power - 1, power, power + 1]) {
             let deadline = uptime.saturating_add(delay);
@@ -328,7 +333,7 @@ fn powers_of_two_are_right_as_delay_and_as_uptime() {
 }
 
 #[test]
-fn what_is_overdue_at_insertion_comes_next() {
+fn values_overdue_at_insertion_come_next() {
     for now in [1, 64, 1 << 40, u64::MAX] {
         for to in [0, now - 1, now, now.saturating_add(1)] {
             for (_, mut wheel) in wheels(now) {
@@ -348,7 +353,7 @@ fn what_is_overdue_at_insertion_comes_next() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_changes_nothing() {
+fn a_clock_set_back_changes_nothing() {
     for (_, mut wheel) in wheels(1_000_000) {
         wheel.insert(1_000_100, 1_000_100);
         for back in [999_999, 64, 0] {

@@ -1,10 +1,10 @@
-//! Keys and the values they name, for both wheels: growth, reuse, memory given back, drop.
+//! Keys and their values in both wheels, through growth, reuse, freed memory and drops.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 
-// B70: a stale id, or a reused slot, removed another value.
+// Guards against B70, in which a stale id or a reused slot removed another value.
 fn reuse_one_slot(mut wheel: impl TimingWheel<u64>) {
     let mut keys = Vec::with_capacity(1_000_000);
     for value in 0..1_000_000u64 {
@@ -32,8 +32,8 @@ fn keys_of_a_million_uses_of_a_slot_find_nothing() {
     reuse_one_slot(HashedWheel::new(512));
 }
 
-// B71, B72: ids were wrong after growth, or after shrinking; here also after the memory was given
-// back.
+// Guards against B71 and B72, in which ids were wrong after growth or shrinking. Here memory is
+// also given back.
 fn grow_and_empty(mut wheel: impl TimingWheel<u64>) {
     let mut old: Vec<Key> = Vec::new();
     for size in [1, 2, 3, 7, 64, 255, 256, 257, 1000, 5000, 3, 300] {
@@ -55,8 +55,8 @@ fn every_key_finds_its_own_value_at_every_size() {
     grow_and_empty(HashedWheel::new(512));
 }
 
-// B71 again, while the wheel moves its values about.
-fn remove_what_was_carried_down(mut wheel: impl TimingWheel<u64>) {
+// Guards against B71 while the wheel moves its values.
+fn remove_carried_values(mut wheel: impl TimingWheel<u64>) {
     let deadline = |value: u64| 100 + value * value * 31 % 100_000;
     let keys: Vec<Key> = (0..3000).map(|value| wheel.insert(deadline(value), value)).collect();
     for (value, key) in (0..3000u64).zip(keys) {
@@ -70,12 +70,12 @@ fn remove_what_was_carried_down(mut wheel: impl TimingWheel<u64>) {
 
 #[test]
 fn a_key_finds_its_value_after_any_cascade() {
-    remove_what_was_carried_down(HierarchicalWheel::new());
-    remove_what_was_carried_down(HashedWheel::new(64));
+    remove_carried_values(HierarchicalWheel::new());
+    remove_carried_values(HashedWheel::new(64));
 }
 
-/// Crowds in one slot of each level, of which some are removed while they are carried down, and
-/// others come in.
+/// Fills one slot of each level. Some values are removed while they are carried down, and others
+/// are added.
 fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);
@@ -121,7 +121,7 @@ fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
 }
 
 #[test]
-fn crowds_in_one_slot_lose_none_and_mix_up_none() {
+fn crowds_in_one_slot_lose_no_value() {
     for seed in 0..20 {
         crowds(HierarchicalWheel::new(), seed);
     }
@@ -141,7 +141,7 @@ fn drop_values(mut wheel: impl TimingWheel<Rc<()>>) {
 }
 
 #[test]
-fn values_in_a_wheel_that_is_dropped_are_dropped_once() {
+fn a_dropped_wheel_drops_its_values_once() {
     drop_values(HierarchicalWheel::new());
     drop_values(HashedWheel::new(64));
 }

@@ -36,7 +36,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Records the begin of a run. Returns `false` if `stop` has handed the timeout back.
+    /// Records the start of a run. Returns `false` if `stop` has handed the timeout back.
     pub(crate) fn begin(&self, timeout: &Timeout) -> bool {
         let (now, record, ledger) = (self.ledger.clock.latest(), &*self.record, &*self.ledger);
         ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");

@@ -70,7 +70,7 @@ impl TaskExecutor for KeepingExecutor {
     }
 }
 
-/// Executors that run what they take.
+/// Returns executors that run the tasks they accept.
 pub(crate) fn good_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     vec![
         ("immediate", Arc::new(ImmediateExecutor)),
@@ -80,7 +80,7 @@ pub(crate) fn good_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     ]
 }
 
-/// Executors that reject tasks, lose them or panic.
+/// Returns executors that reject tasks, lose them or panic.
 pub(crate) fn bad_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
     use Action::{Drop, Panic, Reject, Run};
     vec![

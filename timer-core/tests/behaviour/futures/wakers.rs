@@ -172,7 +172,7 @@ mod lent {
     /// Returns the waker for one poll of `task`.
     pub(super) fn waker(task: usize) -> Waker {
         POLLED.store(task, SeqCst);
-        // SAFETY: the data is a number that is never dereferenced.
+        // SAFETY: nobody dereferences the data, which is a number.
         unsafe { Waker::new(without_provenance(LENT), &TABLE) }
     }
 

@@ -17,7 +17,7 @@ const N: usize = 1_000;
 const THREADS: usize = 16;
 const EACH: usize = if cfg!(debug_assertions) { 5_000 } else { 50_000 };
 
-/// The begin and the end of a time span.
+/// The start and the end of a time span.
 type Span = (Instant, Instant);
 
 #[derive(Default)]

@@ -53,7 +53,7 @@ fn sleeps(name: &str) -> u64 {
     count.unwrap().trim().parse().unwrap()
 }
 
-// Guards against B84 and B99, in which waits were cut to zero or a thread span with nothing to do.
+// Guards against B84 and B99, in which waits were cut to zero or a thread spun with nothing to do.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_worker_is_not_woken_at_all() {

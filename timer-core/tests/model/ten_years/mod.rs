@@ -1,8 +1,8 @@
-//! Ten years of virtual time with a million timeouts, each of which must run at its very deadline:
-//! on both wheels, whether time hops from expiry to expiry or jumps over months.
+//! Ten years of virtual time with a million timeouts. Each must run exactly at its deadline, on
+//! both wheels, whether time hops from expiry to expiry or jumps over months.
 //!
-//! It has its full size in release, and a small one in debug. `cargo xtask stress --ten-years` runs
-//! it with another seed each time.
+//! The full size needs a release build. `cargo xtask stress --ten-years` uses another seed in each
+//! run.
 
 mod model;
 mod world;
@@ -23,11 +23,11 @@ const HOUR: u64 = 3_600 * SECOND;
 const DAY: u64 = 24 * HOUR;
 const YEAR: u64 = 365 * DAY;
 
-/// Timeouts that are moved again and again.
+/// The number of timeouts that are moved again and again.
 const IDLE: usize = 256;
-/// How often they are, between two long jumps.
+/// The number of such moves between two long jumps.
 const LOOKS: usize = if cfg!(debug_assertions) { 4 } else { 16 };
-/// What was scheduled by then runs while deadlines are still exact, which they are for 18 years.
+/// The last time to schedule. Deadlines are exact for 18 years, so all timeouts run at exact ones.
 const LAST_CALL: u64 = 7 * YEAR;
 
 const WHEELS: [WheelKind; 2] = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 1 << 14 }];
@@ -70,7 +70,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
     let batch = TIMEOUTS / 800;
     schedule(&run, &mut random, TIMEOUTS / 2);
     while run.now() < 10 * YEAR {
-        // At the last call all that are left.
+        // The last call cancels all that are left.
         let left = TIMEOUTS.saturating_sub(run.world.model().len());
         schedule(&run, &mut random, if run.now() < LAST_CALL { batch.min(left) } else { left });
         for _ in 0..batch {
@@ -79,7 +79,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
             run.world.cancel(if random.one_in(8) { some } else { later.unwrap_or(some) });
         }
         for _ in 0..LOOKS {
-            // A peer was heard of, and is waited for so long again.
+            // A message came from a peer, so its timeout is moved.
             for _ in 0..16 {
                 let idle = &mut idle[random.usize(..IDLE)];
                 let delay = log_uniform(&mut random, 30 * SECOND, 30 * DAY);
@@ -110,17 +110,16 @@ fn schedule(run: &Run, random: &mut Rng, amount: usize) {
     }
 }
 
-/// From `least` up to about `most`, every magnitude as likely as the others.
+/// Draws from `least` up to about `most`, every magnitude with the same probability.
 fn log_uniform(random: &mut Rng, least: u64, most: u64) -> u64 {
     let magnitudes = (most as f64 / least as f64).log2();
     let exponent = magnitudes * random.f64();
-    // The low digits are drawn apart, so that no nanosecond is left out.
+    // The low digits are drawn separately, so that every nanosecond is possible.
     ((least as f64 * exponent.exp2()) as u64 + random.u64(..1_000)).min(most)
 }
 
-/// Uptimes at which some counter or calendar comes to an end: of 30, 31, 32, 53, 63 bits in several
-/// units (2^30 ms are 12.4 days, 2^32 ms are 49.7), of leap days and years, and of each level of a
-/// wheel.
+/// Returns uptimes at which a counter or a calendar ends: 30, 31, 32, 53 and 63 bits in several
+/// units (2^30 ms are 12.4 days, 2^32 ms are 49.7), leap days and years, and each level of a wheel.
 fn edges() -> impl Iterator<Item = u64> + Clone {
     let counters = [1, MICRO, MILLI, SECOND].into_iter().flat_map(|unit| {
         let bits = [30, 31, 32, 53, 63].into_iter().filter(move |bits| (unit << bits) >> bits == unit);
@@ -136,12 +135,13 @@ fn beside(edge: u64) -> impl Iterator<Item = u64> + Clone {
 }
 
 #[test]
-fn every_edge_of_five_centuries_is_crossed_in_time() {
+fn timeouts_are_exact_at_every_edge_of_500_years() {
     for wheel in WHEELS {
         let mut afar = Run::new(wheel, []);
         for edge in edges() {
             beside(edge).for_each(|at| _ = afar.schedule(at, Kind::Once));
-            // From an uptime just before it, where the wheel stands near the end of its levels.
+            // The uptime starts just before the edge, where the wheel is near the end of its
+            // levels.
             let mut near = Run::new(wheel, []);
             near.jump(edge - SECOND);
             let now = near.now();

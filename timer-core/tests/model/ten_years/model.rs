@@ -1,21 +1,21 @@
-//! Every timeout beside its deadline in a sorted set. What runs must be the first of the set, at
+//! A sorted set of the deadlines of all timeouts. A task that runs must be the first of the set, at
 //! its deadline.
 //!
-//! A fault that is seen inside a task is kept, since the timer would catch a panic there.
+//! The model keeps the faults that tasks notice, because the timer would catch their panics.
 
 use std::collections::BTreeSet;
 use timer_core::Timeout;
 
-/// What a timeout does when it runs.
+/// The action of a timeout when it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Once,
-    /// Schedules the next link so many nanoseconds later, which tells what time it was for the
-    /// task.
+    /// Schedules the next link after that many nanoseconds, which shows the present that the task
+    /// saw.
     Link(u64),
-    /// Runs again after so many nanoseconds, counted from its deadline.
+    /// Runs again after that many nanoseconds, counted from its deadline.
     Rate(u64),
-    /// Runs again after so many nanoseconds, counted from the present.
+    /// Runs again after that many nanoseconds, counted from the present.
     Delay(u64),
 }
 
@@ -30,7 +30,7 @@ struct Slot {
 pub(crate) struct Model {
     slots: Vec<Slot>,
     due: BTreeSet<(u64, usize)>,
-    /// Where time comes from and is going to, in the jump that goes on.
+    /// The start and the end of the current jump.
     from: u64,
     to: u64,
     pub(crate) runs: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The number of a timeout that is about to be scheduled.
+    /// Returns the number of a timeout that is about to be scheduled.
     pub(crate) fn open(&mut self, kind: Kind) -> usize {
         self.slots.push(Slot { deadline: 0, kind, waits: false, handle: None });
         self.slots.len() - 1
@@ -68,7 +68,7 @@ impl Model {
         self.due.first().map(|(deadline, _)| *deadline)
     }
 
-    /// One that waits at `deadline` or after it.
+    /// Returns a timeout that waits at `deadline` or after it.
     pub(crate) fn from(&self, deadline: u64) -> Option<usize> {
         self.due.range((deadline, 0)..).next().map(|(_, id)| *id)
     }
@@ -82,7 +82,7 @@ impl Model {
         (self.from, self.to) = (from, to);
     }
 
-    /// It runs, with this deadline; what it is.
+    /// Records the run of a timeout with this deadline, and returns its kind.
     pub(crate) fn runs(&mut self, id: usize, deadline: u64) -> Kind {
         let (first, from, to) = (self.first(), self.from, self.to);
         let slot = &mut self.slots[id];
@@ -93,7 +93,7 @@ impl Model {
             (slot.deadline, slot.waits) = (deadline + period, true);
             self.due.insert((deadline + period, id));
         } else if !id.is_multiple_of(16) {
-            // Some handles are kept, so that late cancels and resets are answered, too.
+            // Some handles are kept, so that late cancels and resets are tested too.
             slot.handle = None;
         }
         self.runs += 1;
@@ -107,7 +107,7 @@ impl Model {
         kind
     }
 
-    /// What `cancel` must answer.
+    /// Returns the answer that `cancel` must give.
     pub(crate) fn cancel(&mut self, id: usize) -> bool {
         let slot = &mut self.slots[id];
         let waits = std::mem::take(&mut slot.waits);
@@ -118,7 +118,7 @@ impl Model {
         waits
     }
 
-    /// What `reset` must answer.
+    /// Returns the answer that `reset` must give.
     pub(crate) fn reset(&mut self, id: usize, deadline: u64) -> bool {
         let slot = &mut self.slots[id];
         if slot.waits {

@@ -1,19 +1,19 @@
-//! A timer on virtual time and the model of it, and the ways in which time moves on.
+//! A timer on virtual time with its model, and the ways to move time.
 
 use super::model::{Kind, Model};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 
-/// Below this time of the system's clock deadlines are exact; above they are rounded up to the next
-/// of these units.
+/// Deadlines below this time of the system's clock are exact. Later ones are rounded up to the next
+/// unit.
 const EXACT: u64 = 1 << 59;
 const UNIT: u64 = 32;
 
 pub(crate) struct World {
     timer: Timer,
     epoch: Instant,
-    /// The same in nanoseconds of the system's clock.
+    /// The start in nanoseconds of the system's clock.
     began: u64,
     model: Mutex<Model>,
 }
@@ -27,7 +27,7 @@ impl World {
         u64::try_from((instant - self.epoch).as_nanos()).unwrap()
     }
 
-    /// Due `delay` after `now`, which must be the time of the timer.
+    /// Schedules a timeout for `delay` after `now`, which must be the present of the timer.
     pub(crate) fn schedule(self: &Arc<Self>, now: u64, delay: u64, kind: Kind) -> usize {
         let (id, world, nanos) = (self.model().open(kind), self.clone(), Duration::from_nanos);
         let run = move |timeout: &Timeout| world.run(id, timeout);
@@ -41,7 +41,7 @@ impl World {
         let rounded = if absolute < EXACT { absolute } else { absolute.next_multiple_of(UNIT) };
         let right = self.began + deadline == rounded;
         let mut model = self.model();
-        model.check(right, || format!("{id}: due {delay} after {now}, so at {wanted} and not at {deadline}"));
+        model.check(right, || format!("{id}: due {delay} after {now}, hence at {wanted} and not at {deadline}"));
         model.accepted(id, deadline, scheduled);
         id
     }
@@ -50,7 +50,7 @@ impl World {
         let deadline = self.nanos(timeout.deadline());
         let kind = self.model().runs(id, deadline);
         if let Kind::Link(delay) = kind {
-            // Right only if it is exactly its deadline now.
+            // The run is right only at the exact deadline.
             let next = if id.is_multiple_of(4) { Kind::Once } else { Kind::Link(delay / 3 + 1) };
             self.schedule(deadline, delay, next);
         }
@@ -63,25 +63,25 @@ impl World {
         };
         if let Some(handle) = handle {
             let won = handle.cancel();
-            self.model().check(won == expected, || format!("cancel of {id} said {won}"));
+            self.model().check(won == expected, || format!("cancel of {id} returned {won}"));
         }
     }
 
-    /// `false` if it has ended.
+    /// Moves a timeout. Returns `false` if it has ended.
     pub(crate) fn reset(&self, id: usize, now: u64, delay: u64) -> bool {
         let Some(handle) = self.model().handle(id) else { return false };
         let expected = self.model().reset(id, now + delay);
         let won = handle.reset(Duration::from_nanos(delay));
-        self.model().check(won == expected, || format!("reset of {id} said {won}"));
+        self.model().check(won == expected, || format!("reset of {id} returned {won}"));
         won
     }
 }
 
-/// A world and what moves its time.
+/// A world and the position in its time.
 pub(crate) struct Run {
     pub(crate) world: Arc<World>,
     driver: ManualDriver,
-    /// Times at which time stands still for a look, however far a jump goes; the next one last.
+    /// Times at which long jumps stop for a check, the next one last.
     stops: Vec<u64>,
     pub(crate) jumps: u64,
     pub(crate) hops: u64,
@@ -105,7 +105,7 @@ impl Run {
         self.world.schedule(self.now(), delay, kind)
     }
 
-    /// Moves time on by `by`, and looks around at every stop on the way.
+    /// Moves time by `by` and checks the model at every stop on the way.
     pub(crate) fn jump(&mut self, by: u64) {
         let target = self.now() + by;
         while let Some(stop) = self.stops.pop_if(|stop| *stop <= target) {
@@ -117,18 +117,18 @@ impl Run {
         self.jumps += 1;
     }
 
-    /// Moves time on to the next expiry; `false` if nothing waits.
+    /// Moves time to the next expiry. Returns `false` if nothing waits.
     pub(crate) fn hop(&mut self) -> bool {
         let (now, first) = (self.now(), self.world.model().first());
         let Some(next) = self.driver.next_expiry() else {
-            assert_eq!(first, None, "no next expiry");
+            assert_eq!(first, None, "the timer has no next expiry");
             return false;
         };
         let next = u64::try_from(next.as_nanos()).unwrap();
-        let first = first.unwrap_or_else(|| panic!("nothing waits, and yet the next expiry is in {next}"));
+        let first = first.unwrap_or_else(|| panic!("nothing waits, and the next expiry is in {next}"));
         assert!(now + next <= first, "the next expiry is {next} after {now}, but {first} is the earliest deadline");
         let ran = self.advance(next);
-        // Where a timeout has been that was cancelled or moved since, there may be nothing.
+        // A hop may find nothing where a timeout was that has been cancelled or moved since.
         assert_eq!(ran > 0, now + next == first);
         self.hops += 1;
         self.empty_hops += u64::from(ran == 0);
@@ -146,13 +146,13 @@ impl Run {
         let model = self.world.model();
         model.report();
         let (now, runs, first) = (self.now(), model.runs - before, model.first());
-        assert_eq!((now, counted), (from + by, runs), "where time has come to, and how many have run");
+        assert_eq!((now, counted), (from + by, runs), "the present, and the number of runs");
         assert!(first.is_none_or(|first| first > now), "by {now} one that is due at {first:?} has not run");
         assert_eq!(self.world.timer.pending_timeouts(), model.pending());
         runs
     }
 
-    /// Everything that waits runs, and then the counts must be right to the last one.
+    /// Runs everything that waits and checks the final counts.
     pub(crate) fn run_dry(&mut self) {
         while self.hop() {}
         let (stats, model) = (self.world.timer.stats(), self.world.model());

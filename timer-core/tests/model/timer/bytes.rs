@@ -1,8 +1,8 @@
-//! Cases made of bytes, for the fuzz target and for `fuzz_inputs`: any bytes are a case, and when
-//! they are used up it ends.
+//! Cases made of bytes, for the fuzz target and for `fuzz_inputs`. Any bytes are a case, which ends
+//! when they are used up.
 //!
-//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte
-//! changed is an operation changed and not another case.
+//! The choices are those of `strategies`. Each takes as few bytes as it needs, so that a changed
+//! byte changes one operation and not the whole case.
 
 use super::edges;
 use super::executors::Mode;
@@ -14,10 +14,11 @@ use timer_core::{MissedRuns, WheelKind};
 
 pub(crate) use ops::Op;
 
-/// More operations from outside make a case slow, since all is compared after each.
+/// The largest number of outer operations. More would be slow, because everything is compared after
+/// each.
 const MOST_OPS: usize = 100;
 
-/// What `data` says.
+/// The case that `data` encodes.
 #[derive(Debug)]
 pub(crate) struct Case {
     setup: Setup,
@@ -52,10 +53,9 @@ fn setup(bytes: &mut Unstructured<'_>) -> Result<Setup> {
     })
 }
 
-/// One operation from outside.
+/// Decodes an outer operation.
 fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
-    // What was added later shares its remainder with others, so that inputs which were kept say
-    // what they said.
+    // Newer operations share the values of others, so that kept inputs keep their meaning.
     let choice = bytes.arbitrary::<u8>()?;
     Ok(match choice % 36 {
         0..=11 => Op::Schedule(spawn(bytes, 2)?),
@@ -66,8 +66,8 @@ fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
         22 => Op::Stop,
         23..=27 => Op::Advance(jump(bytes)?),
         28..=31 => Op::AdvanceToNext(bytes.int_in_range(-1..=1)?),
-        32..=34 => Op::RunQueued(any(bytes)?),
-        _ => Op::DropQueued(any(bytes)?),
+        32..=34 => Op::RunQueued(index(bytes)?),
+        _ => Op::DropQueued(index(bytes)?),
     })
 }
 
@@ -90,7 +90,7 @@ fn targets(bytes: &mut Unstructured<'_>) -> Result<Vec<Target>> {
     (0..len).map(|_| target(bytes)).collect()
 }
 
-/// A timeout whose task may do something; `depth` is how often its tasks may have tasks.
+/// Decodes a timeout whose task may perform operations. `depth` limits the tasks of tasks.
 fn spawn(bytes: &mut Unstructured<'_>, depth: u32) -> Result<Spawn> {
     let kind = match bytes.int_in_range(0u8..=13)? {
         0..=3 => Kind::Once,
@@ -103,16 +103,16 @@ fn spawn(bytes: &mut Unstructured<'_>, depth: u32) -> Result<Spawn> {
     Ok(Spawn {
         kind,
         when: when(bytes)?,
-        run: within(bytes, depth, if depth == 2 { 3 } else { 2 })?,
-        end: within(bytes, depth.min(1), if depth == 2 { 2 } else { 1 })?,
+        run: inner_ops(bytes, depth, if depth == 2 { 3 } else { 2 })?,
+        end: inner_ops(bytes, depth.min(1), if depth == 2 { 2 } else { 1 })?,
         panics: traits % 12 == 11,
         hook_panics: traits / 12 % 12 == 11,
         runs: bytes.int_in_range(1..=8)?,
     })
 }
 
-/// What a task or a hook may do; tasks of tasks of `depth` do nothing.
-fn within(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Vec<Op>> {
+/// Decodes the operations of a task or a hook. At `depth` they do nothing.
+fn inner_ops(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Vec<Op>> {
     let len = bytes.int_in_range(0..=2 * most)?.saturating_sub(most);
     (0..len)
         .map(|_| {
@@ -134,8 +134,8 @@ fn within(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Vec<O
 
 fn target(bytes: &mut Unstructured<'_>) -> Result<Target> {
     Ok(match bytes.int_in_range(0u8..=10)? {
-        0..=2 => Target::Any(any(bytes)?),
-        3..=8 => Target::Waiting(any(bytes)?),
+        0..=2 => Target::Any(index(bytes)?),
+        3..=8 => Target::Waiting(index(bytes)?),
         _ => Target::Own,
     })
 }
@@ -143,13 +143,13 @@ fn target(bytes: &mut Unstructured<'_>) -> Result<Target> {
 fn when(bytes: &mut Unstructured<'_>) -> Result<When> {
     Ok(match bytes.int_in_range(0u8..=9)? {
         0..=5 => When::In(delay(bytes)?),
-        6..=8 => When::Beside(any(bytes)?, bytes.int_in_range(-1..=1)?),
+        6..=8 => When::Beside(index(bytes)?, bytes.int_in_range(-1..=1)?),
         _ => When::Ago(delay(bytes)?),
     })
 }
 
-/// One of so few that a byte can tell them apart.
-fn any(bytes: &mut Unstructured<'_>) -> Result<usize> {
+/// Draws a number that fits into a byte.
+fn index(bytes: &mut Unstructured<'_>) -> Result<usize> {
     Ok(bytes.arbitrary::<u8>()?.into())
 }
 
@@ -175,7 +175,7 @@ fn jump(bytes: &mut Unstructured<'_>) -> Result<Duration> {
         9..=40 => Duration::from_nanos(bytes.int_in_range(0..=69)?),
         41..=49 => Duration::from_nanos(bytes.int_in_range(0..=2_999_999)?),
         50..=62 => edge(bytes)?,
-        // To the end of time, where it stands still.
+        // Time stands still at the end of time.
         _ => Duration::MAX,
     })
 }

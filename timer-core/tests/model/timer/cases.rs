@@ -1,11 +1,11 @@
-//! The cases of proptest.
+//! The cases that proptest generates.
 
 use super::run::run;
 use super::strategies;
 use proptest::prelude::*;
 
-/// So many cases for each wheel, unless the environment says otherwise. Nothing is written to the
-/// source tree.
+/// The number of cases for each wheel, unless the environment sets another. Nothing is written to
+/// the source tree.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -18,12 +18,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_hierarchical_timer_does_what_the_model_does(setup in strategies::hierarchical(), ops in strategies::program()) {
+    fn a_hierarchical_timer_matches_the_model(setup in strategies::hierarchical(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 
     #[test]
-    fn a_hashed_timer_does_what_the_model_does(setup in strategies::hashed(), ops in strategies::program()) {
+    fn a_hashed_timer_matches_the_model(setup in strategies::hashed(), ops in strategies::program()) {
         run(&setup, &ops);
     }
 }

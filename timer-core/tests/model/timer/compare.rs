@@ -1,4 +1,4 @@
-//! Everything that can be seen of the timer, beside what the model says.
+//! The comparison of all visible results of the timer with the model.
 
 use super::executors::Mode;
 use super::model::LOOKS;
@@ -6,13 +6,13 @@ use super::slot::{Counts, END_OF_TIME, State};
 use super::world::World;
 use timer_core::{ManualDriver, TimerStats};
 
-/// With so few waiting, a removal leaves no older idea of the next expiry behind.
-const FEW: usize = 4;
+/// A number of waiting timeouts below which a removal leaves no lower bound behind.
+const FEW_TIMEOUTS: usize = 4;
 
 impl World {
-    /// At any time, also within a task. To read the statistics costs as much as many operations,
-    /// and what is counted wrongly stays so: after the first few tasks of an operation they are
-    /// left to `compare_at_rest`.
+    /// Compares everything at any time, also within a task. Reading the statistics costs as much as
+    /// many operations, and a wrong count stays wrong. Therefore only the first tasks of an
+    /// operation read them, and `compare_at_rest` does so after it.
     pub(crate) fn compare(&self) {
         let look = self.model().look();
         if look {
@@ -34,7 +34,7 @@ impl World {
             rejected: stats.rejected,
             runs: stats.runs,
             panics: stats.task_panics,
-            // Counted as each is run; what the executor loses is seen later.
+            // Runs are counted as they happen, and losses of the executor later.
             executor_rejections: model.counts.executor_rejections,
             lag: u64::try_from(stats.timeout_lag.sum().as_nanos()).unwrap_or(u64::MAX),
             lags: stats.timeout_lag.count(),
@@ -43,7 +43,7 @@ impl World {
         };
         let mut expected = model.counts.clone();
         if !at_rest && self.mode == Mode::Immediate {
-            // Told by the reading after the batch.
+            // The lag counts from the reading after the batch.
             let Counts { lag, lags, start_lag, starts, .. } = seen;
             (expected.lag, expected.lags, expected.start_lag, expected.starts) = (lag, lags, start_lag, starts);
         }
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Between two operations from outside.
+    /// Compares everything between two outer operations.
     pub(crate) fn compare_at_rest(&self) {
         self.report();
         let stats = self.timer.stats();
@@ -88,7 +88,7 @@ impl World {
         let mut model = self.model();
         model.looks = LOOKS;
         assert_eq!(stats.executor_rejections, model.counts.executor_rejections);
-        // Nothing due, no turn: each link is met once, and ticks without one cost nothing.
+        // A turn needs a due timeout. Each link is visited once, and empty ticks cost nothing.
         assert!(stats.turns <= model.links + model.ever_lost, "{} turns for {} links", stats.turns, model.links);
         for (id, slot) in model.slots.iter().enumerate() {
             let kept = matches!(slot.state, State::Waiting | State::Handed | State::HandedBack);
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// What the driver says of the future.
+    /// Compares the driver's next expiry.
     pub(crate) fn compare_driver(&self, driver: &ManualDriver) {
         let model = self.model();
         let now = model.now;
@@ -105,16 +105,16 @@ impl World {
         assert_eq!(self.nanos(driver.now()), now);
         let next = driver.next_expiry();
         let Some(due) = model.next() else {
-            assert_eq!(next, None, "nothing waits");
+            assert_eq!(next, None, "the timer has a next expiry, although nothing waits");
             return;
         };
         if now == END_OF_TIME && due > now && next.is_none() {
-            // Nothing comes any more.
+            // Only timeouts are left that never come.
             return;
         }
-        let next = now + next.expect("something waits").as_nanos();
-        let many = model.waiting().count() > FEW;
-        // Overdue once, and then reset to a later deadline: the wheel will look now.
+        let next = now + next.expect("a timeout waits").as_nanos();
+        let many = model.waiting().count() > FEW_TIMEOUTS;
+        // A timeout was overdue and then reset to a later deadline, so the wheel looks at it now.
         let known = |id: usize| model.slots[id].former.iter().any(|former| next == now.max(*former));
         let plausible =
             next == due || next < due && (model.waiting().any(known) || many && model.ghosts.contains(&next));

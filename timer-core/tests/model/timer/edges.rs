@@ -1,11 +1,11 @@
-//! Durations at which something changes: a level, a round, the unit of a deadline.
+//! Durations at which a level, a round or the unit of deadlines changes.
 
 use std::time::Duration;
 
-/// Nanoseconds in the units in which people think.
+/// Nanoseconds of the usual units.
 pub(crate) const UNITS: [u64; 3] = [1, 1_000, 1_000_000];
 
-/// The longest edge is 2^48 units.
+/// The exponent of the longest edge, in units.
 pub(crate) const TOP: u32 = 48;
 
 pub(crate) fn nanos(nanos: u128) -> Duration {
@@ -13,7 +13,7 @@ pub(crate) fn nanos(nanos: u128) -> Duration {
     Duration::new(seconds, (nanos % 1_000_000_000) as u32)
 }
 
-/// 2^k units, and so many units or nanoseconds beside it.
+/// Returns 2^k units, and that many units or nanoseconds beside it.
 pub(crate) fn edge(unit: u64, k: u32, beside: i8, in_units: bool) -> Duration {
     let (edge, unit, beside) = (1i128 << k, i128::from(unit), i128::from(beside));
     let edge = if in_units { (edge + beside) * unit } else { edge * unit + beside };

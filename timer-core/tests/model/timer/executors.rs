@@ -1,4 +1,4 @@
-//! Executors that run, keep, refuse, lose and panic over tasks, and tell the model.
+//! Executors that run, keep, reject or lose tasks or panic, and inform the model.
 
 use super::world::World;
 use std::panic::resume_unwind;
@@ -6,41 +6,42 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-/// Which executor a case uses.
+/// The executor of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Immediate,
-    /// A closure that runs each task at once; they are handed over together before.
+    /// A closure that runs each task at once. The model sees the hand-over of the whole batch
+    /// before.
     Closure,
-    /// Each batch another way: runs it, refuses it, loses one task, panics with one in hand.
+    /// An executor that runs a batch, rejects it, loses one task, or panics with a task, in turn.
     Unruly,
-    /// Keeps the tasks until the case runs or drops them.
+    /// An executor that keeps the tasks until the case runs or drops them.
     Deferred,
 }
 
 impl Mode {
     pub(crate) const ALL: [Mode; 4] = [Mode::Immediate, Mode::Closure, Mode::Unruly, Mode::Deferred];
 
-    /// Nothing is handed over before it runs.
+    /// Returns `true` if a task runs in its hand-over.
     pub(crate) fn is_inline(self) -> bool {
         self == Mode::Immediate
     }
 }
 
-/// What an executor needs to know, once it is there.
-pub(crate) type Known = Arc<OnceLock<Weak<World>>>;
+/// The world of an executor, which is set after the executor was made.
+pub(crate) type WorldSlot = Arc<OnceLock<Weak<World>>>;
 
-fn told(known: &Known, batch: usize, refused: usize) {
+fn hand_over(known: &WorldSlot, batch: usize, rejected: usize) {
     let world = known.get().and_then(Weak::upgrade).expect("the world is there");
     world.watched(|| {
         let mut model = world.model();
         model.hand_over_batch(batch);
-        model.counts.executor_rejections += refused as u64;
+        model.counts.executor_rejections += rejected as u64;
     });
 }
 
-/// Runs each task at once.
-pub(crate) fn closure(known: Known) -> impl Fn(Task) + Send + Sync + 'static {
+/// Returns an executor that runs each task at once.
+pub(crate) fn closure(known: WorldSlot) -> impl Fn(Task) + Send + Sync + 'static {
     move |task| {
         let world = known.get().and_then(Weak::upgrade).expect("the world is there");
         world.watched(|| world.model().hand_over_next());
@@ -50,7 +51,7 @@ pub(crate) fn closure(known: Known) -> impl Fn(Task) + Send + Sync + 'static {
 
 #[derive(Default)]
 pub(crate) struct Unruly {
-    pub(crate) known: Known,
+    pub(crate) known: WorldSlot,
     batches: AtomicUsize,
 }
 
@@ -63,17 +64,17 @@ impl TaskExecutor for Unruly {
         let all = tasks.len();
         match self.batches.fetch_add(1, Ordering::Relaxed) % 4 {
             0 => {
-                told(&self.known, all, 0);
+                hand_over(&self.known, all, 0);
                 tasks.drain(..).for_each(Task::run);
             }
-            1 => told(&self.known, all, all),
+            1 => hand_over(&self.known, all, all),
             2 => {
-                told(&self.known, all, 1);
+                hand_over(&self.known, all, 1);
                 drop(tasks.remove(0));
                 tasks.drain(..).for_each(Task::run);
             }
             _ => {
-                told(&self.known, all, all);
+                hand_over(&self.known, all, all);
                 let _in_hand = tasks.pop();
                 resume_unwind(Box::new("the executor"));
             }
@@ -83,12 +84,12 @@ impl TaskExecutor for Unruly {
 
 #[derive(Default)]
 pub(crate) struct Deferred {
-    pub(crate) known: Known,
+    pub(crate) known: WorldSlot,
     queue: Mutex<Vec<Task>>,
 }
 
 impl Deferred {
-    /// One of the tasks that wait, or an empty shell of one.
+    /// Takes one of the waiting tasks, which may be an empty shell.
     pub(crate) fn take(&self, any: usize) -> Option<Task> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let at = any.checked_rem(queue.len())?;
@@ -102,7 +103,7 @@ impl TaskExecutor for Deferred {
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
-        told(&self.known, tasks.len(), 0);
+        hand_over(&self.known, tasks.len(), 0);
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).append(tasks);
     }
 }

@@ -1,4 +1,4 @@
-//! What a timeout of the model captures: it runs the script, and sees when it is dropped.
+//! The capture of a model's timeout, which performs the operations and notices its drop.
 
 use super::ops::{Kind, Op};
 use super::world::World;
@@ -9,7 +9,7 @@ use timer_core::{Timeout, TimerTask};
 pub(crate) struct Guard {
     pub(crate) world: Arc<World>,
     pub(crate) id: usize,
-    /// Done when it is dropped.
+    /// The operations at its drop.
     pub(crate) end: Vec<Op>,
 }
 
@@ -17,7 +17,7 @@ impl Guard {
     pub(crate) fn run(&self, timeout: &Timeout) {
         let panics = self.world.watched(|| self.world.run(self.id, timeout));
         if panics != Some(false) {
-            // Also after a failure: nothing shall go on.
+            // After a failure a periodic task must not run again either.
             resume_unwind(Box::new("a task of the model"));
         }
     }
@@ -39,13 +39,13 @@ impl TimerTask for Hooked {
 
     fn cancelled(self, timeout: &Timeout) {
         let Guard { world, id, .. } = &self.0;
-        if world.watched(|| world.told(*id, timeout)) == Some(true) {
+        if world.watched(|| world.call_hook(*id, timeout)) == Some(true) {
             resume_unwind(Box::new("a hook of the model"));
         }
     }
 }
 
-/// Whose script of the end is that of a hook.
+/// Returns `true` if the operations at the end belong to a hook.
 pub(crate) fn has_hook(kind: Kind) -> bool {
     kind == Kind::Task
 }

@@ -1,13 +1,12 @@
-//! The whole timer on virtual time against a model: a list of timeouts that is searched from end to
-//! end.
+//! The whole timer on virtual time compared with a model, which is a plain list of timeouts.
 //!
-//! After every operation, those of tasks included, all that can be seen of the timer is compared:
-//! what has run and in which order, at which instant, the state and deadline of every handle, every
-//! count, and when it says it is due next. The model and the timer take the same steps; see `world`
-//! for who calls whom.
+//! After every operation, including those of tasks, all visible results are compared. These are the
+//! tasks that ran, their order and instants, the state and deadline of every handle, every count,
+//! and the next expiry. The model and the timer take the same steps; `world` describes the order of
+//! the calls.
 //!
 //! `PROPTEST_CASES` sets the number of cases. The fuzz target `timer_virtual` makes its cases of
-//! bytes instead; see `bytes`. It takes this module, without what needs proptest.
+//! bytes instead; see `bytes`. It uses this module without the parts that need proptest.
 
 pub(crate) mod bytes;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The model: every timeout in a list, and what callers may do to it. It knows nothing of wheels,
-//! shards or ticks. What time does to it is in `time`.
+//! The model, which is a list of all timeouts, and the calls that may change them. It knows no
+//! wheels, shards or ticks. `time` has the effects of time.
 
 use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::{Counts, Slot, State, down, up};
@@ -14,32 +14,32 @@ pub(crate) struct Model {
     pub(crate) slots: Vec<Slot>,
     pub(crate) counts: Counts,
     pub(crate) now: u128,
-    /// How far time may come in the operation that goes on.
+    /// The time that the current operation may reach.
     pub(crate) target: u128,
-    /// Deadlines beyond now of those that were taken out of the wheel: it may wake for one once
-    /// more.
+    /// Future deadlines of timeouts that were taken out of the wheel, which may still wake for each
+    /// once.
     pub(crate) ghosts: BTreeSet<u128>,
     pub(crate) stopped: bool,
-    /// The first thing that went wrong.
+    /// The first failure.
     pub(crate) failure: Option<String>,
-    /// How many tasks the executor has lost that run with the next turn, and how many it has lost
-    /// so far.
+    /// Tasks that the executor has lost and that run with the next turn, and all tasks that it has
+    /// lost so far.
     pub(crate) lost: u64,
     pub(crate) ever_lost: u64,
-    /// Lost tasks may run just now: nothing has been handed over since time left.
+    /// Whether lost tasks may run now, because nothing was handed over since time moved.
     pub(crate) runs_lost: bool,
-    /// What the turn that runs lost tasks has taken out of the wheel before.
+    /// Timeouts that the turn took out of the wheel before it runs lost tasks.
     pub(crate) collected: Vec<usize>,
-    /// How often something was put into the wheel.
+    /// How often a timeout was put into the wheel.
     pub(crate) links: u64,
     pub(crate) bound: Option<usize>,
     pub(crate) missed_runs: MissedRuns,
-    /// Tasks that were handed over stay with the executor after the turn.
+    /// Whether the executor keeps its tasks after the turn.
     pub(crate) keeps: bool,
-    /// So many of a batch that is handed over one by one are still to come.
+    /// Tasks that remain of a batch which is handed over one by one.
     pub(crate) batch_left: usize,
     pub(crate) looks: u32,
-    /// How many more timeouts tasks and callers may make.
+    /// Timeouts that tasks and callers may still schedule.
     fuel: usize,
 }
 
@@ -75,20 +75,20 @@ impl Model {
         (0..self.slots.len()).filter(|id| self.slots[*id].state == State::Waiting)
     }
 
-    /// Whether to read the statistics once more.
+    /// Returns `true` if the statistics are to be read once more.
     pub(crate) fn look(&mut self) -> bool {
         let look = self.looks > 0;
         self.looks = self.looks.saturating_sub(1);
         look
     }
 
-    /// When something runs next; what is overdue runs now.
+    /// Returns the time of the next run. Overdue timeouts run now.
     pub(crate) fn next(&self) -> Option<u128> {
         self.waiting().map(|id| self.slots[id].deadline.max(self.now)).min()
     }
 
     pub(crate) fn pick(&self, target: Target, own: Option<usize>) -> Option<usize> {
-        let nth = |of: Vec<usize>, n: usize| of.get(n % of.len().max(1)).copied();
+        let nth = |ids: Vec<usize>, n: usize| ids.get(n % ids.len().max(1)).copied();
         match target {
             Target::Own => own,
             Target::Any(n) => nth((0..self.slots.len()).collect(), n),
@@ -96,7 +96,7 @@ impl Model {
         }
     }
 
-    /// As a delay from now; a deadline in the past for `new_timeout_at` only.
+    /// Returns a delay from now. Only `new_timeout_at` knows deadlines in the past.
     pub(crate) fn delay(&self, when: When) -> Duration {
         match when {
             When::In(delay) => delay,
@@ -119,7 +119,7 @@ impl Model {
         if at <= self.now { down(at) } else { up(at) }
     }
 
-    /// The instant that `when` means.
+    /// Returns the time that `when` stands for.
     pub(crate) fn at(&self, when: When) -> u128 {
         match when {
             When::Ago(ago) => self.now.saturating_sub(ago.as_nanos()),
@@ -127,8 +127,8 @@ impl Model {
         }
     }
 
-    /// The slot of a new timeout, due at `at` or in a delay; and whether the timer takes it. `None`
-    /// if it is enough.
+    /// Adds a slot for a new timeout, due at a time or after a delay, and returns the timer's
+    /// expected answer. Returns `None` if the case has enough timeouts.
     pub(crate) fn admit(
         &mut self,
         spawn: &Spawn,
@@ -159,14 +159,14 @@ impl Model {
             moved: false,
             handle: None,
             freed: false,
-            told: false,
+            hook_called: false,
             contained: false,
             uncounted: false,
         });
         Some((self.slots.len() - 1, outcome))
     }
 
-    /// What `cancel` answers.
+    /// Applies `cancel` and returns the expected answer.
     pub(crate) fn cancel(&mut self, id: usize) -> bool {
         let slot = &mut self.slots[id];
         let won = match slot.state {
@@ -185,17 +185,17 @@ impl Model {
         won
     }
 
-    /// What `reset` answers.
+    /// Applies `reset` and returns the expected answer.
     pub(crate) fn reset(&mut self, id: usize, delay: Duration) -> bool {
         self.move_to(id, self.due_in(delay))
     }
 
-    /// What `reset_at` answers.
+    /// Applies `reset_at` and returns the expected answer.
     pub(crate) fn reset_at(&mut self, id: usize, at: u128) -> bool {
         self.move_to(id, self.due_at(at))
     }
 
-    /// What `expire_now` answers.
+    /// Applies `expire_now` and returns the expected answer.
     pub(crate) fn expire_now(&mut self, id: usize) -> bool {
         let slot = &self.slots[id];
         match slot.state {
@@ -205,31 +205,32 @@ impl Model {
         }
     }
 
-    /// Whether a shell of it is in the executor's queue that will not run when it comes out.
+    /// Returns `true` if the executor's queue has a task of a moved timeout, a shell, which will
+    /// not run it.
     pub(crate) fn is_moved_shell(&self, id: usize) -> bool {
         self.slots[id].state == State::Handed && self.slots[id].deadline > self.now
     }
 
-    /// Whether it is not to be moved to `at`, for it may be a task that the executor has lost. The
-    /// model does not know which of them runs with the next turn, nor whether its shell comes out
-    /// with this one, and so whether it is handed over once more.
+    /// Returns `true` if a timeout must not be moved to `at`, because the executor may have lost
+    /// its task. The model does not know which lost tasks run with the next turn, and whether the
+    /// timeout is handed over again.
     pub(crate) fn is_lost(&self, id: usize, at: u128) -> bool {
         let comes_again = self.runs_lost && self.now < at && at <= self.target;
         self.slots[id].state == State::Handed && (self.lost > 0 || comes_again)
     }
 
-    /// After `stop` a shell of one that was moved is cancelled when it comes out, which its end
-    /// tells.
+    /// Cancels a moved timeout whose shell leaves the queue after `stop`. The timeout's end shows
+    /// this.
     pub(crate) fn come_out_after_stop(&mut self, id: usize) {
         if self.stopped && self.is_moved_shell(id) {
             self.relink(id);
         }
     }
 
-    /// Such shells that came out: their timeouts wait again. The order in which an executor runs a
-    /// batch is its own, so only the handle tells. Asked before each operation, because the wheel
-    /// knows the deadline of the moment at which the shell came out, and what moves the timeout
-    /// after that may leave a former deadline behind.
+    /// Finds moved timeouts whose shells have left the queue and which wait again. The executor
+    /// chooses the order of its tasks, so only the handle shows this. The caller does this before
+    /// each operation, because the wheel knows the deadline at which the shell left, and a later
+    /// move may leave a former deadline behind.
     pub(crate) fn take_out_shells(&mut self) {
         let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
         for id in 0..self.slots.len() {
@@ -239,7 +240,8 @@ impl Model {
         }
     }
 
-    /// Such a shell came out: its timeout waits again, or is cancelled if the timer is stopped.
+    /// Lets a timeout wait again after its shell has left the queue, or cancels it if the timer is
+    /// stopped.
     pub(crate) fn relink(&mut self, id: usize) {
         let slot = &mut self.slots[id];
         slot.linked = slot.deadline;
@@ -272,14 +274,14 @@ impl Model {
         true
     }
 
-    /// The timer takes no more; what the executor has lost runs now or soon.
+    /// Stops the timer. The tasks that the executor has lost run now or soon.
     pub(crate) fn close(&mut self) {
         self.stopped = true;
         self.target = self.now;
         self.counts.executor_rejections += std::mem::take(&mut self.lost);
     }
 
-    /// What still waits is handed back.
+    /// Hands back the waiting timeouts.
     pub(crate) fn hand_back(&mut self) -> Vec<usize> {
         let back: Vec<usize> = self.waiting().collect();
         for id in &back {

@@ -1,4 +1,4 @@
-//! What a case does: a list of operations, some of which tasks carry out later.
+//! The operations of a case. Tasks perform some of them later.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ pub(crate) enum Op {
     ResetAt(Target, When),
     ExpireNow(Target),
     CancelAll(Vec<Target>),
-    /// `new_timeouts`, of closures.
+    /// Calls `new_timeouts` with closures.
     ScheduleAll(Vec<Spawn>),
-    /// Drops the handle; the timeout goes on.
+    /// Drops the handle, while the timeout goes on.
     Forget(Target),
-    /// `Timer::stop`, which belongs to the driver here.
+    /// Calls `Timer::stop`, which fails because the driver stops this timer.
     Stop,
-    // Not in tasks:
+    // The following operations are not for tasks.
     Advance(Duration),
-    /// To so many nanoseconds before or after the next expiry.
+    /// Moves time to beside the next expiry, with an offset in nanoseconds.
     AdvanceToNext(i64),
-    /// One of the tasks that wait in the executor's queue.
+    /// Runs one of the tasks in the executor's queue.
     RunQueued(usize),
     DropQueued(usize),
 }
 
-/// A timeout to be.
+/// A timeout to schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Spawn {
     pub(crate) kind: Kind,
     pub(crate) when: When,
-    /// What its task does.
+    /// The operations of its task.
     pub(crate) run: Vec<Op>,
-    /// What its hook does if it has one, else what happens when its captures are dropped.
+    /// The operations of its hook if it has one, or else of the drop of its captures.
     pub(crate) end: Vec<Op>,
-    /// Its task ends in a panic.
+    /// Whether its task ends in a panic.
     pub(crate) panics: bool,
-    /// Its hook ends in a panic.
+    /// Whether its hook ends in a panic.
     pub(crate) hook_panics: bool,
-    /// A periodic one cancels itself in the last of so many runs.
+    /// The run in which a periodic timeout cancels itself.
     pub(crate) runs: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Once,
-    /// `new_timeout_at`.
+    /// Scheduled by `new_timeout_at`.
     At,
-    /// `new_timeout_task`.
+    /// Scheduled by `new_timeout_task`.
     Task,
     Rate(Duration),
     Delay(Duration),
@@ -56,9 +56,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     In(Duration),
-    /// With a waiting timeout, or so many nanoseconds beside it.
+    /// At the deadline of a waiting timeout, or that many nanoseconds beside it.
     Beside(usize, i64),
-    /// Before now, where a deadline is asked for; else now.
+    /// Before now if a deadline is given, or else now.
     Ago(Duration),
 }
 
@@ -66,6 +66,6 @@ pub(crate) enum When {
 pub(crate) enum Target {
     Any(usize),
     Waiting(usize),
-    /// In a task: its own timeout.
+    /// The timeout of the running task.
     Own,
 }

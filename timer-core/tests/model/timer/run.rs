@@ -1,7 +1,7 @@
-//! One case from its beginning to its end.
+//! A case from its start to its end.
 
 use super::edges;
-use super::executors::{Deferred, Known, Mode, Unruly, closure};
+use super::executors::{Deferred, Mode, Unruly, WorldSlot, closure};
 use super::guard::has_hook;
 use super::model::Model;
 use super::ops::Op;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use timer_core::{ManualDriver, MissedRuns, Timer, Unprocessed, WheelKind};
 use timer_executor::Task;
 
-/// How the timer is built, and how it ends.
+/// The settings of the timer, and the way it ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) wheel: WheelKind,
@@ -26,11 +26,11 @@ pub(crate) struct Setup {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What `stop` hands back is run.
+    /// Stops the timer and runs the timeouts that it hands back.
     StopAndRun,
     StopAndDrop,
     DropDriver,
-    /// Time goes on until nothing is left but what never comes.
+    /// Moves time until only timeouts are left that never come.
     RunDry,
 }
 
@@ -38,13 +38,13 @@ impl End {
     pub(crate) const ALL: [End; 4] = [End::StopAndRun, End::StopAndDrop, End::DropDriver, End::RunDry];
 }
 
-/// How many slots a hashed wheel may have.
+/// Numbers of slots of a hashed wheel.
 pub(crate) const SLOTS: [usize; 4] = [1, 2, 8, 512];
 
 pub(crate) fn run(setup: &Setup, ops: &[Op]) {
     let case = Case::new(setup);
     let world = case.world.clone();
-    // After a failure the tasks that are left are quiet.
+    // After a failure the remaining tasks do nothing.
     world.watched(|| case.run(setup, ops));
     world.report();
 }
@@ -58,7 +58,7 @@ struct Case {
 impl Case {
     fn new(setup: &Setup) -> Self {
         let (deferred, unruly) = (Arc::new(Deferred::default()), Arc::new(Unruly::default()));
-        let known: [Known; 3] = [deferred.known.clone(), unruly.known.clone(), Known::default()];
+        let known: [WorldSlot; 3] = [deferred.known.clone(), unruly.known.clone(), WorldSlot::default()];
         let mut builder = Timer::builder().wheel(setup.wheel).missed_runs(setup.missed_runs);
         if let Some(bound) = setup.bound {
             builder = builder.max_pending_timeouts(bound);
@@ -94,7 +94,7 @@ impl Case {
             Op::AdvanceToNext(beside) => {
                 let next = self.driver.next_expiry().unwrap_or_default();
                 let beside_next = next.as_nanos().saturating_add_signed(beside.into());
-                // The end of time is for those who ask for it.
+                // Only an explicit operation goes to the end of time.
                 if next < Duration::from_secs(1 << 48) {
                     self.advance(edges::nanos(beside_next));
                 }
@@ -106,8 +106,8 @@ impl Case {
             }
             Op::DropQueued(any) => {
                 let moved = |model: &Model| (0..model.slots.len()).any(|id| model.is_moved_shell(id));
-                // The model does not know which of the tasks it is, nor need it unless one of them
-                // was moved.
+                // The model does not know which task it is. That matters only if a timeout was
+                // moved.
                 if !moved(&self.world.model())
                     && let Some(task) = self.deferred.take(any)
                 {
@@ -122,8 +122,8 @@ impl Case {
         self.compare();
     }
 
-    /// A task comes out of the queue: it runs, or is the shell of one that was cancelled, or that
-    /// was moved and waits again.
+    /// Takes a task out of the queue and runs it. It may be the shell of a timeout that was
+    /// cancelled, or that was moved and waits again.
     fn run_queued(&self, task: Task) {
         task.run();
         self.world.model().take_out_shells();
@@ -146,10 +146,10 @@ impl Case {
         world.report();
         let mut model = world.model();
         model.arrive();
-        assert_eq!(handed_over, model.counts.runs - runs, "advance says how many ran");
+        assert_eq!(handed_over, model.counts.runs - runs, "the number of runs that advance returns");
     }
 
-    /// Until nothing is left that comes.
+    /// Moves time until only timeouts are left that never come.
     fn run_dry(&mut self) {
         for _ in 0..100_000 {
             let earliest = self.world.model().next();
@@ -162,7 +162,7 @@ impl Case {
         }
         self.compare();
         let model = self.world.model();
-        assert!(model.waiting().all(|id| model.slots[id].deadline == NEVER), "it does not run dry");
+        assert!(model.waiting().all(|id| model.slots[id].deadline == NEVER), "timeouts are left that should have run");
     }
 
     fn finish(self, end: End, ops: &[Op]) {
@@ -175,7 +175,7 @@ impl Case {
                 back
             }
             _ => {
-                // Tasks that were lost run before anything is handed back.
+                // Lost tasks run before the timer hands timeouts back.
                 let unprocessed = driver.stop();
                 let back = world.model().hand_back();
                 world.report();
@@ -186,8 +186,8 @@ impl Case {
         };
         world.report();
         assert_eq!(world.model().counts.executor_rejections, world.timer.stats().executor_rejections, "lost tasks ran");
-        // What was handed over before the stop is the executor's, which may run or lose it: then it
-        // runs as well.
+        // The executor still has the tasks that were handed over before the stop. It may run them
+        // or lose them, and they run in both cases.
         while let Some(task) = deferred.take(usize::MAX) {
             if end == End::StopAndRun {
                 task.run();
@@ -203,11 +203,11 @@ impl Case {
             model.slots[*id].state = State::Cancelled;
         }
         let goes_on = |id: &usize| matches!(model.slots[*id].state, State::Waiting | State::Handed | State::InRun);
-        assert_eq!((0..model.slots.len()).find(goes_on), None, "it has no end");
+        assert_eq!((0..model.slots.len()).find(goes_on), None, "a timeout has not ended");
         assert_eq!(model.pending(), 0);
         drop(model);
         world.compare_at_rest();
-        // And nothing comes back to life.
+        // Later operations change nothing.
         let from_outside = |op: &&Op| {
             !matches!(op, Op::Advance(_) | Op::AdvanceToNext(_) | Op::RunQueued(_) | Op::DropQueued(_) | Op::Stop)
         };
@@ -219,7 +219,7 @@ impl Case {
     }
 }
 
-/// What `stop` hands back is what waited, each once.
+/// Checks that `stop` has handed back each waiting timeout once, and ends them.
 fn end_all(world: &Arc<World>, back: &[usize], unprocessed: Vec<Unprocessed>, drop_all: bool) {
     let sorted = |mut deadlines: Vec<u128>| {
         deadlines.sort_unstable();
@@ -227,13 +227,13 @@ fn end_all(world: &Arc<World>, back: &[usize], unprocessed: Vec<Unprocessed>, dr
     };
     let expected = sorted(back.iter().map(|id| world.model().slots[*id].deadline).collect());
     let handed = sorted(unprocessed.iter().map(|left| world.nanos(left.deadline())).collect());
-    assert_eq!(handed, expected, "the deadlines of what was handed back");
+    assert_eq!(handed, expected, "the deadlines of the timeouts that were handed back");
     for left in unprocessed {
         assert!(left.timeout().is_cancelled() && !left.timeout().is_expired() && !left.timeout().cancel());
         if drop_all {
             drop(left);
         } else {
-            // The panic of a task that is run here is ours.
+            // The panic of a task that runs here reaches this call.
             let _ = catch_unwind(AssertUnwindSafe(|| left.run()));
         }
         world.report();
@@ -241,6 +241,6 @@ fn end_all(world: &Arc<World>, back: &[usize], unprocessed: Vec<Unprocessed>, dr
     for id in back {
         let slot = &world.model().slots[*id];
         assert!(slot.freed, "{id} was handed back and kept its captures");
-        assert_eq!(slot.told, drop_all && has_hook(slot.spawn.kind), "the hook of {id}");
+        assert_eq!(slot.hook_called, drop_all && has_hook(slot.spawn.kind), "the hook of {id}");
     }
 }

@@ -1,11 +1,11 @@
-//! One timeout of the model, what it may be, and how deadlines are rounded.
+//! A timeout of the model with its states, and the rounding of deadlines.
 
 use super::ops::{Kind, Spawn};
 use std::collections::BTreeSet;
 use timer_core::Timeout;
 
-/// From here on deadlines are rounded up, and the present down, to multiples of `COARSE`:
-/// nanoseconds of the system's clock.
+/// The time of the system's clock, in nanoseconds, from which on deadlines are rounded up to
+/// multiples of `COARSE`, and the present down.
 const EXACT: u128 = 1 << 59;
 const COARSE: u128 = 32;
 /// A deadline that never comes, and the last instant before it.
@@ -24,37 +24,37 @@ pub(crate) fn down(nanos: u128) -> u128 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Waiting,
-    /// Given to the executor, not yet begun: pending, and its deadline may be moved.
+    /// The executor has the task, which has not begun. The timeout is pending and may be moved.
     Handed,
     InRun,
     Expired,
     Cancelled,
-    /// By `stop`, with its task.
+    /// `stop` has handed the timeout back with its task.
     HandedBack,
     Rejected,
 }
 
-/// One timeout.
+/// A timeout of the model.
 pub(crate) struct Slot {
     pub(crate) state: State,
     pub(crate) spawn: Spawn,
-    /// In nanoseconds of the system's clock.
+    /// The deadline in nanoseconds of the system's clock.
     pub(crate) deadline: u128,
-    /// Deadlines that it had before it was reset to a later one, of which the wheel was not told.
+    /// Earlier deadlines, from before resets to later ones, which the wheel has not noticed.
     pub(crate) former: BTreeSet<u128>,
-    /// The first of these, as far as the wheel has not come to it.
+    /// The first of these that the wheel has not reached yet.
     pub(crate) linked: u128,
-    /// Reset since its run began: that decides the next run.
+    /// Whether the timeout was reset since its run began, which decides the next run.
     pub(crate) moved: bool,
     pub(crate) runs_left: u32,
     pub(crate) handle: Option<Timeout>,
-    /// Its captures were dropped.
+    /// Whether its captures were dropped.
     pub(crate) freed: bool,
-    /// Its hook was called.
-    pub(crate) told: bool,
-    /// A panic of its hook is caught by the call that cancels it.
+    /// Whether its hook was called.
+    pub(crate) hook_called: bool,
+    /// Whether the call that cancels it catches a panic of its hook.
     pub(crate) contained: bool,
-    /// Its run has panicked, and the timer has not counted it yet.
+    /// Whether its run has panicked and the timer has not counted the panic yet.
     pub(crate) uncounted: bool,
 }
 
@@ -70,14 +70,14 @@ pub(crate) struct Counts {
     pub(crate) expired: u64,
     pub(crate) cancelled: u64,
     pub(crate) rejected: u64,
-    /// Hand-overs.
+    /// The number of hand-overs.
     pub(crate) runs: u64,
     pub(crate) panics: u64,
     pub(crate) executor_rejections: u64,
-    /// Of all hand-overs together, in nanoseconds; and how many there were.
+    /// The sum of the lags of all hand-overs in nanoseconds, and their number.
     pub(crate) lag: u64,
     pub(crate) lags: u64,
-    /// The same of the starts.
+    /// The sum of the lags of all starts in nanoseconds, and their number.
     pub(crate) start_lag: u64,
     pub(crate) starts: u64,
 }

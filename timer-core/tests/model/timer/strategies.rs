@@ -1,4 +1,4 @@
-//! Cases at random, for proptest.
+//! Random cases for proptest.
 
 use super::edges;
 use super::executors::Mode;
@@ -32,13 +32,13 @@ fn setup(wheel: impl Strategy<Value = WheelKind>) -> impl Strategy<Value = Setup
     })
 }
 
-/// 2^k and its neighbours, in units or in nanoseconds.
+/// Generates 2^k and its neighbors, in units or in nanoseconds.
 fn edge() -> impl Strategy<Value = Duration> {
     (prop::sample::select(&edges::UNITS[..]), 0..=edges::TOP, -1i8..=1, any::<bool>())
         .prop_map(|(unit, k, beside, in_units)| edges::edge(unit, k, beside, in_units))
 }
 
-/// How long until something: mostly soon, so that timeouts meet.
+/// Generates delays, most of which are short, so that timeouts meet.
 fn delay() -> impl Strategy<Value = Duration> {
     prop_oneof![
         2 => Just(Duration::ZERO),
@@ -49,19 +49,19 @@ fn delay() -> impl Strategy<Value = Duration> {
     ]
 }
 
-/// How far to move time.
+/// Generates the distances by which time moves.
 fn jump() -> impl Strategy<Value = Duration> {
     prop_oneof![
         2 => Just(Duration::ZERO),
         8 => (0u64..70).prop_map(Duration::from_nanos),
         2 => (0u64..3_000_000).prop_map(Duration::from_nanos),
         3 => edge(),
-        // To the end of time, where it stands still.
+        // Time stands still at the end of time.
         1 => (0u32..4).prop_map(|sooner| if sooner == 0 { Duration::MAX } else { Duration::ZERO }),
     ]
 }
 
-/// Just below, at or just above a power of two, and zero.
+/// Generates uptimes just below, at and just above a power of two, and zero.
 fn uptime() -> impl Strategy<Value = Duration> {
     prop_oneof![
         2 => Just(Duration::ZERO),
@@ -103,8 +103,8 @@ fn spawn(run: BoxedStrategy<Vec<Op>>, end: BoxedStrategy<Vec<Op>>) -> impl Strat
     )
 }
 
-/// What a task or a hook may do; tasks of tasks of `depth` do nothing.
-fn within(depth: u32, most: usize) -> BoxedStrategy<Vec<Op>> {
+/// Generates the operations of a task or a hook. At `depth` they do nothing.
+fn inner_ops(depth: u32, most: usize) -> BoxedStrategy<Vec<Op>> {
     let ops = prop_oneof![
         3 => target().prop_map(Op::Cancel),
         4 => (target(), when()).prop_map(|(target, when)| Op::Reset(target, when)),
@@ -117,17 +117,17 @@ fn within(depth: u32, most: usize) -> BoxedStrategy<Vec<Op>> {
     let some = match depth {
         0 => vec(ops, 0..=most).boxed(),
         _ => {
-            let spawn = spawn(within(depth - 1, 2), within(0, 1)).prop_map(Op::Schedule);
+            let spawn = spawn(inner_ops(depth - 1, 2), inner_ops(0, 1)).prop_map(Op::Schedule);
             vec(prop_oneof![ops, spawn], 0..=most).boxed()
         }
     };
     prop_oneof![2 => Just(Vec::new()), 3 => some].boxed()
 }
 
-/// One operation from outside.
+/// Generates an outer operation.
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        12 => spawn(within(2, 3), within(1, 2)).prop_map(Op::Schedule),
+        12 => spawn(inner_ops(2, 3), inner_ops(1, 2)).prop_map(Op::Schedule),
         4 => target().prop_map(Op::Cancel),
         5 => (target(), when()).prop_map(|(target, when)| Op::Reset(target, when)),
         1 => target().prop_map(Op::Forget),
@@ -139,7 +139,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => target().prop_map(Op::ExpireNow),
         2 => (target(), when()).prop_map(|(target, when)| Op::ResetAt(target, when)),
         1 => vec(target(), 0..5).prop_map(Op::CancelAll),
-        2 => vec(spawn(within(1, 2), within(0, 1)).prop_map(|spawn| Spawn { kind: Kind::Once, ..spawn }), 0..6)
+        2 => vec(spawn(inner_ops(1, 2), inner_ops(0, 1)).prop_map(|spawn| Spawn { kind: Kind::Once, ..spawn }), 0..6)
             .prop_map(Op::ScheduleAll),
     ]
 }

@@ -1,6 +1,6 @@
-//! Every boundary one by one, where the random cases pick some: uptimes just below each power of
-//! two, and timeouts a whole rotation of a level away, which in other wheels have hidden nearer
-//! ones.
+//! All boundaries one by one, of which the random cases test some: uptimes just below each power of
+//! two, and timeouts a whole rotation of a level away, which have hidden nearer ones in other
+//! wheels.
 
 use super::edges::{TOP, UNITS, nanos};
 use super::slot::{END_OF_TIME, NEVER, up};
@@ -16,14 +16,14 @@ const WHEELS: [WheelKind; 5] = [
     WheelKind::Hashed { ticks_per_wheel: 512 },
 ];
 
-/// A timer of some age, whose timeouts write down their numbers.
+/// A timer with an uptime, whose timeouts record their numbers.
 struct Aged {
     timer: Timer,
     driver: ManualDriver,
     epoch: Instant,
-    /// The same in nanoseconds of the system's clock.
+    /// The epoch in nanoseconds of the system's clock.
     began: u128,
-    /// Numbers and deadlines of what waits.
+    /// Numbers and deadlines of waiting timeouts.
     waiting: Vec<(usize, u128)>,
     ran: Arc<Mutex<Vec<usize>>>,
     next: usize,
@@ -51,7 +51,7 @@ impl Aged {
         handle
     }
 
-    /// Moves time to `until`, and says what has gone wrong.
+    /// Moves time to `until` and returns a description of any fault.
     fn advance_to(&mut self, until: u128) -> Result<(), String> {
         let moved = self.driver.advance(nanos(until.saturating_sub(self.now())));
         let mut due: Vec<_> = self.waiting.extract_if(.., |(_, deadline)| *deadline <= until).collect();
@@ -63,10 +63,10 @@ impl Aged {
         if order == expected && moved == due.len() {
             return Ok(());
         }
-        Err(format!("by {until} there ran {ran:?} with the deadlines {order:?}, but due were {due:?}"))
+        Err(format!("by {until} the tasks {ran:?} ran with the deadlines {order:?}, but {due:?} were due"))
     }
 
-    /// From one expiry to the next until nothing waits.
+    /// Moves from one expiry to the next until nothing waits.
     fn run_dry(&mut self) -> Result<(), String> {
         while let Some(earliest) = self.waiting.iter().map(|waiting| waiting.1).min() {
             let next = self.driver.next_expiry().map(|next| self.now() + next.as_nanos());
@@ -80,7 +80,7 @@ impl Aged {
     }
 }
 
-/// Every uptime just below 2^k of a unit.
+/// Returns every uptime just below 2^k of a unit.
 fn uptimes_below_powers() -> impl Iterator<Item = Duration> {
     UNITS.into_iter().flat_map(|unit| {
         let within = (0..=TOP).filter(move |k| u128::from(unit) << k < END_OF_TIME / 2);
@@ -98,8 +98,8 @@ fn sweep(wheels: &[WheelKind], check: impl Fn(WheelKind, Duration) -> Result<(),
     }
 }
 
-/// One rotation of the level that `uptime` ends, each of its 64 slots, and every other whole
-/// rotation.
+/// Returns delays at each of the 64 slots of the level that `uptime` ends, and at other whole
+/// rotations.
 fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
     let level = uptime.as_nanos().max(1).ilog2().div_ceil(6).max(1);
     let slot = 1u128 << (6 * (level - 1));
@@ -109,9 +109,10 @@ fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
     residues.chain(whole).filter(move |far| far + uptime.as_nanos() < END_OF_TIME / 2)
 }
 
-// B30, B31, B32: an entry a rotation away sits in the current slot and hides nearer ones.
+// Guards against B30, B31 and B32, in which an entry a rotation away was in the current slot and
+// hid nearer ones.
 #[test]
-fn near_ones_run_whatever_waits_a_rotation_away() {
+fn near_timeouts_run_before_those_a_rotation_away() {
     sweep(&WHEELS, |wheel, uptime| {
         let mut aged = Aged::new(wheel, uptime);
         for far in rotations(uptime) {
@@ -125,9 +126,10 @@ fn near_ones_run_whatever_waits_a_rotation_away() {
     });
 }
 
-// B36: lost wake-ups after a reset to an earlier deadline and after a removal.
+// Guards against B36, in which wake-ups were lost after a reset to an earlier deadline and after a
+// removal.
 #[test]
-fn brought_near_from_a_rotation_away_it_runs() {
+fn a_timeout_moved_near_from_a_rotation_away_runs() {
     sweep(&[WHEELS[0], WHEELS[3], WHEELS[4]], |wheel, uptime| {
         let mut aged = Aged::new(wheel, uptime);
         let far: Vec<_> = rotations(uptime).collect();
@@ -146,14 +148,14 @@ fn brought_near_from_a_rotation_away_it_runs() {
             }
         }
         aged.waiting.retain(|waiting| waiting.1 != u128::MAX);
-        // In one jump: what was removed leaves no trace.
+        // One jump shows that the removed timeout leaves no trace.
         let last = aged.waiting.iter().map(|waiting| waiting.1).max();
         aged.advance_to(last.unwrap_or_default())?;
         aged.run_dry()
     });
 }
 
-// B18, B21, B24: far timeouts that wrap, run early or get lost.
+// Guards against B18, B21 and B24, in which far timeouts wrapped, ran early or got lost.
 #[test]
 fn a_lone_timeout_runs_in_time_from_every_uptime() {
     sweep(&[WHEELS[0], WHEELS[4]], |wheel, uptime| {
@@ -162,7 +164,11 @@ fn a_lone_timeout_runs_in_time_from_every_uptime() {
             drop(aged.schedule(nanos((1 << k) - k % 2)));
             let Some(&(_, deadline)) = aged.waiting.first() else { continue };
             if deadline == NEVER {
-                assert_eq!((aged.driver.advance(Duration::MAX), aged.now()), (0, END_OF_TIME), "it never comes");
+                assert_eq!(
+                    (aged.driver.advance(Duration::MAX), aged.now()),
+                    (0, END_OF_TIME),
+                    "a timeout that never comes ran"
+                );
                 continue;
             }
             aged.advance_to(deadline - 1)?;

@@ -1,4 +1,4 @@
-//! What time does to the model: it comes to a deadline, a task runs, time goes on.
+//! The effects of time on the model, which reaches deadlines and runs tasks.
 
 use super::model::Model;
 use super::ops::Kind;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use timer_core::MissedRuns;
 
 impl Model {
-    /// The timer gives one to the executor: it must be its turn.
+    /// Hands a timeout to the executor. It must be the next one.
     pub(crate) fn hand_over(&mut self, id: usize) {
         let slot = &self.slots[id];
-        assert_eq!(slot.state, State::Waiting, "{id} was handed over");
-        assert!(!self.stopped, "{id} was handed over after the stop");
+        assert_eq!(slot.state, State::Waiting, "{id} is handed over");
+        assert!(!self.stopped, "{id} is handed over after the stop");
         let due = slot.deadline.max(self.now);
-        assert!(due <= self.target, "{id} is early: due at {due}, time comes to {}", self.target);
+        assert!(due <= self.target, "{id} is early: due at {due}, and time reaches {}", self.target);
         assert_eq!(Some(due), self.next(), "{id} is out of turn");
         self.now = due;
         let lag = u64::try_from(due - slot.deadline).unwrap_or(u64::MAX);
@@ -24,7 +24,7 @@ impl Model {
         slot.state = State::Handed;
     }
 
-    /// Time is about to move on by `by`.
+    /// Begins to move time by `by`.
     pub(crate) fn depart(&mut self, by: Duration) {
         self.target = self.now.saturating_add(by.as_nanos()).min(END_OF_TIME);
         let lost = std::mem::take(&mut self.lost);
@@ -37,19 +37,19 @@ impl Model {
         self.ever_lost += lost;
     }
 
-    /// Everything that is due next, handed over together.
+    /// Hands over all timeouts that are due next, together.
     pub(crate) fn hand_over_batch(&mut self, expected: usize) {
         let due = self.hand_over_due();
-        assert_eq!(due.len(), expected, "the batch that is due is {due:?}");
+        assert_eq!(due.len(), expected, "the due batch is {due:?}");
     }
 
-    /// One more of a batch that is handed over one by one.
+    /// Hands over one more timeout of a batch that is handed over one by one.
     pub(crate) fn hand_over_next(&mut self) {
         if self.batch_left == 0 {
             self.batch_left = self.hand_over_due().len();
         }
         let left = self.batch_left.checked_sub(1);
-        self.batch_left = left.expect("something is due");
+        self.batch_left = left.expect("a timeout is due");
     }
 
     fn hand_over_due(&mut self) -> Vec<usize> {
@@ -59,7 +59,7 @@ impl Model {
         let next = self.next();
         let mut due: Vec<usize> =
             self.waiting().filter(|id| Some(self.slots[*id].deadline.max(self.now)) == next).collect();
-        // Lost tasks have run in this turn; what they have made due comes with the next one.
+        // Lost tasks have run in this turn, and timeouts that they made due follow in the next one.
         let collected = std::mem::take(&mut self.collected);
         if next == Some(self.now) && due.iter().any(|id| collected.contains(id)) {
             due.retain(|id| collected.contains(id));
@@ -68,8 +68,8 @@ impl Model {
         due
     }
 
-    /// Between two batches. Of an executor that keeps no shells all have come out by now, and what
-    /// has waited again since may be in the queue once more, so that its handle says nothing.
+    /// Takes out the shells between two batches. If the executor keeps no shells, all have left by
+    /// now. A timeout that has waited again may be in the queue again, so its handle shows nothing.
     fn take_out_all_shells(&mut self) {
         if self.keeps {
             return self.take_out_shells();
@@ -78,19 +78,19 @@ impl Model {
             if self.is_moved_shell(id) {
                 self.relink(id);
             }
-            assert_ne!(self.slots[id].state, State::Handed, "{id} was handed over and has not run");
+            assert_ne!(self.slots[id].state, State::Handed, "{id} is handed over and has not run");
         }
     }
 
-    /// Its task begins; `inline` if nothing has said so before. `true` if `stop` had handed it
-    /// back.
+    /// Begins the run of a task. `inline` means that no hand-over came before. Returns `true` if
+    /// `stop` had handed the timeout back.
     pub(crate) fn begin_run(&mut self, id: usize, inline: bool) -> bool {
         self.count_panics();
         if inline && self.slots[id].state == State::Waiting {
             self.hand_over(id);
         }
         let before = self.slots[id].state;
-        assert!(matches!(before, State::Handed | State::HandedBack), "{id} runs though it is {before:?}");
+        assert!(matches!(before, State::Handed | State::HandedBack), "{id} runs in the state {before:?}");
         if before == State::Handed {
             let slot = &mut self.slots[id];
             assert!(slot.deadline <= self.now, "{id} starts at {} and is due at {}", self.now, slot.deadline);
@@ -105,7 +105,7 @@ impl Model {
         before == State::HandedBack
     }
 
-    /// Its task ends. `due` is its deadline as it was when the task began.
+    /// Ends the run of a task. `due` is its deadline at the start of the run.
     pub(crate) fn end_run(&mut self, id: usize, due: u128) {
         let (now, missed_runs) = (self.now, self.missed_runs);
         let slot = &mut self.slots[id];
@@ -143,7 +143,7 @@ impl Model {
         self.links += 1;
     }
 
-    /// Time has come to `target`, and everything that was due on the way has run.
+    /// Ends the move of time to `target`. All timeouts that were due on the way must have run.
     pub(crate) fn arrive(&mut self) {
         self.count_panics();
         self.runs_lost = false;
@@ -161,7 +161,7 @@ impl Model {
         }
     }
 
-    /// What the timer has done about a panic, as soon as it has caught it.
+    /// Counts the panics that the timer has caught.
     pub(crate) fn count_panics(&mut self) {
         if std::thread::panicking() {
             return;

@@ -1,7 +1,8 @@
-//! The timer beside its model: each operation is done to both.
+//! The timer beside its model. Each operation is applied to both.
 //!
-//! The model goes first where the timer may call a task, a hook or the `Drop` of a capture
-//! meanwhile, for these look at both again. It is never locked while the timer is called.
+//! The model comes first if the timer may call a task, a hook or the `Drop` of a capture during the
+//! operation, because these compare both again. The model is never locked while the timer is
+//! called.
 
 use super::edges::nanos;
 use super::executors::Mode;
@@ -17,13 +18,13 @@ use timer_core::{StopError, Timeout, Timer};
 pub(crate) struct World {
     pub(crate) timer: Timer,
     pub(crate) epoch: Instant,
-    /// The same in nanoseconds of the system's clock.
+    /// The epoch in nanoseconds of the system's clock.
     pub(crate) began: u128,
     pub(crate) mode: Mode,
     model: Mutex<Model>,
 }
 
-/// The timeout whose task does something.
+/// The timeout whose task performs an operation.
 pub(crate) type Own<'a> = Option<(usize, &'a Timeout)>;
 
 impl World {
@@ -35,8 +36,8 @@ impl World {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A panic in a task would be the timer's to catch: keeps it for the test. `None` if something
-    /// is wrong.
+    /// Runs a check and keeps its panic for the test, because the timer would catch the panic of a
+    /// task. Returns `None` after a failure.
     pub(crate) fn watched<R>(&self, check: impl FnOnce() -> R) -> Option<R> {
         if self.model().failure.is_some() {
             return None;
@@ -52,7 +53,7 @@ impl World {
         }
     }
 
-    /// The panic that `watched` has kept, where it can be seen.
+    /// Panics with the failure that `watched` has kept.
     pub(crate) fn report(&self) {
         let failure = self.model().failure.clone();
         if let Some(failure) = failure {
@@ -60,7 +61,7 @@ impl World {
         }
     }
 
-    /// An operation that tasks may do as well.
+    /// Applies an operation that tasks may also perform.
     pub(crate) fn apply(self: &Arc<Self>, op: &Op, own: Own<'_>) {
         self.model().take_out_shells();
         match op {
@@ -75,8 +76,8 @@ impl World {
                 let picked = self.picked(*target, own);
                 if let Some((id, _)) = picked {
                     let mut model = self.model();
-                    // Of one that was moved in the executor's queue, only the handle says when it
-                    // waits again.
+                    // Only the handle of a timeout that was moved in the executor's queue shows
+                    // when it waits again.
                     let handle = if model.is_moved_shell(id) { None } else { model.slots[id].handle.take() };
                     drop(model);
                     drop(handle);
@@ -102,7 +103,7 @@ impl World {
         let mut model = self.model();
         let delay = model.delay(spawn.when);
         let at = (spawn.kind == Kind::At).then(|| model.at(spawn.when));
-        // Not every deadline has an instant.
+        // Some deadlines have no `Instant`.
         let instant = at.and_then(|at| self.instant(at));
         let when = match at {
             Some(at) if instant.is_some() => Ok(at),
@@ -137,13 +138,13 @@ impl World {
                 self.model().slots[id].handle = Some(handle);
             }
             Err(reason) => {
-                assert_eq!(expected, Err(reason), "{id} was refused");
-                assert!(self.model().slots[id].freed, "a refused task comes back");
+                assert_eq!(expected, Err(reason), "{id} was rejected");
+                assert!(self.model().slots[id].freed, "a rejected task comes back");
             }
         }
     }
 
-    /// `new_timeouts`.
+    /// Applies `new_timeouts`.
     fn schedule_all(self: &Arc<Self>, spawns: &[Spawn]) {
         let mut batch = Vec::new();
         for spawn in spawns {
@@ -156,7 +157,7 @@ impl World {
         let expected: Vec<_> = batch.iter().map(|(id, expected, ..)| (*id, *expected)).collect();
         let items = batch.into_iter().map(|(_, _, delay, guard)| (delay, move |timeout: &Timeout| guard.run(timeout)));
         let scheduled = self.timer.new_timeouts(items);
-        assert_eq!(scheduled.len(), expected.len(), "a result for each");
+        assert_eq!(scheduled.len(), expected.len(), "one result per item");
         for ((id, expected), scheduled) in expected.into_iter().zip(scheduled) {
             match scheduled {
                 Ok(handle) => {
@@ -166,15 +167,15 @@ impl World {
                     model.slots[id].handle = Some(handle);
                 }
                 Err(rejected) => {
-                    assert_eq!(expected, Err(rejected.reason), "{id} was refused in a batch");
+                    assert_eq!(expected, Err(rejected.reason), "{id} was rejected in a batch");
                     drop(rejected.into_task());
-                    assert!(self.model().slots[id].freed, "a refused task comes back");
+                    assert!(self.model().slots[id].freed, "a rejected task comes back");
                 }
             }
         }
     }
 
-    /// `Timeout::cancel_all`.
+    /// Applies `Timeout::cancel_all`.
     fn cancel_all(&self, targets: &[Target], own: Own<'_>) {
         let picked: Vec<_> = targets.iter().filter_map(|target| self.picked(*target, own)).collect();
         let mut won = Vec::new();
@@ -186,7 +187,7 @@ impl World {
                 won.push((*id, running));
             }
         }
-        assert_eq!(Timeout::cancel_all(picked.iter().map(|(_, handle)| handle)), won.len(), "of {picked:?}");
+        assert_eq!(Timeout::cancel_all(picked.iter().map(|(_, handle)| handle)), won.len(), "cancel_all of {picked:?}");
         let model = self.model();
         if model.failure.is_some() {
             return;
@@ -194,7 +195,7 @@ impl World {
         for (id, _) in won.into_iter().filter(|(_, running)| !running) {
             let slot = &model.slots[id];
             assert!(slot.freed, "cancel_all left the captures of {id} behind");
-            assert_eq!(slot.told, has_hook(slot.spawn.kind), "the hook of {id}");
+            assert_eq!(slot.hook_called, has_hook(slot.spawn.kind), "the hook of {id}");
         }
     }
 
@@ -204,7 +205,7 @@ impl World {
         let running = model.slots[id].state == State::InRun;
         let expected = model.cancel(id);
         drop(model);
-        // A hook that panics does it here.
+        // A panic of the hook reaches this call.
         let won = catch_unwind(AssertUnwindSafe(|| handle.cancel()));
         let model = self.model();
         let slot = &model.slots[id];
@@ -213,11 +214,11 @@ impl World {
         }
         match won {
             Ok(won) => assert_eq!(won, expected, "cancel of {id}, which is {:?}", slot.state),
-            Err(_) => assert!(expected && slot.told && slot.spawn.hook_panics, "cancel of {id} panicked"),
+            Err(_) => assert!(expected && slot.hook_called && slot.spawn.hook_panics, "cancel of {id} panicked"),
         }
         if expected && !running {
             assert!(slot.freed, "cancel of {id} left its captures behind");
-            assert_eq!(slot.told, has_hook(slot.spawn.kind), "the hook of {id}");
+            assert_eq!(slot.hook_called, has_hook(slot.spawn.kind), "the hook of {id}");
         }
     }
 
@@ -257,13 +258,13 @@ impl World {
         assert_eq!(handle.expire_now(), expected, "expire_now of {id}, which is {state:?}");
     }
 
-    /// The task of a timeout. Whether it panics.
+    /// Runs the task of a timeout. Returns `true` if it panics.
     pub(crate) fn run(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
         let handed_back = model.begin_run(id, self.mode.is_inline());
         let (due, panics, script) = (model.slots[id].deadline, model.slots[id].spawn.panics, model.run_script(id));
         drop(model);
-        assert_eq!(self.nanos(timeout.deadline()), due, "{id} was given another's handle");
+        assert_eq!(self.nanos(timeout.deadline()), due, "{id} got the handle of another timeout");
         let own = Some((id, timeout));
         self.compare();
         for op in &script {
@@ -281,14 +282,14 @@ impl World {
         panics
     }
 
-    /// The hook of a timeout. Whether it panics.
-    pub(crate) fn told(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
+    /// Runs the hook of a timeout. Returns `true` if it panics.
+    pub(crate) fn call_hook(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
         model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
-        assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "{id} was told though {:?}", slot.state);
-        assert!(!std::mem::replace(&mut slot.told, true), "{id} was told twice");
-        assert!(!slot.freed, "{id} was told after its end");
+        assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "the hook of {id} ran in {:?}", slot.state);
+        assert!(!std::mem::replace(&mut slot.hook_called, true), "the hook of {id} ran twice");
+        assert!(!slot.freed, "the hook of {id} ran after its captures were dropped");
         let (script, panics) = (slot.spawn.end.clone(), slot.spawn.hook_panics);
         let caught = panics && (slot.contained || slot.state == State::HandedBack);
         drop(model);
@@ -302,13 +303,16 @@ impl World {
         panics
     }
 
-    /// The captures of a timeout are dropped.
+    /// Records the drop of a timeout's captures.
     pub(crate) fn freed(self: &Arc<Self>, id: usize, script: &[Op]) {
         let mut model = self.model();
         model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(!std::mem::replace(&mut slot.freed, true), "the captures of {id} were dropped twice");
-        assert!(!matches!(slot.state, State::Waiting | State::Handed), "{id} lost its captures");
+        assert!(
+            !matches!(slot.state, State::Waiting | State::Handed),
+            "the captures of {id} were dropped before its end"
+        );
         drop(model);
         for op in script {
             self.apply(op, None);

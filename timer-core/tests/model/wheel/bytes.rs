@@ -1,8 +1,8 @@
-//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`: any bytes are a case, and when
-//! they are used up it ends.
+//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`. Any bytes are a case, which
+//! ends when they are used up.
 //!
-//! The choices are those of `strategies`, each out of as few bytes as it needs, so that a byte
-//! changed is an operation changed and not another case.
+//! The choices are those of `strategies`. Each takes as few bytes as it needs, so that a changed
+//! byte changes one operation and not the whole case.
 
 use super::{model, ops};
 use arbitrary::{Result, Unstructured};
@@ -10,7 +10,7 @@ use timer_core::wheel::{HashedWheel, HierarchicalWheel};
 
 pub(crate) use ops::Op;
 
-/// What `data` says.
+/// The case that `data` encodes.
 #[derive(Debug)]
 pub(crate) struct Case {
     slots: usize,
@@ -32,8 +32,8 @@ impl Case {
 
     fn with(slots: usize, mut bytes: Unstructured<'_>) -> Result<Self> {
         let bytes = &mut bytes;
-        // Many removals leave `next_expiry` a bound, so it is the cases without any that ask most
-        // of it.
+        // Many removals turn `next_expiry` into a bound, so cases without removals test it most
+        // strictly.
         let (uptime, removals) = (uptime(bytes)?, bytes.ratio(2, 3)?);
         let mut ops = Vec::new();
         while !bytes.is_empty() {
@@ -57,31 +57,31 @@ fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
         9 => Op::InsertMany(edge(bytes)?, bytes.int_in_range(0..=40)?, bytes.arbitrary()?),
         10 => Op::InsertOverdue(bytes.int_in_range(0..=2)?),
         11 => Op::InsertAt(edge(bytes)?),
-        12..=13 => Op::InsertAtEdge(bytes.int_in_range(0..=63)?, beside(bytes)?),
-        14..=17 => Op::Remove(any(bytes)?),
+        12..=13 => Op::InsertAtEdge(bytes.int_in_range(0..=63)?, offset(bytes)?),
+        14..=17 => Op::Remove(index(bytes)?),
         18 => Op::RemoveEarliest,
-        19 => Op::RemoveStale(any(bytes)?),
+        19 => Op::RemoveStale(index(bytes)?),
         20..=22 => Op::Advance(jump(bytes)?),
         23 => Op::AdvanceBack(edge(bytes)?),
-        24..=25 => Op::AdvanceToEdge(bytes.int_in_range(0..=49)?, beside(bytes)?),
-        26..=28 => Op::AdvanceToNext(beside(bytes)?),
+        24..=25 => Op::AdvanceToEdge(bytes.int_in_range(0..=49)?, offset(bytes)?),
+        26..=28 => Op::AdvanceToNext(offset(bytes)?),
         _ => Op::AdvancePanicking(jump(bytes)?, bytes.int_in_range(0..=4)?),
     })
 }
 
-fn beside(bytes: &mut Unstructured<'_>) -> Result<i8> {
+fn offset(bytes: &mut Unstructured<'_>) -> Result<i8> {
     bytes.int_in_range(-1..=1)
 }
 
-/// One of so few that a byte can tell them apart.
-fn any(bytes: &mut Unstructured<'_>) -> Result<usize> {
+/// Draws a number that fits into a byte.
+fn index(bytes: &mut Unstructured<'_>) -> Result<usize> {
     Ok(bytes.arbitrary::<u8>()?.into())
 }
 
-/// 2^k or a neighbour.
+/// Draws 2^k or a neighbor.
 fn power(bytes: &mut Unstructured<'_>, most: u32) -> Result<u64> {
     let power = 1u64 << bytes.int_in_range(0..=most)?;
-    Ok(power.wrapping_add_signed(beside(bytes)?.into()))
+    Ok(power.wrapping_add_signed(offset(bytes)?.into()))
 }
 
 fn edge(bytes: &mut Unstructured<'_>) -> Result<u64> {
@@ -89,7 +89,7 @@ fn edge(bytes: &mut Unstructured<'_>) -> Result<u64> {
         0..=3 => power(bytes, 48)?,
         4..=5 => {
             let (level, slots) = (bytes.int_in_range(0u32..=7)?, bytes.int_in_range(1u64..=299)?);
-            (slots << (level * 6)).wrapping_add_signed(beside(bytes)?.into())
+            (slots << (level * 6)).wrapping_add_signed(offset(bytes)?.into())
         }
         6..=8 => bytes.int_in_range(0..=19)?,
         9..=10 => bytes.int_in_range(0..=4999)?,
@@ -98,7 +98,7 @@ fn edge(bytes: &mut Unstructured<'_>) -> Result<u64> {
     })
 }
 
-/// Leaves something of u64 for later.
+/// Draws a jump that leaves some of the range of u64.
 fn jump(bytes: &mut Unstructured<'_>) -> Result<u64> {
     match bytes.int_in_range(0u8..=11)? {
         0..=5 => bytes.int_in_range(0..=69),

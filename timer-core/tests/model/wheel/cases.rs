@@ -1,4 +1,4 @@
-//! The cases of proptest.
+//! The cases that proptest generates.
 
 use super::model::run;
 use super::ops::SLOTS;
@@ -10,12 +10,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hierarchical_wheel_does_what_a_sorted_map_does(uptime in uptime(), removals: bool, ops in prop::collection::vec(op(), 0..250)) {
+    fn a_hierarchical_wheel_matches_a_sorted_map(uptime in uptime(), removals: bool, ops in prop::collection::vec(op(), 0..250)) {
         run(HierarchicalWheel::new(), uptime, removals, &ops);
     }
 
     #[test]
-    fn hashed_wheel_does_what_a_sorted_map_does(
+    fn a_hashed_wheel_matches_a_sorted_map(
         slots in prop::sample::select(&SLOTS[..]),
         uptime in uptime(),
         removals: bool,

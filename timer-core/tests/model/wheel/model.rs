@@ -1,4 +1,4 @@
-//! A wheel beside a sorted map: each operation is done to both, and all that can be seen is
+//! A wheel beside a sorted map. Each operation is applied to both, and all visible results are
 //! compared after it.
 
 use super::ops::Op;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use timer_core::wheel::{Key, TimingWheel};
 
-/// One case from its beginning to its end. Without removals the next expiry is exact throughout.
+/// Runs one case. Without removals the next expiry is always exact.
 pub(crate) fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, ops: &[Op]) {
     let mut model = Model::new(wheel);
     model.advance(uptime);
@@ -19,12 +19,12 @@ pub(crate) fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, op
 
 struct Model<W> {
     wheel: W,
-    /// By deadline and serial number; the value in the wheel is the serial number.
+    /// Serial numbers by deadline and serial number. The wheel's value is the serial number.
     live: BTreeMap<(u64, u32), Key>,
     stale: Vec<Key>,
     serial: u32,
     now: u64,
-    /// No removal so far: the next expiry is exact.
+    /// Whether no removal has happened, so that the next expiry is exact.
     exact: bool,
 }
 
@@ -35,7 +35,7 @@ impl<W: TimingWheel<u32>> Model<W> {
 
     fn insert(&mut self, deadline: u64) {
         let key = self.wheel.insert(deadline, self.serial);
-        assert!(!self.stale.contains(&key), "a key came a second time");
+        assert!(!self.stale.contains(&key), "the wheel returned a key twice");
         self.live.insert((deadline, self.serial), key);
         self.serial += 1;
     }
@@ -50,7 +50,8 @@ impl<W: TimingWheel<u32>> Model<W> {
         }
     }
 
-    /// What was handed out before the panic is gone; everything else is still there.
+    /// Advances with a closure that panics. The values handed out before the panic are gone, and
+    /// all others remain.
     fn advance_panicking(&mut self, to: u64, after: usize) {
         let mut due = Vec::new();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -91,7 +92,7 @@ impl<W: TimingWheel<u32>> Model<W> {
         assert_eq!(due, expected);
     }
 
-    /// Beside the first multiple of 2^k that is still to come.
+    /// Returns a tick beside the next multiple of 2^k.
     fn edge(&self, k: u32, beside: i8) -> u64 {
         (self.now | ((1 << k) - 1)).saturating_add(1).saturating_add_signed(beside.into())
     }
@@ -128,7 +129,7 @@ impl<W: TimingWheel<u32>> Model<W> {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks conditions that hold at any time.
     fn compare(&self) {
         assert_eq!(self.wheel.len(), self.live.len());
         assert_eq!(self.wheel.is_empty(), self.live.is_empty());
@@ -146,7 +147,7 @@ impl<W: TimingWheel<u32>> Model<W> {
         }
     }
 
-    /// Every key finds its value, and afterwards nothing more.
+    /// Checks that every key finds its value once.
     fn finish(mut self) {
         for (entry, key) in std::mem::take(&mut self.live) {
             assert_eq!(self.wheel.remove(key), Some(entry.1));

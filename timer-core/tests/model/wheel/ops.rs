@@ -1,29 +1,29 @@
-//! What a case does to a wheel.
+//! The operations of a case.
 
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// The deadline, from now on.
+    /// The deadline, counted from now.
     Insert(u64),
-    /// The first deadline, from now on; so many ticks between two; how many.
+    /// The first deadline, counted from now, the ticks between two deadlines, and their number.
     InsertMany(u64, u64, u8),
-    /// The deadline, so much before now.
+    /// The ticks by which the deadline is before now.
     InsertOverdue(u64),
-    /// The deadline, wherever now is.
+    /// An absolute deadline.
     InsertAt(u64),
-    /// The deadline: so much before or after the next multiple of 2^k, where a slot ends.
+    /// A deadline beside the next multiple of 2^k, where a slot ends, with the offset.
     InsertAtEdge(u32, i8),
     Remove(usize),
     RemoveEarliest,
     RemoveStale(usize),
     Advance(u64),
     AdvanceBack(u64),
-    /// To so much before or after the next multiple of 2^k.
+    /// A jump to beside the next multiple of 2^k, with the offset.
     AdvanceToEdge(u32, i8),
-    /// To so much before or after the next expiry.
+    /// A jump to beside the next expiry, with the offset.
     AdvanceToNext(i8),
-    /// The closure panics after so many values.
+    /// The number of values after which the closure panics.
     AdvancePanicking(u64, usize),
 }
 
-/// How many slots a hashed wheel may have: none but one, a few, the default, more than one page.
+/// Numbers of slots of a hashed wheel: one, a few, the default, and more than one page.
 pub(crate) const SLOTS: [usize; 5] = [1, 2, 8, 512, 1 << 20];

@@ -1,10 +1,11 @@
-//! Cases at random, for proptest: deadlines and uptimes beside the boundaries of levels and rounds.
+//! Random cases for proptest, with deadlines and uptimes beside the boundaries of levels and
+//! rounds.
 
 use super::ops::Op;
 use proptest::prelude::*;
 
-/// 2^k and its neighbours, for every boundary of a level or a round; small numbers; the largest
-/// ones.
+/// Generates 2^k and its neighbors for every boundary of a level or a round, small numbers, and the
+/// largest ones.
 fn edge() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (0u32..49, -1i64..2).prop_map(|(k, d)| (1u64 << k).wrapping_add_signed(d)),
@@ -16,7 +17,7 @@ fn edge() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Jumps that leave something of u64 for later.
+/// Generates jumps that leave some of the range of u64.
 fn jump() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => 0u64..70,
@@ -43,7 +44,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Just below, at, and just above a power of two, or anywhere.
+/// Generates numbers just below, at and just above a power of two, and any others.
 pub(crate) fn uptime() -> impl Strategy<Value = u64> {
     prop_oneof![
         1 => Just(0),
