@@ -17,6 +17,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("stall-ms", "W15: time for which one task blocks the timer, in milliseconds"),
     ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
     ("nice", "W15: 1 for callers beside holders of nice 19"),
+    ("requests", "W20: how many requests each connection makes"),
+    ("turns", "W20: how often the server is measured with and without timeouts"),
+    ("count", "W20: 1 to count instructions, 0 not to"),
+    ("port", "W20:clients: the port of the server"),
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
 

@@ -39,6 +39,7 @@ const TINY: &[(&str, &str, &[&str])] = &[
         "n=1000 ms=50",
         &["cpu-ns/insert", "cpu-ns/insert+remove", "cpu-ns/reset", "cpu-ns/expired", "wake-ups/s", "switches/s"],
     ),
+    ("W20", "n=20 requests=2 turns=1 count=0", &["cpu-ns/request", "cpu-ns/request-floor", "cpu-ns/request-timer"]),
     ("W19", "n=4000 threads=2 ms=50", &["ns/item", "cpu-ns/item", "switches/item"]),
 ];
 

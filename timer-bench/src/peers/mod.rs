@@ -130,12 +130,23 @@ pub struct Entry {
     tasks: Option<Run>,
     queues: Option<Run>,
     shared_queues: Option<Run>,
+    http: Option<Run>,
     counts: Option<Run>,
 }
 
 impl Entry {
     const fn new(name: &'static str, what: &'static str) -> Self {
-        Self { name, what, plain: None, storms: None, tasks: None, queues: None, shared_queues: None, counts: None }
+        Self {
+            name,
+            what,
+            plain: None,
+            storms: None,
+            tasks: None,
+            queues: None,
+            shared_queues: None,
+            http: None,
+            counts: None,
+        }
     }
 
     const fn plain<P: Peer>(mut self) -> Self {
@@ -170,6 +181,12 @@ impl Entry {
         self
     }
 
+    #[cfg(feature = "peers")]
+    const fn http(mut self, run: Run) -> Self {
+        self.http = Some(run);
+        self
+    }
+
     fn run(&self, workload: &str) -> Option<Run> {
         match workloads::family(workload)? {
             Family::Plain => self.plain,
@@ -177,6 +194,7 @@ impl Entry {
             Family::Tasks => self.tasks,
             Family::Queues => self.queues,
             Family::SharedQueues => self.shared_queues,
+            Family::Http => self.http,
             Family::Counts => self.counts,
         }
     }
@@ -195,7 +213,7 @@ const fn ours() -> Entry {
         .counts::<ours::Hierarchical>();
     // Workloads of tasks need a runtime.
     #[cfg(feature = "peers")]
-    let entry = entry.tasks::<ours_tasks::Tasks>().queues::<DelayQueue<u64>>();
+    let entry = entry.tasks::<ours_tasks::Tasks>().queues::<DelayQueue<u64>>().http(workloads::http_of_ours);
     entry
 }
 
@@ -204,7 +222,7 @@ const fn floor() -> Entry {
         .storms::<floor::Floor>()
         .counts::<floor::Floor>();
     #[cfg(feature = "peers")]
-    let entry = entry.tasks::<floor_tasks::Tasks>();
+    let entry = entry.tasks::<floor_tasks::Tasks>().http(workloads::http_of_floor);
     entry
 }
 
@@ -219,7 +237,8 @@ pub const ALL: &[Entry] = &[
     Entry::new("tokio", "tokio::time::sleep, polled once")
         .plain::<tokio::Tokio>()
         .storms::<tokio::Tokio>()
-        .tasks::<tokio::OfTasks>(),
+        .tasks::<tokio::OfTasks>()
+        .http(workloads::http_of_tokio),
     #[cfg(feature = "peers")]
     Entry::new("delay-queue", "tokio_util::time::DelayQueue behind a mutex, polled by a task")
         .plain::<delay_queue::Queue>()

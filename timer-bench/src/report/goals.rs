@@ -37,6 +37,8 @@ const GOALS: &[Goal] = &[
     goal("W18", "n=", "B-left-empty", Bound::AtMost(1.0)),
     goal("W19", "n=", "cpu-ns/item", Bound::Times(1.0, "heap")),
     goal("W19", "n=", "switches/item", Bound::Times(1.0, "heap")),
+    goal("W20", "n=", "cpu-ns/request-timer", Bound::Times(3.0, "tokio")),
+    goal("W20", "n=", "instructions/request-timer", Bound::Times(3.0, "tokio")),
 ];
 
 /// Returns a line for each goal of the workload that the results can be held against.

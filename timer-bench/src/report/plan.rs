@@ -127,6 +127,7 @@ const FULL: &[Step] = &[
     step("W18", 5, ""),
     counting("W18", 1),
     step("W19", 5, ""),
+    step("W20", 1, ""),
     step("instructions", 1, ""),
 ];
 
@@ -173,6 +174,7 @@ const QUICK: &[Step] = &[
     step("W18", 2, ""),
     counting("W18", 1),
     step("W19", 2, ""),
+    step("W20", 1, ""),
 ];
 
 /// Returns the steps that the options select, in order.

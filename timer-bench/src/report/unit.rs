@@ -4,6 +4,7 @@
 /// negligible.
 pub fn grain(unit: &str) -> f64 {
     const GRAINS: &[(&str, f64)] = &[
+        ("%-", 0.1),
         ("B-", 1.0),
         ("MiB-", 0.25),
         ("cpu-ms/s", 0.5),

@@ -1,4 +1,4 @@
-//! The workloads `W1` to `W19`, which are the same for every timer, and the count of instructions.
+//! The workloads `W1` to `W20`, which are the same for every timer, and the count of instructions.
 //! Each is a file that describes the work and its figures.
 //!
 //! A workload runs all its cases in one process with a new timer for each, and prints a line for
@@ -12,6 +12,8 @@ mod churn;
 mod elsewhere;
 mod fire;
 mod histogram;
+#[cfg(feature = "peers")]
+mod http;
 mod idle;
 mod instructions;
 mod lag;
@@ -34,6 +36,8 @@ use crate::peers::shared_queues::SharedQueue;
 use crate::peers::storming::{Expiring, Storming};
 use crate::peers::{self, Peer};
 use crate::settings::{self, Settings};
+#[cfg(feature = "peers")]
+use http::HttpTimeouts;
 use out::Out;
 use std::process::ExitCode;
 
@@ -72,6 +76,7 @@ pub(crate) enum Family {
     Tasks,
     Queues,
     SharedQueues,
+    Http,
     Counts,
 }
 
@@ -96,6 +101,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("W17", "sleepers: a million tasks asleep"),
     ("W18", "delay queues of one task"),
     ("W19", "delay queues of several threads"),
+    ("W20", "http: the timer's share of a server's CPU time, with 10,000 keep-alive connections"),
     ("instructions", "instructions of an operation, and those of them that lock the memory bus, under callgrind"),
 ];
 
@@ -107,6 +113,7 @@ pub(crate) fn family(workload: &str) -> Option<Family> {
         "W16" | "W17" => Family::Tasks,
         "W18" => Family::Queues,
         "W19" => Family::SharedQueues,
+        "W20" => Family::Http,
         "instructions" => Family::Counts,
         _ => Family::Plain,
     })
@@ -181,6 +188,40 @@ pub(crate) fn queues<Q: peers::queues::Queue>(
         Program::Counting(heap) => queues::memory::<Q>(settings, heap, &out),
         Program::Mimalloc => Err(Stop::Unknown),
     }
+}
+
+/// Runs a part of the workload of the HTTP server.
+#[cfg(feature = "peers")]
+fn http(
+    peer: &'static str,
+    timeouts: HttpTimeouts,
+    workload: &str,
+    settings: &Settings,
+    program: Program,
+) -> Result<(), Stop> {
+    let (name, part) = workload.split_once(':').unwrap_or((workload, ""));
+    match program {
+        Program::Timing => http::run(part, timeouts, settings, &Out::new(peer, name)),
+        _ => Err(Stop::Unknown),
+    }
+}
+
+/// Runs the HTTP server with our timer.
+#[cfg(feature = "peers")]
+pub(crate) fn http_of_ours(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    http(peers::OURS, HttpTimeouts::Ours, workload, settings, program)
+}
+
+/// Runs the HTTP server with tokio's timer.
+#[cfg(feature = "peers")]
+pub(crate) fn http_of_tokio(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    http("tokio", HttpTimeouts::Tokio, workload, settings, program)
+}
+
+/// Runs the HTTP server without timeouts.
+#[cfg(feature = "peers")]
+pub(crate) fn http_of_floor(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
+    http(peers::FLOOR, HttpTimeouts::None, workload, settings, program)
 }
 
 /// Runs the workload of shared delay queues on the queue `Q`.

@@ -15,6 +15,12 @@ impl Out {
         Self { peer, workload: workload.to_owned() }
     }
 
+    /// Returns the name of the peer.
+    #[cfg(feature = "peers")]
+    pub(super) fn peer(&self) -> &'static str {
+        self.peer
+    }
+
     /// Prints a figure.
     pub(super) fn figure(&self, params: &str, value: f64, unit: &str) {
         self.print(params, Ok(value), unit);

@@ -7,13 +7,13 @@ use std::{env, fs, process};
 
 /// The executions of each instruction, by the file that holds it and its address there.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
+pub(in super::super) struct Profile {
     pub(super) files: HashMap<String, HashMap<u64, u64>>,
 }
 
 impl Profile {
     /// Returns the number of executed instructions.
-    pub(super) fn all(&self) -> u64 {
+    pub(in super::super) fn all(&self) -> u64 {
         self.files.values().flat_map(HashMap::values).sum()
     }
 
@@ -44,7 +44,7 @@ impl Profile {
 }
 
 /// Returns the reason why nothing can be counted here, if there is one.
-pub(super) fn missing() -> Option<String> {
+pub(in super::super) fn missing() -> Option<String> {
     let runs = |program: &str| {
         let mut command = Command::new(program);
         command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -54,15 +54,15 @@ pub(super) fn missing() -> Option<String> {
     missing.map(|program| format!("there is no {program}"))
 }
 
-/// Returns the profile of this program for `n` operations, or `None` if the timer has no such
-/// operation.
-pub(super) fn executed(peer: &str, operation: &str, n: usize) -> Result<Option<Profile>, String> {
+/// Returns the profile of this program for a workload with these settings, or `None` if the peer
+/// does not have it.
+pub(in super::super) fn executed(peer: &str, workload: &str, settings: &[String]) -> Result<Option<Profile>, String> {
     let this = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
-    let path: PathBuf = env::temp_dir().join(format!("timer-bench-{}-{operation}-{n}", process::id()));
+    let path: PathBuf = env::temp_dir().join(format!("timer-bench-{}-{}", process::id(), workload.replace(':', "-")));
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no", "-q"]);
     command.arg(format!("--callgrind-out-file={}", path.display())).arg(this);
-    command.args([peer, &format!("instructions:{operation}"), &format!("n={n}")]);
+    command.args([peer, workload]).args(settings);
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("valgrind: {error}"))?;
     let text = fs::read_to_string(&path);
     // The file may be missing, which needs no handling.

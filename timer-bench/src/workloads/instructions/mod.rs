@@ -10,7 +10,7 @@
 //! `cancel` cancels those in random order. `reset` is W9 with 1,000 connections. In `expiry` 100
 //! timeouts are due in each tick, and the thread that drives a manual timer runs them.
 
-mod callgrind;
+pub(super) mod callgrind;
 mod objdump;
 mod operations;
 
@@ -78,8 +78,9 @@ impl Counted {
     }
 
     fn difference(&mut self, name: &str) -> Result<Spent, String> {
-        let Some(few) = executed(self.peer, name, self.n)? else { return Ok(None) };
-        let Some(many) = executed(self.peer, name, self.n * MORE)? else { return Ok(None) };
+        let workload = format!("instructions:{name}");
+        let Some(few) = executed(self.peer, &workload, &[format!("n={}", self.n)])? else { return Ok(None) };
+        let Some(many) = executed(self.peer, &workload, &[format!("n={}", self.n * MORE)])? else { return Ok(None) };
         let operations = (self.n * (MORE - 1)) as f64;
         let each = |few: u64, many: u64| many.saturating_sub(few) as f64 / operations;
         let mut locked = |profile: &Profile| self.objdump.locked(profile).map_err(|error| format!("objdump: {error}"));

@@ -1,0 +1,121 @@
+//! The server, and the measurement of its CPU time.
+
+use super::Load;
+use crate::process::cpu;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+use timer_adapters::hyper::HyperTimer;
+use timer_core::{InfallibleTimer, Timer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::task::yield_now;
+
+/// The time that a client has for a header, and the server for a response.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The number of the runtime's threads.
+const WORKERS: usize = 2;
+
+/// The source of the server's timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timeouts {
+    /// The timer of this workspace.
+    Ours,
+    /// The timer of the runtime.
+    Tokio,
+    /// There are no timeouts.
+    None,
+}
+
+/// The client process, which ends with the measurement.
+struct Clients(Child);
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        // It has ended by itself if nothing failed.
+        let _: io::Result<()> = self.0.kill();
+        let _: io::Result<std::process::ExitStatus> = self.0.wait();
+    }
+}
+
+/// Serves the load and returns the CPU time of a request in nanoseconds.
+pub(super) fn serve(timeouts: Timeouts, load: Load) -> io::Result<f64> {
+    let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
+    let timer = Timer::global().infallible();
+    let served = Arc::new(AtomicUsize::new(0));
+    let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+    let port = listener.local_addr()?.port();
+    runtime.spawn(accept(listener, timeouts, timer, served.clone()));
+    let mut clients = Command::new(std::env::current_exe()?);
+    clients.args(["timer", "W20:clients", &format!("port={port}")]);
+    clients.args([format!("n={}", load.connections), format!("requests={}", load.requests)]);
+    let mut clients = Clients(clients.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+    // The first request of each connection is not measured.
+    let mut until = |count: usize| -> io::Result<()> {
+        // ORDERING: Relaxed, a count on which nothing else depends.
+        while served.load(Ordering::Relaxed) < count {
+            if clients.0.try_wait()?.is_some_and(|status| !status.success()) {
+                return Err(io::Error::other("the clients failed"));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    };
+    until(load.connections)?;
+    let before = cpu();
+    until(load.connections * (1 + load.requests))?;
+    let spent = cpu() - before;
+    runtime.shutdown_background();
+    Ok(spent.as_nanos() as f64 / (load.connections * load.requests).max(1) as f64)
+}
+
+async fn accept(listener: TcpListener, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+    while let Ok((socket, _)) = listener.accept().await {
+        tokio::spawn(connection(socket, timeouts, timer.clone(), served.clone()));
+    }
+}
+
+async fn connection(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+    let mut builder = http1::Builder::new();
+    match timeouts {
+        Timeouts::Ours => builder.timer(HyperTimer::new(timer.clone())).header_read_timeout(LIMIT),
+        Timeouts::Tokio => builder.timer(TokioTimer::new()).header_read_timeout(LIMIT),
+        Timeouts::None => builder.header_read_timeout(None),
+    };
+    let service = service_fn(|request| {
+        // ORDERING: Relaxed, a count on which nothing else depends.
+        served.fetch_add(1, Ordering::Relaxed);
+        answer(request, timeouts, &timer)
+    });
+    // A connection that its client closes ends with an error or without one.
+    let _: hyper::Result<()> = builder.serve_connection(TokioIo::new(socket), service).await;
+}
+
+async fn answer(
+    _: Request<Incoming>,
+    timeouts: Timeouts,
+    timer: &InfallibleTimer,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let work = async {
+        yield_now().await;
+        Response::new(Full::from("hello"))
+    };
+    let response = match timeouts {
+        Timeouts::Ours => timer.timeout(LIMIT, work).await.ok(),
+        Timeouts::Tokio => tokio::time::timeout(LIMIT, work).await.ok(),
+        Timeouts::None => Some(work.await),
+    };
+    Ok(response.unwrap_or_default())
+}
