@@ -80,7 +80,9 @@ pub(crate) enum DrivenBy {
 pub(crate) enum SpreadBy {
     /// The CPU on which the caller is running.
     Cpu,
-    /// The caller's thread, for systems that do not report the CPU.
+    /// The caller's thread. Tests choose it, because [`cpu`] does the same on systems that do not
+    /// report the CPU.
+    #[cfg_attr(not(any(test, feature = "__tests")), allow(dead_code, reason = "only tests choose it"))]
     Thread,
 }
 

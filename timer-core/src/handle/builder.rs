@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::manual::ManualDriver;
 use super::timer::Timer;
-use crate::config::{Config, DrivenBy, MissedRuns, SpreadBy, WheelKind};
+use crate::config::{Config, DrivenBy, MissedRuns, WheelKind};
 use crate::error::BuildError;
 use crate::sync::Arc;
 use crate::timer::Engine;
@@ -32,7 +32,7 @@ use timer_executor::{ImmediateExecutor, TaskExecutor};
 #[derive(Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct TimerBuilder {
-    config: Config,
+    pub(super) config: Config,
     /// `None` stands for [`ImmediateExecutor`]. The owner of the turn runs the tasks.
     executor: Option<Box<dyn TaskExecutor>>,
 }
@@ -187,20 +187,6 @@ impl TimerBuilder {
     #[doc(alias = "ThreadFactory")]
     pub fn on_worker_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.config.on_worker_start = Some(Arc::new(hook));
-        self
-    }
-
-    /// Sets the number of shards, rounded up to a power of two. For tests and benches.
-    #[doc(hidden)]
-    pub fn shards(mut self, shards: usize) -> Self {
-        self.config.shards = Some(shards);
-        self
-    }
-
-    /// Spreads callers by thread, as on systems that do not report the CPU. For tests.
-    #[doc(hidden)]
-    pub fn spread_by_thread(mut self) -> Self {
-        self.config.spread = SpreadBy::Thread;
         self
     }
 

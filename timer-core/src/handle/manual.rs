@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 pub struct ManualDriver {
     dispatcher: Dispatcher,
     /// The time at which the timer was built.
-    began: Nanos,
+    pub(super) began: Nanos,
 }
 
 impl ManualDriver {
@@ -224,13 +224,6 @@ impl ManualDriver {
     /// ```
     pub fn now(&self) -> Instant {
         clock::instant(self.present())
-    }
-
-    /// When time began, in nanoseconds of the system's monotonic clock: for tests that must know
-    /// how far ones round.
-    #[doc(hidden)]
-    pub fn origin(&self) -> u64 {
-        self.began
     }
 
     fn present(&self) -> Nanos {

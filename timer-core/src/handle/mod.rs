@@ -5,6 +5,8 @@ mod builder;
 mod cancel;
 mod control;
 mod driver;
+#[cfg(feature = "__tests")]
+mod knobs;
 mod manual;
 mod schedule;
 mod timeout;
