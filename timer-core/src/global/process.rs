@@ -28,11 +28,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> &'static Timer {
-        GLOBAL.get_or_init(|| {
-            let timer = Timer::builder().name("global").build_default();
-            timer.engine().make_global();
-            timer
-        })
+        publish(default_timer)
     }
 
     /// Makes `timer` the timer of the process.
@@ -60,10 +56,24 @@ impl Timer {
     /// ```
     #[doc(alias = "set_global_default")]
     pub fn set_global(timer: Timer) -> Result<(), Timer> {
-        GLOBAL.set(timer)?;
-        Timer::global().engine().make_global();
-        Ok(())
+        let mut given = Some(timer);
+        publish(|| given.take().unwrap_or_else(default_timer));
+        given.map_or(Ok(()), Err)
     }
+}
+
+fn default_timer() -> Timer {
+    Timer::builder().name("global").build_default()
+}
+
+/// Returns the timer of the process, which `make` makes if there is none. No thread can find the
+/// timer before it is marked as the one that is never stopped.
+fn publish(make: impl FnOnce() -> Timer) -> &'static Timer {
+    GLOBAL.get_or_init(|| {
+        let timer = make();
+        timer.engine().make_global();
+        timer
+    })
 }
 
 /// Returns the timer for futures that their own timer has refused.

@@ -1,11 +1,11 @@
-//! Handles of one timer: it ends with the last one, not before, and after all that was done with
-//! the others. The timer of the process does not end.
+//! Models of the handles of one timer. The timer ends with its last handle, not before, and after
+//! all work through the other handles. The timer of the process cannot be stopped.
 
 use super::{Subject, check, check_at, engine_of, fails};
 use crate::config::{Config, DrivenBy};
 use crate::error::StopError;
 use crate::handle::Timer;
-use crate::sync::{Arc, How, UnsafeCell};
+use crate::sync::{Arc, AtomicBool, How, Ordering, UnsafeCell};
 use loom::thread;
 
 /// A timer whose worker is not started, and its first handle.
@@ -15,7 +15,7 @@ fn timer() -> (Subject, Timer) {
     (engine, timer)
 }
 
-/// Each of two threads makes a handle of its own one, and drops both.
+/// Each of two threads clones its handle and drops both.
 fn clones() {
     fn clone_and_drop(engine: &Subject, timer: Timer) {
         let more = timer.clone();
@@ -40,12 +40,12 @@ fn clones_on_two_threads() {
 
 #[test]
 #[should_panic(expected = "handle is left")]
-fn negative_one_more_by_load_and_store() {
+fn negative_a_handle_is_counted_in_two_steps() {
     fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
 }
 
-/// Each of two threads writes, and drops its handle; one that sees the timer's end sees what the
-/// other has written.
+/// Each of two threads writes and then drops its handle. A thread that sees the end of the timer
+/// also sees the write of the other.
 #[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
 fn the_end_comes_last() {
     let (engine, timer) = timer();
@@ -66,26 +66,33 @@ fn the_end_comes_last() {
 }
 
 #[test]
-fn the_end_comes_after_all_that_was_done() {
+fn the_end_comes_after_all_other_work() {
     check_at(4, the_end_comes_last);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn negative_one_less_orders_nothing() {
+fn negative_a_dropped_handle_orders_nothing() {
     fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
 }
 
-/// The flag is set before the timer is given to any thread; here it is given by the start of one.
+/// A thread that finds the timer published as that of the process cannot stop it. The flag stands
+/// for the `OnceLock` of the process, which orders the same operations.
 fn the_global_timer() {
     let (engine, timer) = timer();
+    let is_published = Arc::new(AtomicBool::new(false));
+    let other = {
+        let is_published = is_published.clone();
+        thread::spawn(move || {
+            if is_published.load(Ordering::Acquire) {
+                assert_eq!(timer.stop().err(), Some(StopError::Global), "the global timer was stopped");
+            }
+            std::mem::forget(timer);
+        })
+    };
     engine.make_global();
-    let other = thread::spawn(move || {
-        let refused = timer.stop();
-        std::mem::forget(timer);
-        refused
-    });
-    assert_eq!(other.join().unwrap().err(), Some(StopError::Global));
+    is_published.store(true, Ordering::Release);
+    other.join().unwrap();
     assert!(!engine.context.is_stopped());
 }
 
@@ -95,7 +102,7 @@ fn the_global_timer_is_not_stopped() {
 }
 
 #[test]
-#[should_panic]
-fn negative_a_global_timer_that_does_not_say_so() {
+#[should_panic(expected = "the global timer was stopped")]
+fn negative_a_global_timer_is_not_marked() {
     fails("timer/lifecycle.rs", "self.lifecycle.global.store(true", How::Skip, the_global_timer);
 }
