@@ -105,6 +105,31 @@ impl Context {
         }
     }
 
+    /// Ends a timeout whose task has been started by the owner of the turn.
+    #[inline]
+    pub(crate) fn end_expired(&self) {
+        self.counters.expired.add(1);
+        self.release_permit();
+    }
+
+    /// Ends a timeout whose task has been started by a thread of the executor.
+    pub(crate) fn end_expired_elsewhere(&self) {
+        self.counters.expired_elsewhere.add_contended(1);
+        self.release_permit();
+    }
+
+    /// Ends a timeout that was cancelled while it was in no wheel. Shards end those in their wheels.
+    pub(crate) fn end_cancelled(&self) {
+        self.counters.cancelled_elsewhere.add_contended(1);
+        self.release_permit();
+    }
+
+    /// Ends a timeout that was cancelled while its task waited in the executor's queue.
+    pub(crate) fn end_cancelled_in_queue(&self) {
+        self.end_cancelled();
+        self.counters.in_flight.unqueue();
+    }
+
     /// Counts and traces a caught panic of a task, a hook or the `Drop` of a capture.
     #[cold]
     pub(crate) fn task_panicked(&self, message: &PanicMessage) {

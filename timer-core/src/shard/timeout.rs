@@ -33,22 +33,18 @@ impl Timeout {
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
             Cancel::Waiting => self.shard().unlink_cancelled(self),
-            Cancel::Queued | Cancel::Running => self.count_cancelled(cancel),
+            Cancel::Queued => self.end_in_context(Context::end_cancelled_in_queue),
+            Cancel::Running => self.end_in_context(Context::end_cancelled),
             Cancel::Lost => return false,
         }
         true
     }
 
-    /// Counts the cancel of an entry that is in no wheel, but in an executor's queue or in a run.
+    /// Ends a timeout that is in no wheel. A timer that is gone has no counters.
     #[cold]
-    fn count_cancelled(&self, cancel: Cancel) {
-        // A timer that is gone has no counters.
+    fn end_in_context(&self, end: impl FnOnce(&Context)) {
         if let Some(context) = self.context() {
-            context.counters.cancelled_elsewhere.add_contended(1);
-            context.release_permit();
-            if cancel == Cancel::Queued {
-                context.counters.in_flight.unqueue();
-            }
+            end(&context);
         }
     }
 

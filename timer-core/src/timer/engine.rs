@@ -1,7 +1,7 @@
-//! The engine of a timer: its shards, its executor, and the way in for new timeouts.
+//! The engine of a timer, which has the shards and the executor and schedules new timeouts.
 //!
-//! A timer with a worker thread, a driven timer and a manual timer are all this engine. They differ
-//! in the owner of the turn, in the resolution, and in the number of shards, which is one on
+//! All timers use this engine, whether they have a worker thread, a driver or a manual driver. They
+//! differ in the owner of the turn, in the resolution, and in the number of shards, which is one on
 //! virtual time.
 
 use super::lifecycle::Lifecycle;
@@ -34,8 +34,7 @@ pub(crate) struct Engine {
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
-    /// Whether a task has run by the time the executor has accepted it. The executor was asked
-    /// once.
+    /// Whether a task has run when the executor has accepted it. The executor was asked once.
     pub(crate) runs_inline: bool,
     /// A task that holds up the worker for longer than this causes a warning.
     pub(crate) tick_nanos: Nanos,

@@ -5,13 +5,12 @@
 //! 1. `stop` sets the flag of the timer.
 //! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]).
 //! 3. It wakes the worker and waits for its end. An entry that the worker has taken out of a wheel
-//!    but not won is left in `unclaimed`. If no thread waits for it any more, the worker cancels
-//!    it.
-//! 4. It ends each of these entries by its state word, so it hands back only those that have
+//!    but not won is left in `unclaimed`. If no thread waits for it, the worker cancels it.
+//! 4. It ends each of these entries by its state word. It therefore returns only entries that have
 //!    neither run nor been cancelled meanwhile.
 //!
 //! A caller that schedules a timeout at the same time either finds its shard closed and takes the
-//! task back, or was early enough, and `stop` hands the timeout back.
+//! task back, or has linked the entry before step 2, and `stop` returns it.
 //!
 //! A task that an executor has received stays with the executor. It runs or is cancelled, and its
 //! timeout is pending until it starts.
@@ -76,7 +75,7 @@ impl Engine {
     /// Returns `true` if the worker runs, or if the timer is driven.
     #[inline]
     pub(crate) fn has_started(&self) -> bool {
-        // ORDERING: Relaxed, a hint: `start` decides under the lock whether to start.
+        // ORDERING: Relaxed, because this is a hint. `start` decides while it holds the lock.
         self.lifecycle.started.load(Ordering::Relaxed)
     }
 
@@ -92,12 +91,13 @@ impl Engine {
             return Ok(());
         }
         let engine = self.clone();
-        // ORDERING: Relaxed, the thread's start and the lock order it.
+        // ORDERING: Relaxed, because the start of the thread and the lock order it.
         self.lifecycle.worker_gone.store(false, Ordering::Relaxed);
         match spawn(&self.context.name, move || run(engine)) {
             Ok(thread) => {
                 *worker = Some(thread);
-                // ORDERING: Relaxed, a hint for `has_started`; the lock orders it for `start`.
+                // ORDERING: Relaxed, because `has_started` is a hint. The lock orders the store for
+                // `start`.
                 self.lifecycle.started.store(true, Ordering::Relaxed);
                 Ok(())
             }
@@ -118,10 +118,10 @@ impl Engine {
         let _ = self.lifecycle.worker_id.set(thread_id());
     }
 
-    /// Reports the end of the worker, which calls nothing of the timer afterwards.
+    /// Reports the end of the worker, which does not touch the timer afterwards.
     pub(crate) fn worker_has_ended(&self) {
-        // ORDERING: Release pairs with the load in `wait_for_worker`: the work of the worker comes
-        // before.
+        // ORDERING: Release pairs with the load in `wait_for_worker`, which comes after the
+        // worker's work.
         self.lifecycle.worker_gone.store(true, Ordering::Release);
         self.lifecycle.worker_ended.notify_all();
     }
@@ -133,7 +133,7 @@ impl Engine {
 
     /// Makes this the timer of the process, which is never stopped.
     pub(crate) fn make_global(&self) {
-        // ORDERING: Relaxed, set before the timer is published.
+        // ORDERING: Relaxed, because the timer is published afterwards (see `publish` in `global`).
         self.lifecycle.global.store(true, Ordering::Relaxed);
     }
 
@@ -168,8 +168,8 @@ impl Engine {
         Ok(self.stop_by_limit(limit))
     }
 
-    /// Stops, waits for at most `limit` until all tasks have ended, and hands back what has not
-    /// run. Runs no task.
+    /// Stops the timer, waits for at most `limit` until all tasks have ended, and returns the
+    /// timeouts that have not run. Runs no task.
     pub(crate) fn stop_by_limit(&self, limit: Duration) -> StopReport {
         let until = Instant::now().checked_add(limit);
         self.lifecycle.unclaimed.lock().waited_for += 1;
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later
-    /// callers wait as well and get nothing.
+    /// callers wait as well and get an empty list.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
         let stopping = self.lifecycle.stopping.lock();
         let first = {
@@ -197,9 +197,10 @@ impl Engine {
         let contents = if first { self.close() } else { Vec::new() };
         let worker = self.lifecycle.worker.lock().take();
         match worker {
-            // The worker catches every panic of user code. A panic of its own was printed.
+            // The worker catches every panic of user code. The panic hook has reported any other
+            // panic.
             Some(worker) => drop(worker.join()),
-            // Another thread joins the worker, or gave up before its end.
+            // Another thread joins the worker, or has reached its limit before the worker's end.
             None => self.wait_for_worker(None),
         }
         drop(stopping);
@@ -250,24 +251,21 @@ impl Engine {
         entries.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
-    /// Ends the tasks that an executor has dropped unrun. They are handed back, because a task that
-    /// runs here could hold the stopping thread beyond its limit.
+    /// Ends the tasks that an executor has dropped unrun. `stop_by_limit` returns them, because a
+    /// task that ran here could hold the calling thread beyond its limit.
     fn end_abandoned(&self) -> Vec<Unprocessed> {
         let context = &self.context;
         let abandoned = std::iter::from_fn(|| context.abandoned.pop());
         let ended = abandoned.filter_map(Timeout::cancel_queued).inspect(|_| {
             context.counters.executor_rejections.add_contended(1);
-            context.counters.in_flight.unqueue();
-            context.counters.cancelled_elsewhere.add_contended(1);
-            context.release_permit();
+            context.end_cancelled_in_queue();
         });
         ended.map(|right| Unprocessed::new(right, context.clone())).collect()
     }
 
     fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {
         let right: TaskRight<Timeout> = timeout.cancel_by_stop()?;
-        self.context.counters.cancelled_elsewhere.add_contended(1);
-        self.context.release_permit();
+        self.context.end_cancelled();
         if right.timeout().runs() == Runs::Wake {
             // A future reports to its task that the timer is stopped.
             self.context.contain(|| right.cancelled());
@@ -277,8 +275,8 @@ impl Engine {
     }
 
     fn wait_for_worker(&self, until: Option<Instant>) {
-        // A start that came before this lock is seen. A later one finds the timer stopped. Without
-        // the lock, this thread could read an old value of the flag.
+        // After this lock, this thread sees every earlier start, and later starts find the timer
+        // stopped. Without the lock, it could read an old value of the flag.
         drop(self.lifecycle.worker.lock());
         // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
         self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));
@@ -301,21 +299,21 @@ impl Engine {
 
     /// Counts one more handle.
     pub(crate) fn ref_inc(&self) {
-        // ORDERING: Relaxed, a new handle is made from an existing one.
+        // ORDERING: Relaxed, because a new handle is made from an existing one.
         self.lifecycle.handles.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts one more handle. Returns `false` if the last one is gone.
     pub(crate) fn try_ref_inc(&self) -> bool {
         let one_more = |handles: usize| (handles > 0).then_some(handles + 1);
-        // ORDERING: Relaxed, as in `ref_inc`; the count cannot leave zero again.
+        // ORDERING: Relaxed, as in `ref_inc`. The count never leaves zero again.
         self.lifecycle.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Counts one handle less. Returns `true` for the last.
+    /// Discounts a handle. Returns `true` for the last one.
     pub(crate) fn ref_dec(&self) -> bool {
-        // ORDERING: AcqRel: the work through any handle comes before the work of the last one's
-        // drop.
+        // ORDERING: AcqRel, so that the drop of the last handle comes after all work through other
+        // handles.
         self.lifecycle.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

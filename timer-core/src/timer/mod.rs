@@ -1,4 +1,4 @@
-//! A timer as a whole: the timeouts that it accepts, and its start and end.
+//! The engine of a timer, which schedules timeouts, runs tasks, starts and stops.
 
 mod engine;
 mod lifecycle;

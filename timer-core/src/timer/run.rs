@@ -1,7 +1,7 @@
-//! One run of a task, on the worker or on a thread that an executor has chosen.
+//! The run of a task, on the worker or on a thread that an executor has chosen.
 //!
-//! A task that an executor has dropped unrun runs on the worker after all. Whatever the task does,
-//! its timeout ends or waits again here. Nothing is held while the task runs or is dropped.
+//! If an executor drops a task unrun, the worker runs it. Whatever the task does, this module ends
+//! its timeout or arms it again. The thread holds no lock while the task runs or is dropped.
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};
@@ -10,7 +10,8 @@ use crate::sync::{Arc, Running, event_of, while_running};
 use crate::time::{Deadline, IMMEDIATE, Nanos};
 use timer_executor::Task;
 
-/// Runs a task that was won, and ends its timeout or arms it again. The caller counts the run.
+/// Runs a task whose right the caller has won, and ends its timeout or arms it again. The caller
+/// counts the run.
 #[inline]
 pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Context) {
     let running = Running { timeout: timeout.address(), timer: std::ptr::from_ref(context).addr() };
@@ -21,8 +22,7 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
             Some(Some((right, period))) => run_again(right, period, due, context),
             None => {
                 if timeout.runs() == Runs::Again && timeout.state().fail() {
-                    context.counters.expired_elsewhere.add_contended(1);
-                    context.release_permit();
+                    context.end_expired_elsewhere();
                 }
                 true
             }
@@ -74,14 +74,13 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Conte
 /// it back.
 fn cancel_stopped(timeout: &Timeout, context: &Context) {
     if let (_, Some(right)) = timeout.win_cancel() {
-        context.counters.cancelled_elsewhere.add_contended(1);
-        context.release_permit();
+        context.end_cancelled();
         context.contain(|| right.cancelled());
     }
 }
 
-/// The part of a task that an executor gets: a timeout that was handed over and not started. If it
-/// is dropped unrun, the task runs on the worker.
+/// The content of a task in an executor, which is a timeout that was handed over and not started.
+/// If the executor drops it unrun, the task runs on the worker.
 pub(crate) struct Shell {
     timeout: Option<Timeout>,
     context: Arc<Context>,
@@ -119,8 +118,7 @@ fn start(timeout: Timeout, context: &Context) {
             counters.in_flight.start();
             counters.start_lag.record_contended(now.saturating_sub(right.deadline().nanos()));
             if timeout.runs() == Runs::Once {
-                counters.expired_elsewhere.add_contended(1);
-                context.release_permit();
+                context.end_expired_elsewhere();
             }
             run(right, &timeout, context);
             counters.in_flight.finish();
@@ -139,7 +137,7 @@ fn start(timeout: Timeout, context: &Context) {
 pub(crate) fn run_abandoned(context: &Context) {
     while let Some(timeout) = context.abandoned.pop() {
         context.counters.executor_rejections.add_contended(1);
-        context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task: it runs here instead"));
+        context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
         start(timeout, context);
     }
 }

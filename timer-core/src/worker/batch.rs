@@ -103,8 +103,7 @@ impl Batch {
             Due::Won(owned) => {
                 context.counters.runs.add(1);
                 if timeout.runs() == Runs::Once {
-                    context.counters.expired.add(1);
-                    context.release_permit();
+                    context.end_expired();
                 }
                 self.deadlines.push(owned.deadline().nanos());
                 context.backpressure.inside_user_code(|| run(owned, &timeout, context));
@@ -120,8 +119,7 @@ impl Batch {
         match timeout.expire(now) {
             Due::Won(owned) => {
                 context.counters.runs.add(1);
-                context.counters.expired.add(1);
-                context.release_permit();
+                context.end_expired();
                 self.woken.push(owned.deadline().nanos());
                 context.backpressure.inside_user_code(|| wake(owned, &timeout, context));
             }
@@ -198,7 +196,7 @@ impl Batch {
         for task in rejected.drain(..) {
             context.counters.executor_rejections.add_contended(1);
             context
-                .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task: it runs on the worker"));
+                .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
             let began = context.now();
             context.backpressure.inside_user_code(|| task.run());
             let now = context.now();
