@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(present.now_beside(u64::MAX), 1_000);
     }
 
-    // B81: a clock that goes back.
+    // B81: clocks that go back.
     #[test]
     fn a_clock_that_goes_back_stands_still() {
         let present = Present::real();

@@ -12,6 +12,7 @@ use std::time::Duration;
 /// ```
 /// use timer_core::{Timer, WheelKind};
 ///
+/// assert_eq!(WheelKind::default(), WheelKind::Hierarchical);
 /// let timer = Timer::builder().wheel(WheelKind::Hashed { ticks_per_wheel: 512 }).build()?;
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```

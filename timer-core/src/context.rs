@@ -1,4 +1,4 @@
-//! The context of a timer: the state that all of its parts share.
+//! The context of a timer, which is the state that all of its parts share.
 
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
@@ -118,7 +118,8 @@ impl Context {
         self.release_permit();
     }
 
-    /// Ends a timeout that was cancelled while it was in no wheel. Shards end those in their wheels.
+    /// Ends a timeout that was cancelled while it was in no wheel. Shards end those in their
+    /// wheels.
     pub(crate) fn end_cancelled(&self) {
         self.counters.cancelled_elsewhere.add_contended(1);
         self.release_permit();

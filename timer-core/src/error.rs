@@ -1,6 +1,6 @@
 //! The errors of the public API.
 
-use crate::sync::TaskBox as Mutex;
+use crate::sync::TaskBox;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -28,14 +28,14 @@ use std::time::Duration;
 pub struct RejectedTimeout<T> {
     /// The reason of the refusal.
     pub reason: RejectReason,
-    /// A mutex makes the error `Sync` even if the task is not. It is never locked.
-    task: Mutex<Box<T>>,
+    /// The mutex makes the error `Sync` even if the task is not. It is never locked.
+    task: TaskBox<Box<T>>,
 }
 
 impl<T> RejectedTimeout<T> {
     #[cold]
     pub(crate) fn new(task: T, reason: RejectReason) -> Self {
-        Self { reason, task: Mutex::new(Box::new(task)) }
+        Self { reason, task: TaskBox::new(Box::new(task)) }
     }
 
     /// Returns the task.
@@ -89,7 +89,13 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
 /// let timer = Timer::new();
 /// timer.stop()?;
 /// let rejected = timer.new_timeout(Duration::ZERO, |_| {}).unwrap_err();
-/// assert_eq!(rejected.reason, RejectReason::Stopped);
+/// // Try again only if a later call may succeed.
+/// let try_again = match rejected.reason {
+///     RejectReason::TooManyPending { .. } | RejectReason::ThreadRefused => true,
+///     RejectReason::Stopped | RejectReason::ZeroPeriod | RejectReason::TooManyTimers => false,
+///     _ => false,
+/// };
+/// assert!(!try_again);
 /// # Ok::<(), timer_core::StopError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,9 +122,11 @@ impl fmt::Display for RejectReason {
         match self {
             Self::Stopped => f.write_str("the timer is stopped"),
             Self::TooManyPending { max } => write!(f, "too many pending timeouts: the bound of {max} is reached"),
-            Self::ZeroPeriod => f.write_str("a period of 0 was given: it must be at least 1 ns"),
-            Self::ThreadRefused => f.write_str("the operating system gave no thread for the timer's worker"),
-            Self::TooManyTimers => f.write_str("too many timers live in this process: share one by cloning it"),
+            Self::ZeroPeriod => f.write_str("the given period is 0, but it must be at least 1 ns"),
+            Self::ThreadRefused => f.write_str("the operating system refused the thread of the timer's worker"),
+            Self::TooManyTimers => {
+                f.write_str("too many timers live in this process; clone one instead of building another")
+            }
         }
     }
 }
@@ -152,6 +160,25 @@ impl From<RejectReason> for io::Error {
 /// driver.stop();
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
+///
+/// A task that runs on the worker cannot stop its timer:
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use timer_core::{StopError, Timer};
+///
+/// let timer = Timer::new();
+/// let (sender, errors) = mpsc::channel();
+/// timer.new_timeout(Duration::ZERO, move |me| {
+///     let timer = me.timer().expect("the main thread has a handle");
+///     sender.send(timer.stop().unwrap_err()).unwrap();
+///     sender.send(timer.stop_and_wait(Duration::MAX).unwrap_err()).unwrap();
+/// })?;
+/// assert_eq!(errors.recv()?, StopError::OnWorker);
+/// assert_eq!(errors.recv()?, StopError::InTask);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopError {
@@ -170,9 +197,9 @@ impl fmt::Display for StopError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OnWorker => "stop was called from the worker's own thread, which cannot wait for its own end",
-            Self::Driven => "the timer is driven by hand: its driver stops it",
+            Self::Driven => "the timer has a driver; call the stop method of the driver",
             Self::Global => "the timer of the whole process is never stopped",
-            Self::InTask => "called from inside a task of this timer, which it would wait for without end",
+            Self::InTask => "stop_and_wait was called from a task of this timer, so it would wait for its own caller",
         })
     }
 }
@@ -198,7 +225,7 @@ pub struct WouldDeadlock;
 
 impl fmt::Display for WouldDeadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("called from inside a run of this very timeout, which it would wait for without end")
+        f.write_str("cancel_and_wait was called from a run of this timeout, so it would wait for its own caller")
     }
 }
 
@@ -210,10 +237,18 @@ impl Error for WouldDeadlock {}
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_core::Timer;
+/// use timer_core::{BuildError, Timer, TimerBuilder, WheelKind};
 ///
-/// let error = Timer::builder().tick_duration(Duration::ZERO).build().unwrap_err();
-/// assert_eq!(error.to_string(), "tick duration 0ns: allowed is 1µs to 31536000s");
+/// let build = |builder: TimerBuilder| builder.build().unwrap_err();
+/// let error = build(Timer::builder().max_pending_timeouts(0));
+/// assert_eq!(error, BuildError::MaxPendingTimeouts { given: 0 });
+/// let error = build(Timer::builder().wheel(WheelKind::Hashed { ticks_per_wheel: 0 }));
+/// assert_eq!(error, BuildError::TicksPerWheel { given: 0 });
+/// let error = build(Timer::builder().name("a\0b"));
+/// assert_eq!(error, BuildError::Name { given: "a\0b".to_owned() });
+/// let error = build(Timer::builder().tick_duration(Duration::ZERO));
+/// assert_eq!(error, BuildError::TickDuration { given: Duration::ZERO });
+/// assert_eq!(error.to_string(), "the tick duration is 0ns, but must be from 1µs to 31536000s");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -255,17 +290,24 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TickDuration { given } => {
-                write!(f, "tick duration {given:?}: allowed is {:?} to {:?}", Self::MIN_TICK, Self::MAX_TICK)
+                write!(
+                    f,
+                    "the tick duration is {given:?}, but must be from {:?} to {:?}",
+                    Self::MIN_TICK,
+                    Self::MAX_TICK
+                )
             }
             Self::TicksPerWheel { given } => {
-                write!(f, "{given} ticks per wheel: allowed is 1 to {}", Self::MAX_SLOTS)
+                write!(f, "the hashed wheel has {given} ticks, but must have from 1 to {}", Self::MAX_SLOTS)
             }
             Self::MaxPendingTimeouts { given } => {
-                write!(f, "a bound of {given} pending timeouts: allowed is 1 or more")
+                write!(f, "the bound on pending timeouts is {given}, but must be 1 or more")
             }
-            Self::Name { given } => write!(f, "the name {given:?}: a NUL character is not allowed in it"),
+            Self::Name { given } => {
+                write!(f, "the name {given:?} contains a NUL character, which the name of a thread must not")
+            }
             Self::TooManyTimers => {
-                f.write_str("all 65536 shards of this process are taken by live timers: share one timer by cloning it")
+                f.write_str("all 65536 shards of this process are in use; clone a timer instead of building another")
             }
         }
     }

@@ -1,15 +1,15 @@
-//! Storms upon whole timers, under schedules that a seed replays
-//! (`--cfg timer_loom --cfg timer_shuttle`).
+//! Storms, which run whole timers under random schedules that a seed replays (`--cfg timer_loom
+//! --cfg timer_shuttle`).
 //!
-//! Where loom's models take one protocol and every order, these take the worker, two shards,
-//! wheels, inboxes, gates, three callers and `stop` at once, and some orders: random ones, and ones
-//! with few preemptions (PCT). There is one order of all that happens, so weak orderings are loom's
-//! business. A negative twin has one line of the product left out or split, and fails under its
-//! seed.
+//! A model of loom covers one protocol in every order. A storm covers the worker, two shards, their
+//! wheels, inboxes and gates, three callers and `stop` together, in some orders. Some schedules are
+//! random, and others have few preemptions (PCT). All threads see one order of events, so only loom
+//! checks weak orderings. A negative twin has one line of the product left out or split, and fails
+//! under its seed.
 //!
-//! A storm that fails prints its schedule, which `STORM_SCHEDULE` in the environment replays; for a
-//! random one also its seed, which `SHUTTLE_RANDOM_SEED` replays as the first. `STORM_ROUNDS` says
-//! how many schedules are drawn.
+//! A storm that fails prints its schedule, which the environment variable `STORM_SCHEDULE` replays.
+//! A random storm also prints its seed, which `SHUTTLE_RANDOM_SEED` replays first. `STORM_ROUNDS`
+//! sets the number of schedules of each kind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a storm is a test")]
 
@@ -30,25 +30,26 @@ use timer_executor::{Rejected, TaskExecutor};
 
 const CALLERS: usize = 3;
 
-/// How many timeouts each of them schedules.
+/// The number of timeouts that each caller schedules.
 const EACH: usize = 3;
 
-/// Every twin fails within so many, and they take a second.
+/// The number of schedules of each kind. Every negative twin fails within them, and they take about
+/// a second.
 const ROUNDS: usize = 2000;
 
 const SEED: u64 = 1;
 
-/// One more than the preemptions, where there are few.
+/// One more than the number of preemptions of a schedule with few of them.
 const DEPTH: usize = 4;
 
 const MILLI: u64 = 1_000_000;
 
-/// When the timer's time begins: a constant, so that a seed says all.
+/// The beginning of the timer's time. It is a constant, so that a seed determines the whole run.
 const BEGIN: u64 = 1 << 50;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An executor with one thread of the storm's.
+/// An executor whose only thread belongs to the storm.
 #[derive(Default)]
 struct Pool {
     queue: Mutex<Vec<timer_executor::Task>>,
@@ -57,7 +58,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Runs what comes until it is closed and nothing is left.
+    /// Runs tasks until the pool is closed and empty.
     fn run(&self) {
         loop {
             let task = Cell::new(None);
@@ -112,7 +113,7 @@ impl Subject {
         self.0.as_ref().is_some_and(|(_, engine)| engine.executor.is_some())
     }
 
-    /// The worker would wake by itself when its time has come.
+    /// Moves the time and wakes the worker, which a real clock would wake by itself.
     fn set_time(&self, millis: u64) {
         let Some((_, engine)) = &self.0 else { return };
         engine.set_present(BEGIN + millis * MILLI);
@@ -136,12 +137,12 @@ impl Drop for Subject {
     }
 }
 
-/// What has become of all tasks.
+/// The counts of the fates of all tasks.
 #[derive(Default)]
 struct Ledger {
     accepted: AtomicUsize,
     ran: AtomicUsize,
-    /// By a caller that has won.
+    /// Tasks whose timeouts a caller has cancelled.
     cancelled: AtomicUsize,
     hooked: AtomicUsize,
     dropped: AtomicUsize,
@@ -177,7 +178,7 @@ impl Drop for Task {
     }
 }
 
-/// What a caller does with its timeouts: all of them come due at once, or are cancelled.
+/// Schedules timeouts and resets or cancels some of them. Each one is cancelled or due at once.
 fn call(timer: &Timer, ledger: &Arc<Ledger>, delays: &[u64]) {
     for _ in 0..EACH {
         let delay = Duration::from_millis(delays[thread_rng().gen_range(0..delays.len())]);
@@ -193,7 +194,7 @@ fn call(timer: &Timer, ledger: &Arc<Ledger>, delays: &[u64]) {
     }
 }
 
-/// What each storm begins with.
+/// The parts of a storm.
 struct Storm {
     alive: usize,
     pool: Arc<Pool>,
@@ -221,7 +222,7 @@ impl Storm {
         (0..CALLERS).map(caller).collect()
     }
 
-    /// The end: all accounts balance, and nothing is left.
+    /// Ends the storm. Asserts that all accounts balance and that all memory is freed.
     fn settle(self, handed_back: usize) {
         let Self { alive, pool, runner, timer, ledger } = self;
         pool.close();
@@ -229,8 +230,8 @@ impl Storm {
         let [accepted, ran, cancelled, hooked] =
             [&ledger.accepted, &ledger.ran, &ledger.cancelled, &ledger.hooked].map(Ledger::get);
         assert_eq!(ran + hooked, accepted, "ended once");
-        // One that was in the pool's queue, and moved to later, finds the timer stopped, and is
-        // cancelled there.
+        // A timeout that was moved later while its task was queued finds the timer stopped, and its
+        // thread cancels it.
         assert!(cancelled + handed_back == hooked || timer.is_pooled() && cancelled + handed_back < hooked, "told");
         let stats = timer.stats();
         assert_eq!((stats.pending, stats.scheduled as usize, stats.expired as usize), (0, accepted, ran), "counted");
@@ -242,9 +243,9 @@ impl Storm {
     }
 }
 
-/// Time stands still, and all that is due runs: were a request, a wish or a wake-up lost, this
-/// would be a deadlock.
-fn all_that_is_due_runs() {
+/// Time stands still, and all due tasks run. A lost request, a lost wish of the worker or a lost
+/// wake-up is a deadlock.
+fn all_due_tasks_run() {
     let storm = Storm::new();
     for caller in storm.callers(&[0]) {
         caller.join().unwrap();
@@ -256,8 +257,8 @@ fn all_that_is_due_runs() {
     storm.settle(0);
 }
 
-/// `stop` comes, and comes again, while callers are at work and time goes on.
-fn stop_in_the_midst() {
+/// Two threads stop the timer while callers use it and time moves.
+fn stop_amid_calls() {
     let storm = Storm::new();
     let callers = storm.callers(&[0, 1, 2, 70]);
     let clock = {
@@ -276,15 +277,15 @@ fn stop_in_the_midst() {
     storm.settle(handed_back);
 }
 
-/// How many schedules are drawn of each kind.
+/// Returns the number of schedules of each kind.
 fn rounds() -> usize {
     std::env::var("STORM_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
 }
 
-/// Says how many schedules it took, also if one has failed.
-struct Drawn(std::sync::Arc<AtomicUsize>);
+/// Prints the number of schedules when it is dropped, even if one has failed.
+struct ScheduleCount(std::sync::Arc<AtomicUsize>);
 
-impl Drop for Drawn {
+impl Drop for ScheduleCount {
     fn drop(&mut self) {
         println!("{} schedules", self.0.load(Ordering::Relaxed));
     }
@@ -298,8 +299,8 @@ fn explore(scheduler: impl Scheduler + 'static, storm: fn()) {
     config.max_steps = MaxSteps::FailAfter(100_000);
     config.silence_warnings = true;
     config.ungraceful_shutdown_config.immediately_return_on_panic = true;
-    let drawn = Drawn(std::sync::Arc::default());
-    let count = drawn.0.clone();
+    let count_guard = ScheduleCount(std::sync::Arc::default());
+    let count = count_guard.0.clone();
     Runner::new(scheduler, config).run(move || {
         count.fetch_add(1, Ordering::Relaxed);
         Memory::free_all();
@@ -316,48 +317,48 @@ fn few_preemptions(storm: fn()) {
 }
 
 #[test]
-fn storm_all_that_is_due_runs() {
-    random(all_that_is_due_runs);
-    few_preemptions(all_that_is_due_runs);
+fn storm_all_due_tasks_run() {
+    random(all_due_tasks_run);
+    few_preemptions(all_due_tasks_run);
 }
 
 #[test]
-fn storm_stop_in_the_midst() {
-    random(stop_in_the_midst);
-    few_preemptions(stop_in_the_midst);
+fn storm_stop_amid_calls() {
+    random(stop_amid_calls);
+    few_preemptions(stop_amid_calls);
 }
 
-/// Runs a storm, which must not pass, with something wrong with one line of the product.
+/// Runs a storm with a fault in one line of the product. The storm must fail.
 fn fails(file: &'static str, line: &'static str, how: How, explore: fn(fn()), storm: fn()) {
     Fault { file, line, how }.during(|| explore(storm));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn storm_negative_a_request_that_does_not_say_when() {
-    fails("shard/inbox.rs", "self.due.store(due", How::Skip, random, all_that_is_due_runs);
+fn storm_negative_a_request_does_not_lower_due() {
+    fails("shard/inbox.rs", "self.due.store(due", How::Skip, random, all_due_tasks_run);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn storm_negative_a_wish_is_lost_in_two_steps() {
-    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, few_preemptions, all_that_is_due_runs);
+fn storm_negative_unlocking_in_two_steps() {
+    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, few_preemptions, all_due_tasks_run);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn storm_negative_a_caller_that_does_not_wake() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, random, all_that_is_due_runs);
+fn storm_negative_a_caller_does_not_wake() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, random, all_due_tasks_run);
 }
 
 #[test]
 #[should_panic(expected = "counted")]
 fn storm_negative_a_permit_is_released_in_two_steps() {
-    fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, random, stop_in_the_midst);
+    fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, random, stop_amid_calls);
 }
 
 #[test]
 #[should_panic(expected = "freed")]
 fn storm_negative_a_reference_is_not_handed_over() {
-    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, random, all_that_is_due_runs);
+    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, random, all_due_tasks_run);
 }

@@ -63,7 +63,38 @@ impl Counters {
 /// driver.advance(Duration::from_millis(1));
 /// let stats = timer.stats();
 /// assert_eq!((stats.scheduled, stats.pending, stats.expired, stats.cancelled), (3, 1, 1, 1));
+/// // Virtual time has one shard, which no other thread has locked, and the delays are short.
+/// assert_eq!((stats.shards, stats.inbox_handovers, stats.cascaded), (1, 0, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A periodic check of a server may log the figures that point to a problem:
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, TimerStats};
+///
+/// fn problems(stats: &TimerStats) -> Vec<String> {
+///     let mut found = Vec::new();
+///     if stats.max_pending.is_some_and(|max| stats.pending > max as u64 / 10 * 9) {
+///         found.push(format!("{} of the timeouts allowed are pending", stats.pending));
+///     }
+///     if stats.longest_batch > Duration::from_millis(10) {
+///         found.push(format!("tasks held the worker for {:?}", stats.longest_batch));
+///     }
+///     if stats.start_lag.quantile(0.99) > Duration::from_millis(100) {
+///         found.push(format!("tasks start late; {} wait in the executor", stats.queued));
+///     }
+///     if stats.tick_lag.quantile(0.99) > Duration::from_millis(100) {
+///         found.push("the worker wakes up late".to_owned());
+///     }
+///     if stats.task_panics + stats.executor_rejections > 0 {
+///         found.push("tasks panicked, or the executor refused them".to_owned());
+///     }
+///     found
+/// }
+///
+/// assert!(problems(&Timer::new().stats()).is_empty());
 /// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]

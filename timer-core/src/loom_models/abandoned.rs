@@ -1,5 +1,5 @@
-//! An executor throws a task away: the worker runs it, or `stop` does, or the thread that has
-//! thrown it away; never none of them.
+//! Models of an executor that drops a task unrun. The worker, `stop` or the dropping thread runs
+//! the task, so it is never lost.
 
 use super::executor::{Keeper, Queued, queued};
 use super::{assert_sound, check, check_heavy, fails, new, turn};
@@ -7,8 +7,8 @@ use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
 
-/// Thrown away just when the timer is stopped.
-fn thrown_away_and_stop() {
+/// The executor drops the task while the timer is stopped.
+fn dropped_unrun_and_stop() {
     let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
     drop(timeout);
     let loser = thread::spawn(move || drop(task));
@@ -20,30 +20,30 @@ fn thrown_away_and_stop() {
 }
 
 #[test]
-fn thrown_away_beside_stop() {
-    check(thrown_away_and_stop);
+fn dropped_unrun_beside_stop() {
+    check(dropped_unrun_and_stop);
 }
 
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_only_loaded() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Read, thrown_away_and_stop);
+    fails("context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop);
 }
 
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_set_relaxed() {
-    fails("context.rs", "!self.stopped.swap(true", How::Relaxed, thrown_away_and_stop);
+    fails("context.rs", "!self.stopped.swap(true", How::Relaxed, dropped_unrun_and_stop);
 }
 
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_asked_relaxed() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Relaxed, thrown_away_and_stop);
+    fails("context.rs", "self.stopped.fetch_or(false", How::Relaxed, dropped_unrun_and_stop);
 }
 
-/// Thrown away while the worker looks whether there is anything, and goes to sleep.
-fn thrown_away_and_sleep() {
+/// The executor drops the task while the worker is going to sleep.
+fn dropped_unrun_and_sleep() {
     let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
     drop(timeout);
     let loser = thread::spawn(move || drop(task));
@@ -64,19 +64,19 @@ fn thrown_away_and_sleep() {
 }
 
 #[test]
-fn thrown_away_while_the_worker_goes_to_sleep() {
-    check(thrown_away_and_sleep);
+fn dropped_unrun_while_the_worker_goes_to_sleep() {
+    check(dropped_unrun_and_sleep);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_told() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, thrown_away_and_sleep);
+fn negative_the_worker_is_not_woken() {
+    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, dropped_unrun_and_sleep);
 }
 
-/// Thrown away and cancelled, and the timer is stopped.
+/// The executor drops the task while the timeout is cancelled and the timer is stopped.
 #[test]
-fn thrown_away_and_cancel_and_stop() {
+fn dropped_unrun_and_cancel_and_stop() {
     check_heavy(|| {
         let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
         let canceller = thread::spawn(move || timeout.cancel());
@@ -90,10 +90,9 @@ fn thrown_away_and_cancel_and_stop() {
     });
 }
 
-/// The turn hands over while an executor drops what it has got, and the engine's last reference
-/// goes.
+/// The executor drops the task while the last reference to the engine is dropped.
 #[test]
-fn thrown_away_when_the_timer_is_gone() {
+fn dropped_unrun_when_the_timer_is_gone() {
     check(|| {
         let (engine, keeper) = Keeper::timer();
         let (timeout, outcome) = new(&engine, 5);
@@ -107,8 +106,8 @@ fn thrown_away_when_the_timer_is_gone() {
     });
 }
 
-/// Thrown away while `stop_and_wait` looks for tasks to hand back.
-fn thrown_away_and_stop_and_wait() {
+/// The executor drops the task while `stop_and_wait` collects the tasks to return.
+fn dropped_unrun_and_stop_and_wait() {
     let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
     drop(timeout);
     let loser = thread::spawn(move || drop(task));
@@ -123,12 +122,12 @@ fn thrown_away_and_stop_and_wait() {
 }
 
 #[test]
-fn thrown_away_beside_stop_and_wait() {
-    check(thrown_away_and_stop_and_wait);
+fn dropped_unrun_beside_stop_and_wait() {
+    check(dropped_unrun_and_stop_and_wait);
 }
 
 #[test]
 #[should_panic]
-fn negative_stop_and_wait_is_not_seen() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Read, thrown_away_and_stop_and_wait);
+fn negative_stop_and_wait_is_overlooked() {
+    fails("context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop_and_wait);
 }

@@ -1,5 +1,5 @@
-//! A new earliest timeout while the worker goes to sleep: no wake-up is missed, and no more than
-//! one is sent.
+//! Models of the alarm. If a caller schedules the earliest timeout while the worker is going to
+//! sleep, no wake-up is missed and at most one is sent.
 
 use super::{check, check_at, engine, fails, fails_at, new};
 use crate::alarm::Alarm;
@@ -7,7 +7,7 @@ use crate::sync::{Arc, AtomicU64, How, Ordering};
 use crate::time::NO_TICK;
 use loom::thread;
 
-/// The sleeper parks for ever unless it is told.
+/// The sleeper parks without a limit, so a missed wake-up is a deadlock.
 fn sleep_and_schedule() {
     let engine = engine();
     let caller = {
@@ -36,7 +36,7 @@ fn no_wake_up_is_missed() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_a_caller_that_does_not_wake() {
+fn negative_a_caller_does_not_wake() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, sleep_and_schedule);
 }
 
@@ -52,15 +52,15 @@ fn negative_arming_by_load_and_store() {
     fails("alarm.rs", "self.until.swap(NO_TICK", How::Split, sleep_and_schedule);
 }
 
-/// A caller that looks at the word before it wakes: a load is no part of the word's history, so it
-/// may read an old `AWAKE`.
+/// A caller only loads the word before it decides to wake the sleeper. A load has no place in the
+/// word's history, so it may read an old `AWAKE`.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_a_caller_that_only_loads() {
+fn negative_a_caller_only_loads() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Read, sleep_and_schedule);
 }
 
-/// One that sleeps is told by one of many callers, not by each.
+/// Only one of many callers wakes the sleeper.
 #[test]
 fn two_callers_send_one_wake_up() {
     check(|| {
@@ -78,8 +78,8 @@ fn two_callers_send_one_wake_up() {
     });
 }
 
-/// A turn between two sleeps, as the worker takes them: `disarm` must not cut the order between a
-/// caller that found the sleeper up and the sleeper's next look.
+/// The worker takes a turn between two sleeps. `disarm` must not break the order between a caller
+/// that has found the sleeper awake and the sleeper's next look at the shards.
 fn turn_between_two_sleeps() {
     let next = Arc::new(AtomicU64::new(NO_TICK));
     let alarm = Arc::new(Alarm::default());

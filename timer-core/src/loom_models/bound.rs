@@ -1,4 +1,4 @@
-//! The bound on pending timeouts: never exceeded, and no permit is lost.
+//! Models of the bound on pending timeouts. It is never exceeded, and no permit is lost.
 
 use super::{assert_sound, bounded, check, check_heavy, fails, new, set_time, try_new, turn, turn_elsewhere, turn_out};
 use crate::error::RejectReason;
@@ -60,7 +60,7 @@ fn one_permit_and_two_schedulers() {
     check(two_schedulers);
 }
 
-/// A cancel, another cancel and an expiry of one timeout: one permit comes back.
+/// Two cancels and an expiry of one timeout release one permit.
 fn two_cancels_and_an_expiry() {
     let engine = bounded(2);
     drop(new(&engine, 90));

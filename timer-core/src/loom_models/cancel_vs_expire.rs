@@ -1,5 +1,5 @@
-//! Cancel, reset and expiry against one another: exactly one wins; the task runs or is dropped,
-//! never both, once; the entry is freed once.
+//! Models of the races between cancel, reset and expiry. Exactly one of them wins. The task either
+//! runs or is dropped, once, and the entry is freed once.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
 use crate::sync::How;
@@ -32,9 +32,9 @@ fn negative_a_load_and_a_store_let_both_win() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_expire);
 }
 
-/// The task is written by the thread that schedules and taken by the one that wins.
+/// One thread writes the task, and the thread that wins takes it.
 #[test]
-fn of_two_cancels_one_wins() {
+fn one_of_two_cancels_wins() {
     check(|| {
         let engine = engine();
         let (timeout, outcome) = new(&engine, 5);
@@ -76,8 +76,8 @@ fn cancel_and_reset(nanos: u64) {
     assert_sound(&engine);
 }
 
-/// Either the reset comes first, and the timeout is linked again; or the expiry does, and the reset
-/// says so.
+/// If the reset comes first, the timeout is linked again. If the expiry comes first, the reset
+/// returns `false`.
 fn reset_and_expire() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
@@ -103,8 +103,8 @@ fn reset_and_expire_never_both_win() {
     check(reset_and_expire);
 }
 
-/// An earlier deadline is linked before the worker could miss it, though another caller is at work
-/// on the shard.
+/// The entry is linked at its earlier deadline in time, even if another caller holds the shard's
+/// lock.
 #[test]
 fn reset_to_earlier_while_others_are_at_work() {
     check(|| {
@@ -122,7 +122,8 @@ fn reset_to_earlier_while_others_are_at_work() {
     });
 }
 
-/// The turn carries the entry to a finer level, and does not tell it, when it is cancelled.
+/// The timeout is cancelled while a turn moves the entry to a finer level, without writing the new
+/// location into it.
 #[test]
 fn cancel_while_the_entry_is_cascaded() {
     check(|| {
@@ -142,7 +143,7 @@ fn cancel_while_the_entry_is_cascaded() {
     });
 }
 
-/// All at once.
+/// A cancel, a reset and an expiry meet.
 #[test]
 fn cancel_and_reset_and_expire() {
     check_heavy(|| {

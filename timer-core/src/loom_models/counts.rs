@@ -1,8 +1,9 @@
-//! The counts as another thread reads them: what is seen to have ended is seen to have started.
+//! Models of a thread that reads the counters of others. If it sees the end of a timeout, it also
+//! sees its start.
 //!
-//! The checker remembers the last load of a location only, so a load before a store by the same
-//! thread hides a load by another. Hence the reader is the thread that is started here: it comes
-//! after the writer first, and each of its loads is moved before the writer's stores.
+//! The reader is the thread that the model starts, because of the limit of loom that [`super`]
+//! describes. Its loads come after the stores of the main thread in the first execution, and loom
+//! moves each of them before those stores.
 
 use super::executor::Keeper;
 use super::{check, engine, fails, new, set_time, turn};
@@ -10,7 +11,7 @@ use crate::sync::How;
 use loom::thread;
 use timer_executor::Task;
 
-/// One stays; another is scheduled and cancelled while a reader counts.
+/// One timeout stays pending. Another one is scheduled and cancelled while a reader counts.
 fn schedule_and_cancel_and_count() {
     let engine = engine();
     let (kept, _) = new(&engine, 9);
@@ -57,7 +58,7 @@ fn negative_reading_elsewhere_without_acquire() {
     fails("counters/counter.rs", line, How::Relaxed, an_end_elsewhere);
 }
 
-/// The same as above, in the order that is wrong.
+/// The reader reads the two counters in the wrong order.
 #[test]
 #[should_panic(expected = "without its start")]
 fn negative_starts_are_read_before_ends() {
@@ -79,8 +80,8 @@ fn negative_starts_are_read_before_ends() {
     });
 }
 
-/// Of a timeout that was handed over, the start is counted by its shard and the end by the thread
-/// that runs it. Another, which stays, is scheduled before.
+/// The shard counts the start of a timeout, and the thread of an executor counts its end. Another
+/// timeout stays pending.
 fn an_end_elsewhere() {
     let (engine, keeper) = Keeper::timer();
     let (kept, _) = new(&engine, 90);

@@ -1,5 +1,5 @@
-//! Leader and followers of a shared delay queue. No wait ends by a timeout, so an item that is left
-//! behind is a deadlock.
+//! Models of the leader and the followers of a shared delay queue. All waits are without a limit,
+//! so an item that no consumer takes is a deadlock.
 
 use super::{check, engine, fails};
 use crate::delay_queue::SharedDelayQueue;
@@ -8,7 +8,7 @@ use crate::sync::{How, has_failed};
 use loom::thread;
 use std::time::Duration;
 
-/// A queue in a model. If the model panics it is leaked, because its end would ask the checker.
+/// A queue in a model. It is leaked if the model panics, because its end would call the checker.
 struct Queue(Option<SharedDelayQueue<u32>>);
 
 impl Queue {
@@ -67,7 +67,7 @@ fn close_with_waiting_consumers() {
     queue.get().insert(1, Duration::ZERO);
     queue.get().close();
     let taken = consumers.map(|consumer| consumer.join().unwrap());
-    assert!(taken.iter().flatten().count() == 1, "what is due is handed out");
+    assert!(taken.iter().flatten().count() == 1, "a due item is handed out");
 }
 
 #[test]

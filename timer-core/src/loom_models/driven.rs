@@ -1,6 +1,6 @@
-//! A driven timer whose loop has no waker: it sleeps as its last turn said, so what a call has
-//! scheduled before the turn must be in it, also if another thread has just taken the request out
-//! of the inbox and not linked it yet.
+//! Models of a driven timer whose loop has no waker. The loop sleeps until the instant that its
+//! last turn has returned. That instant must account for every timeout scheduled before the turn,
+//! even if another thread has taken its request out of the inbox and has not linked it yet.
 
 use super::{assert_sound, check_at, engine, fails_at, new};
 use crate::clock;
@@ -9,7 +9,7 @@ use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
 use crate::time::NO_TICK;
 use loom::thread;
 
-/// The loop's thread leaves a request with a lock holder, and takes a turn while that holder helps.
+/// The loop's thread leaves a request and takes a turn while the lock holder serves the request.
 fn a_loop_without_a_waker() {
     let engine = engine();
     let looping = {
@@ -31,7 +31,7 @@ fn a_loop_without_a_waker() {
 }
 
 #[test]
-fn what_leaves_the_inbox_is_in_next() {
+fn next_covers_a_served_request() {
     check_at(3, a_loop_without_a_waker);
 }
 
@@ -53,7 +53,7 @@ fn negative_due_is_read_without_acquire() {
     fails_at(3, "shard/inbox.rs", "self.due.load(Ordering::Acquire)", How::Relaxed, a_loop_without_a_waker);
 }
 
-/// The same, written again with the two read in the wrong order.
+/// A copy of the protocol that reads `next` before `due`.
 #[test]
 #[should_panic(expected = "sleep for too long")]
 fn negative_next_is_read_before_due() {

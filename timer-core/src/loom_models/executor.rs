@@ -1,7 +1,7 @@
-//! A task that was handed over to an executor and has not started: start against cancel, reset and
+//! Models of a task that was handed over to an executor. Its start meets a cancel, a reset and
 //! `stop`.
 
-use super::{Outcome, Subject, assert_sound, at, check, check_heavy, engine_of, fails, turn, turn_at, turn_out};
+use super::{Outcome, Subject, assert_sound, check, check_heavy, engine_of, fails, time_at, turn, turn_at, turn_out};
 use crate::config::{Config, DrivenBy};
 use crate::entry::Timeout;
 use crate::sync::How;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-/// An executor that keeps what it is handed.
+/// An executor that keeps its tasks.
 #[derive(Clone, Default)]
 pub(super) struct Keeper(Arc<Mutex<Vec<Task>>>);
 
@@ -33,7 +33,7 @@ impl Keeper {
     }
 }
 
-/// A timeout whose task was handed over.
+/// Creates a timer and a timeout whose task was handed over.
 pub(super) fn queued(schedule: fn(&Arc<crate::timer::Engine>) -> (Timeout, &'static Outcome)) -> Queued {
     let (engine, keeper) = Keeper::timer();
     let (timeout, outcome) = schedule(&engine);
@@ -83,7 +83,8 @@ fn negative_starting_by_load_and_store() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, start_and_cancel);
 }
 
-/// The turn hands it over while it is cancelled, and the executor's thread starts it.
+/// The turn hands the task over while the timeout is cancelled, and a thread of the executor starts
+/// it.
 #[test]
 fn hand_over_and_cancel() {
     check(|| {
@@ -101,7 +102,8 @@ fn hand_over_and_cancel() {
     });
 }
 
-/// Moved to later while it is queued: it goes back into the wheel, and runs then.
+/// The timeout is moved later while its task is queued. It returns to the wheel and runs at the new
+/// deadline.
 #[test]
 fn start_and_reset() {
     check(|| {
@@ -141,8 +143,8 @@ fn start_and_cancel_and_reset() {
     });
 }
 
-/// What was moved goes back into its wheel just when the timer is stopped: handed back, or
-/// cancelled by the thread that finds it shut.
+/// A timeout that was moved returns to its wheel while the timer is stopped. Either `stop` returns
+/// it, or the thread that finds the shard closed cancels it.
 #[test]
 fn start_and_reset_and_stop() {
     check(|| {
@@ -157,7 +159,7 @@ fn start_and_reset_and_stop() {
     });
 }
 
-/// A run of a periodic task on an executor's thread ends just when it is cancelled.
+/// A periodic task is cancelled while its run on a thread of an executor ends.
 #[test]
 fn a_periodic_run_and_cancel() {
     check(|| {
@@ -171,7 +173,8 @@ fn a_periodic_run_and_cancel() {
     });
 }
 
-/// The same against `stop`: linked again, or cancelled by the run itself.
+/// The timer is stopped while a periodic run ends. The timeout is linked again, or the run cancels
+/// it.
 #[test]
 fn a_periodic_run_and_stop() {
     check(|| {
@@ -182,6 +185,6 @@ fn a_periodic_run_and_stop() {
         assert!(timeout.is_cancelled(), "lost");
         assert_eq!((outcome.ran(), outcome.dropped(), engine.pending(), engine.stats().cancelled), (1, 1, 0, 1));
         assert_none_in_flight(&engine);
-        assert!(at(&engine.context, 5) <= engine.context.now());
+        assert!(time_at(&engine.context, 5) <= engine.context.now());
     });
 }

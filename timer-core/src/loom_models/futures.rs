@@ -1,7 +1,7 @@
-//! A future against its expiry, and against `stop`: it is woken, by the waker that it has last been
-//! polled with, and counted once.
+//! Models of a future that meets its expiry or `stop`. The waker of its last poll is woken, and the
+//! future is counted once.
 
-use super::{LATER, Subject, assert_sound, at, check, engine, fails, set_time, turn_elsewhere, turn_out};
+use super::{LATER, Subject, assert_sound, check, engine, fails, set_time, time_at, turn_elsewhere, turn_out};
 use crate::error::RejectReason;
 use crate::future::Sleep;
 use crate::sync::How;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Default)]
 struct Bell(AtomicUsize);
 
-/// Clones of each bell are leaked: where two threads are let win a waker, it is dropped twice.
+/// The number of leaked clones of each bell. A negative twin may drop a waker twice.
 const LEAKED: usize = 8;
 
 impl Bell {
@@ -39,14 +39,14 @@ impl Wake for Bell {
 }
 
 fn sleep(engine: &Subject, nanos: u64) -> Sleep {
-    Sleep::new(engine.block_id(), true, Deadline::up(at(&engine.context, nanos)))
+    Sleep::new(engine.block_id(), true, Deadline::up(time_at(&engine.context, nanos)))
 }
 
 fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), RejectReason>> {
     Pin::new(sleep).poll(&mut Context::from_waker(waker))
 }
 
-/// A timer with one future that waits, and is due now.
+/// Creates a timer with one waiting future whose deadline has come.
 fn due(waker: &Waker) -> (Subject, Sleep) {
     let engine = engine();
     let mut sleep = sleep(&engine, 5);
@@ -62,7 +62,7 @@ fn assert_accounts(engine: &Subject, expired: u64, cancelled: u64) {
     assert_sound(engine);
 }
 
-/// Polled with another waker while it expires.
+/// The future is polled with another waker while it expires.
 fn another_waker_and_expiry() {
     let (former, waker) = Bell::new();
     let (engine, mut sleep) = due(&waker);
@@ -88,7 +88,7 @@ fn negative_a_blind_lock_loses_the_waker() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_expiry);
 }
 
-/// Dropped while it expires.
+/// The future is dropped while it expires.
 fn drop_and_expiry() {
     let (bell, waker) = Bell::new();
     let (engine, sleep) = due(&waker);
@@ -103,17 +103,17 @@ fn drop_and_expiry() {
 }
 
 #[test]
-fn a_drop_or_an_expiry_ends_it() {
+fn a_drop_or_an_expiry_ends_a_future() {
     check(drop_and_expiry);
 }
 
 #[test]
 #[should_panic]
-fn negative_a_blind_drop_ends_it_twice() {
+fn negative_a_blind_drop_ends_a_future_twice() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, drop_and_expiry);
 }
 
-/// Moved, and polled again, while it expires.
+/// The future is reset and polled again while it expires.
 fn reset_and_expiry() {
     let (bell, waker) = Bell::new();
     let (engine, mut sleep) = due(&waker);
@@ -139,7 +139,7 @@ fn negative_a_blind_reset_is_lost() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, reset_and_expiry);
 }
 
-/// Polled with another waker while the timer is stopped.
+/// The future is polled with another waker while the timer is stopped.
 fn another_waker_and_stop() {
     let (_, waker) = Bell::new();
     let engine = engine();
@@ -159,17 +159,17 @@ fn another_waker_and_stop() {
 }
 
 #[test]
-fn the_last_waker_is_told_of_a_stop() {
+fn the_last_waker_is_woken_by_a_stop() {
     check(another_waker_and_stop);
 }
 
 #[test]
 #[should_panic]
-fn negative_a_blind_stop_is_not_told() {
+fn negative_a_blind_stop_wakes_no_task() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_stop);
 }
 
-/// Polled for the first time, or after it has run, while the timer is stopped.
+/// The future is polled while the timer is stopped, for the first time or after it was ready.
 fn registered_and_stopped(has_run: bool) {
     let engine = engine();
     let (bell, waker) = Bell::new();

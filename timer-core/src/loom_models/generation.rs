@@ -1,8 +1,8 @@
-//! A thread that was preempted between its win and the shard's lock, while its timer is stopped and
-//! dropped and another leases the same shard: it does not count there, gives back no permit of the
-//! other timer, and links and unlinks nothing there.
+//! Models of a thread that is preempted between its win and the shard's lock. Meanwhile its timer
+//! is dropped, and another timer leases the same shard. The thread must not change the counters,
+//! the permits or the wheel of the other timer.
 
-use super::{at, bounded, check, check_at, engine, fails, heartbeat, new, turn_at};
+use super::{bounded, check, check_at, engine, fails, heartbeat, new, time_at, turn_at};
 use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Due};
 use crate::error::RejectReason;
@@ -12,7 +12,7 @@ use crate::time::{Deadline, NO_TICK};
 use loom::thread;
 use std::time::Duration;
 
-/// What a thread does with a timeout of the first timer, while the second takes over its shard.
+/// Calls `late` with a timeout of the first timer while the second timer takes over its shard.
 fn two_leases(late: fn(&Timeout)) {
     let former = bounded(2);
     let (timeout, outcome) = new(&former, 5);
@@ -66,7 +66,7 @@ fn a_late_expire_now() {
     });
 }
 
-/// The last lease ends while a canceller is on its way.
+/// The lease ends while a cancel is in progress, and no other lease follows.
 #[test]
 fn a_cancel_while_the_timer_is_dropped() {
     check_at(3, || {
@@ -81,7 +81,7 @@ fn a_cancel_while_the_timer_is_dropped() {
 
 #[test]
 #[should_panic(expected = "counted for the next timer")]
-fn negative_a_cancel_does_not_compare_it() {
+fn negative_a_cancel_skips_the_generation() {
     check(|| {
         two_leases(|timeout| {
             if let (Cancel::Waiting, Some(right)) = timeout.win_cancel() {
@@ -92,14 +92,14 @@ fn negative_a_cancel_does_not_compare_it() {
     });
 }
 
-/// The former timer's counts are the next one's, if they are not cleared.
+/// The next timer would start with the counts of the former one if they were not cleared.
 #[test]
 #[should_panic(expected = "counted for the next timer")]
 fn negative_counts_begin_where_others_ended() {
     fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
 }
 
-/// A run of a periodic task on another thread ends when its timer is gone and another has the
+/// A periodic run on another thread ends after its timer is gone and another timer leases the
 /// shard.
 fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectReason>) {
     let former = engine();
@@ -108,7 +108,7 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectRea
     let runner = {
         let timeout = timeout.clone();
         thread::spawn(move || {
-            let due = at(&context, 5);
+            let due = time_at(&context, 5);
             let Due::Won(right) = timeout.expire(due) else { return };
             let (right, _) = right.run().expect("it runs again");
             let Ok(_) = right.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
@@ -136,7 +136,7 @@ fn a_run_outlives_its_timer() {
 
 #[test]
 #[should_panic(expected = "linked in the next timer")]
-fn negative_a_link_does_not_compare_it() {
+fn negative_a_link_skips_the_generation() {
     check(|| {
         a_run_that_outlives_its_timer(|timeout, tick| {
             shard_of(timeout.shard_id()).submit_of_any_generation(timeout.clone(), tick);

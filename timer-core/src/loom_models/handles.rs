@@ -50,13 +50,13 @@ fn negative_a_handle_is_counted_in_two_steps() {
 fn the_end_comes_last() {
     let (engine, timer) = timer();
     let cells = Arc::new([UnsafeCell::new(()), UnsafeCell::new(())]);
-    let [mine, theirs] = [(0, timer.clone()), (1, timer)].map(|(at, timer)| {
+    let [mine, theirs] = [(0, timer.clone()), (1, timer)].map(|(index, timer)| {
         let (engine, cells) = (engine.clone(), cells.clone());
         move || {
-            cells[at].with_mut(|_| ());
+            cells[index].with_mut(|_| ());
             drop(timer);
             if engine.context.is_stopped() {
-                cells[1 - at].with(|_| ());
+                cells[1 - index].with(|_| ());
             }
         }
     });

@@ -1,5 +1,5 @@
-//! Requests of callers that find the lock of a shard taken, and the worker that owes their reading.
-//! There is room for one request.
+//! Models of requests, which callers leave when the lock of a shard is held. The inbox has room for
+//! one request.
 
 use super::{
     assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
@@ -13,7 +13,8 @@ use crate::worker;
 use loom::sync::{Condvar, Mutex as LoomMutex};
 use loom::thread;
 
-/// Two callers at one shard: what the holder has overlooked the worker is told of, in time.
+/// Two callers meet at one shard. If the lock holder overlooks a request, the worker serves it in
+/// time.
 fn two_callers() {
     let engine = engine();
     let other = {
@@ -31,17 +32,17 @@ fn two_callers() {
 }
 
 #[test]
-fn what_the_holder_overlooks_is_the_workers() {
+fn the_worker_serves_overlooked_requests() {
     check(two_callers);
 }
 
 #[test]
 #[should_panic(expected = "stranded")]
-fn negative_a_request_does_not_say_when() {
+fn negative_a_request_does_not_lower_due() {
     fails("shard/inbox.rs", "self.due.store(due", How::Skip, two_callers);
 }
 
-/// One links, one leaves a request, one waits at the gate.
+/// One caller links its entry, one leaves a request, and one waits at the gate.
 #[test]
 fn three_callers_and_room_for_one() {
     check_heavy(|| {
@@ -60,8 +61,8 @@ fn three_callers_and_room_for_one() {
     });
 }
 
-/// A turn goes on while callers come: what it did not get is announced, however the worker's
-/// reading and the pushes fall.
+/// Two callers push requests during a turn. `next` or `due` announces every request that the turn
+/// does not serve.
 fn a_turn_and_two_callers() {
     let engine = engine();
     set_time(&engine, 10);
@@ -88,7 +89,7 @@ fn due_is_not_lost_by_a_drain() {
     check_heavy(a_turn_and_two_callers);
 }
 
-/// The same, written again with a `due` that is raised after the queue was unlocked.
+/// A copy of the protocol that raises `due` after it has unlocked the queue.
 #[test]
 #[should_panic(expected = "`due` was lost")]
 fn negative_due_raised_with_the_queue_unlocked() {
@@ -110,8 +111,8 @@ fn negative_due_raised_with_the_queue_unlocked() {
     });
 }
 
-/// The holder that the worker meets has nothing of its own to tell: it wakes the worker all the
-/// same.
+/// The lock holder has scheduled no earlier timeout, but the worker has asked for the lock. The
+/// holder must wake the worker.
 fn a_holder_with_nothing_to_tell() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
@@ -147,7 +148,7 @@ fn negative_the_worker_that_asked_is_not_woken() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, a_holder_with_nothing_to_tell);
 }
 
-/// The worker has reserved the lock of a shard: the holder rings it.
+/// The worker has reserved the lock of a shard, and the holder rings the worker.
 fn a_reserved_shard() {
     let engine = engine();
     let (timeout, _) = new(&engine, 5);
@@ -173,7 +174,7 @@ fn negative_the_worker_that_reserved_is_not_rung() {
     fails("alarm.rs", "fn ring .. self.parker.unpark()", How::Skip, a_reserved_shard);
 }
 
-/// A request that comes while the holder reads another one.
+/// A request arrives while the lock holder serves another one.
 #[test]
 fn a_second_request_while_the_first_is_read() {
     check_at(3, || {
@@ -191,7 +192,7 @@ fn a_second_request_while_the_first_is_read() {
     });
 }
 
-/// What a model waits for.
+/// An event for which a model waits.
 #[derive(Default)]
 struct Bell(LoomMutex<u32>, Condvar);
 
@@ -209,7 +210,7 @@ impl Bell {
     }
 }
 
-/// A timeout that is due.
+/// Schedules a timeout that is due.
 fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
     let bell = bell.clone();
     let due = Deadline::down(engine.context.now());
@@ -217,8 +218,8 @@ fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
     drop(scheduled.unwrap_or_else(|_| panic!("refused")));
 }
 
-/// The worker itself, and callers: were a request, a wake request or a wake-up lost, this would be
-/// a deadlock.
+/// Runs the worker beside `callers` callers. A lost request, a lost wish of the worker or a lost
+/// wake-up is a deadlock.
 fn the_worker_and(callers: u32) {
     let engine = engine();
     let bell = Arc::new(Bell::default());
@@ -253,6 +254,6 @@ fn the_worker_and_two_callers() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_told() {
+fn negative_the_worker_is_not_woken() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, || the_worker_and(1));
 }

@@ -1,5 +1,5 @@
-//! The beginning and the end: a lazy start from two threads, the worker's sleep and end, the last
-//! handle against a turn and an upgrade.
+//! Models of the start and the end of a timer. Two threads start one worker, the worker ends, and
+//! the last handle meets a turn and an upgrade.
 
 use super::{Subject, assert_sound, check, check_heavy, engine, engine_of, fails, new, set_time, turn_elsewhere};
 use crate::config::{Config, DrivenBy};
@@ -13,7 +13,7 @@ fn with_worker() -> Subject {
     engine_of(Config::default(), None, DrivenBy::Worker)
 }
 
-/// Both calls find the worker started, it is one, and `stop` ends it.
+/// Both calls return after one worker was started, and `stop` ends it.
 #[test]
 fn two_threads_start_one_worker() {
     check_heavy(|| {
@@ -30,7 +30,7 @@ fn two_threads_start_one_worker() {
     });
 }
 
-/// Two stop a timer with a worker: both return when it has ended.
+/// Two threads stop a timer with a worker. Both return after its end.
 fn stopped_twice() {
     let engine = with_worker();
     assert_eq!(worker::start(&engine), Ok(()));
@@ -49,11 +49,11 @@ fn a_timer_with_a_worker_is_stopped_twice() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_told_to_stop() {
+fn negative_the_worker_is_not_woken_by_stop() {
     fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, stopped_twice);
 }
 
-/// The worker's end is told to a thread that waits for it without joining it.
+/// The worker notifies a thread that waits for its end without joining it.
 fn stopped_and_waited_for() {
     let engine = with_worker();
     assert_eq!(worker::start(&engine), Ok(()));
@@ -68,11 +68,11 @@ fn stop_and_wait_for_the_worker() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_the_workers_end_is_not_told() {
+fn negative_the_workers_end_is_not_notified() {
     fails("timer/lifecycle.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
 }
 
-/// The last handle goes while a turn runs: what was scheduled runs or is cancelled, once.
+/// The last handle is dropped during a turn. The timeout runs or is cancelled, once.
 #[test]
 fn the_last_handle_goes_during_a_turn() {
     check(|| {
@@ -88,8 +88,8 @@ fn the_last_handle_goes_during_a_turn() {
     });
 }
 
-/// The last handle goes while another thread makes one of a weak one: either that comes first, and
-/// its timer lives; or it is refused.
+/// The last handle is dropped while another thread upgrades a weak handle. Either the upgrade comes
+/// first and the timer lives on, or it returns `None`.
 fn last_handle_and_upgrade() {
     let engine = with_worker();
     let timer = Timer::from_engine((*engine).clone());
@@ -126,6 +126,6 @@ fn negative_an_upgrade_by_load_and_store() {
 
 #[test]
 #[should_panic]
-fn negative_a_handle_less_by_load_and_store() {
+fn negative_a_handle_is_dropped_in_two_steps() {
     fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
 }

@@ -1,13 +1,13 @@
-//! The lock: one guard at a time, and none is forgotten: a caller at the gate, a worker that asks
-//! or that has reserved.
+//! Models of the lock of a shard. There is one guard at a time. A caller at the gate and a worker
+//! that has asked for the lock or reserved it are woken.
 //!
-//! All parks are without a limit, so a bell that is not rung is a deadlock.
+//! All parks are without a limit, so a lost wake-up is a deadlock.
 
 use super::{check, check_at, check_heavy, fails, fails_at};
 use crate::sync::{Arc, How, Lock, Owed, Parker};
 use loom::thread;
 
-/// A lock, and where its worker sleeps.
+/// A lock, and the parker of its worker.
 struct Shared {
     lock: Lock<u32>,
     worker: Parker,
@@ -18,7 +18,7 @@ impl Shared {
         Arc::new(Self { lock: Lock::new(0), worker: Parker::default() })
     }
 
-    /// What a shard does after it has unlocked.
+    /// Performs the duties of a lock holder after it has unlocked.
     fn answer(&self, owed: Owed) {
         if owed.wake() {
             self.lock.take_wake();
@@ -28,14 +28,14 @@ impl Shared {
         }
     }
 
-    /// A caller that waits if it must.
+    /// Locks as a caller does that waits if necessary.
     fn call(&self) {
         let mut guard = self.lock.lock();
         *guard += 1;
         self.answer(guard.unlock());
     }
 
-    /// A caller that goes on if the lock is taken.
+    /// Locks as a caller does that continues if the lock is held.
     fn try_call(&self) -> u32 {
         let Some(mut guard) = self.lock.try_lock() else { return 0 };
         *guard += 1;
@@ -43,7 +43,7 @@ impl Shared {
         1
     }
 
-    /// The worker's step 3, until it has it.
+    /// Performs the worker's step 3 until it has the lock.
     fn ask(&self) {
         loop {
             if let Some(mut guard) = self.lock.try_lock_or_ask() {
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// The worker's step 4.
+    /// Performs the worker's step 4.
     fn reserve(&self) {
         let mut guard = self.lock.lock_reserved(|| self.worker.park(None));
         *guard += 1;
@@ -89,7 +89,7 @@ fn three(first: fn(&Shared), second: fn(&Shared), third: fn(&Shared)) {
 }
 
 #[test]
-fn one_of_two_has_it() {
+fn one_of_two_callers_has_the_lock() {
     check_at(4, || {
         let shared = Shared::new();
         let other = {
@@ -142,7 +142,7 @@ fn negative_unlock_by_load_and_store_loses_the_gate() {
     fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(Shared::call, Shared::call));
 }
 
-/// The worker asks and goes about other things: the holder tells it, or it gets the lock.
+/// The worker asks for the lock and continues. It gets the lock, or the holder wakes it.
 #[test]
 fn the_worker_that_asks_is_woken() {
     check_at(4, || two(Shared::call, Shared::ask));
@@ -171,7 +171,8 @@ fn negative_the_holder_does_not_wake_the_worker() {
     check(|| two(call_and_forget, Shared::ask));
 }
 
-/// The worker that has reserved the lock is rung, and rings the gate when it leaves.
+/// The holder rings the worker that has reserved the lock, and the worker rings the gate when it
+/// unlocks.
 #[test]
 fn the_worker_that_reserves_is_rung() {
     check_at(4, || two(Shared::call, Shared::reserve));
@@ -182,7 +183,7 @@ fn reserving_overtakes_the_gate_and_rings_it() {
     check(|| three(Shared::call, Shared::call, Shared::reserve));
 }
 
-/// First in vain by step 3, then by step 4, as the worker does it, beside a caller at the gate.
+/// The worker performs step 3 in vain and then step 4, beside a caller at the gate.
 #[test]
 fn the_worker_that_asks_in_vain_reserves() {
     fn ask_then_reserve(shared: &Shared) {

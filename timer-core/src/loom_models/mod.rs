@@ -1,16 +1,16 @@
-//! The races of the hand-overs, model-checked: `cargo xtask loom`.
+//! Models of the races, which loom checks in every interleaving (`cargo xtask loom`).
 //!
-//! The code under the models is the code that ships; only `crate::sync` differs. Each file proves
-//! the races of one protocol, says so, and has negative twins that must fail: the same model with
-//! one line of the product left out or weakened ([`fails`]), or, for a step that is no atomic
-//! operation, the protocol written again without it.
+//! The models run the code that ships, on another `crate::sync`. Each file covers the races of one
+//! protocol. It also has negative twins, which must fail. A negative twin is the same model with
+//! one line of the product left out or weakened ([`fails`]). If the step in question is not an
+//! atomic operation, the twin contains the protocol again without that step.
 //!
-//! The bound on preemptions is the environment's; heavy models run with one fewer
+//! The environment sets the bound on preemptions. Heavy models run with one preemption fewer
 //! ([`check_heavy`]).
 //!
-//! *What the checker does not see*: it remembers only the last load of a location, so a thread that
-//! loads and then stores hides an earlier load by another thread. Where that matters the thread
-//! that loads only is one that the model starts.
+//! *A limit of loom.* It remembers only the last load of a location, so a thread that loads and
+//! then stores hides an earlier load of another thread. In a model where this matters, the thread
+//! that only loads is started by the model and is not its main thread.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a model is a test")]
 
@@ -48,27 +48,27 @@ use crate::worker::Dispatcher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use timer_executor::TaskExecutor;
 
-/// Runs `model` in every interleaving within the bound that the environment sets.
+/// Runs `model` in every interleaving, within the bound that the environment sets.
 fn check(model: fn()) {
     explore(loom::model::Builder::new(), model);
 }
 
-/// The same with one preemption fewer, and never more than two, for what would take minutes.
+/// Runs `model` with one preemption fewer and at most two, because it would take minutes otherwise.
 fn check_heavy(model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.map_or(2, |bound| bound.saturating_sub(1).min(2)));
     explore(builder, model);
 }
 
-/// The same with one preemption at the most, for what would take longer than all others together:
-/// storms take more of it.
+/// Runs `model` with at most one preemption, because it would take longer than all other models
+/// together. Storms cover more of it.
 fn check_heaviest(model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.map_or(1, |bound| bound.min(1)));
     explore(builder, model);
 }
 
-/// The same with a bound of at least `preemptions`, for a race that needs so many.
+/// Runs `model` with a bound of at least `preemptions`, because its race needs so many.
 fn check_at(preemptions: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(preemptions));
@@ -87,18 +87,18 @@ fn explore(mut builder: loom::model::Builder, model: fn()) {
     println!("{} executions", executions.load(Ordering::Relaxed));
 }
 
-/// Runs `model`, which must not pass, with something wrong with one line of the product.
+/// Runs `model` with a fault in one line of the product. The model must fail.
 fn fails(file: &'static str, line: &'static str, how: How, model: fn()) {
     fails_at(0, file, line, how, model);
 }
 
-/// The same with a bound of at least `preemptions`.
+/// Does the same as [`fails`] with a bound of at least `preemptions`.
 fn fails_at(preemptions: usize, file: &'static str, line: &'static str, how: How, model: fn()) {
     Fault { file, line, how }.during(|| check_at(preemptions, model));
 }
 
-/// A timer in a model. If the model panics it is leaked: its end would ask the checker, which has
-/// given up.
+/// A timer in a model. It is leaked if the model panics, because its end would call the checker,
+/// which has given up by then.
 #[derive(Clone)]
 struct Subject(Option<Arc<Engine>>);
 
@@ -124,7 +124,7 @@ impl Drop for Subject {
     }
 }
 
-/// A timer of one shard on virtual time, which no thread drives.
+/// Creates a timer with one shard on virtual time. No thread drives it.
 fn engine() -> Subject {
     engine_of(Config::default(), None, DrivenBy::ManualDriver)
 }
@@ -137,10 +137,11 @@ fn engine_of(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by:
     Subject(Some(Engine::new(config, executor, driven_by)))
 }
 
-/// Nanoseconds after which all is due, requests that wait for the worker's patience included.
+/// A number of nanoseconds after which all timeouts and all requests are due.
 const LATER: u64 = 10_000_000;
 
-/// Takes turns until nothing is left to be looked at; how many timeouts were handed over.
+/// Takes turns until all shards are empty. Returns the number of timeouts that ran or were handed
+/// over.
 fn turn_out(dispatcher: &mut Dispatcher) -> usize {
     let mut expired = 0;
     while dispatcher.engine().next() != NO_TICK {
@@ -149,36 +150,36 @@ fn turn_out(dispatcher: &mut Dispatcher) -> usize {
     expired
 }
 
-/// So many nanoseconds after the timer's time began.
-fn at(context: &Context, nanos: u64) -> Nanos {
+/// Returns the time `nanos` after the beginning of the timer's time.
+fn time_at(context: &Context, nanos: u64) -> Nanos {
     context.resolution.start_of(0) + nanos
 }
 
-/// It is so many nanoseconds after the timer's time began.
+/// Moves the time to `nanos` after its beginning.
 fn set_time(engine: &Engine, nanos: u64) {
-    engine.set_present(at(&engine.context, nanos));
+    engine.set_present(time_at(&engine.context, nanos));
 }
 
-/// Runs what is due at the present; how many timeouts were handed over.
+/// Takes a turn at the present. Returns the number of timeouts that ran or were handed over.
 fn turn(dispatcher: &mut Dispatcher) -> usize {
     let now = dispatcher.engine().context.now();
     dispatcher.turn_to_end(now).expired
 }
 
-/// The same by another thread.
+/// Takes a turn on another thread.
 fn turn_elsewhere(engine: &Subject) -> loom::thread::JoinHandle<usize> {
     let mut dispatcher = engine.dispatcher();
     loom::thread::spawn(move || turn(&mut dispatcher))
 }
 
-/// Moves the time, and runs what is due.
+/// Moves the time to `nanos` after its beginning and takes a turn.
 fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
     set_time(dispatcher.engine(), nanos);
     turn(dispatcher)
 }
 
-/// What has become of a task. It is leaked: where two threads are let win a task, it is dropped
-/// twice.
+/// The counts of the runs and drops of a task. They are leaked, because a negative twin may drop a
+/// task twice.
 #[derive(Default)]
 struct Outcome {
     ran: AtomicUsize,
@@ -214,10 +215,10 @@ impl Outcome {
     }
 }
 
-/// A new timeout, due so many nanoseconds after the timer's time began.
+/// Schedules a timeout that is due `nanos` after the beginning of the timer's time.
 fn try_new(engine: &Arc<Engine>, nanos: u64) -> (Result<Timeout, RejectReason>, &'static Outcome) {
     let (counter, outcome) = Outcome::counter();
-    let deadline = Deadline::up(at(&engine.context, nanos));
+    let deadline = Deadline::up(time_at(&engine.context, nanos));
     let scheduled = engine.schedule(Closure(move |_: &Timeout| counter.run()), |_| deadline);
     (
         scheduled.map_err(|(job, reason)| {
@@ -233,17 +234,17 @@ fn new(engine: &Arc<Engine>, nanos: u64) -> (Timeout, &'static Outcome) {
     (timeout.unwrap_or_else(|reason| panic!("refused: {reason}")), outcome)
 }
 
-/// A new task that runs every 10 ns, first at 5.
+/// Schedules a periodic task that runs every 10 ns, for the first time after 5 ns.
 fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Outcome) {
     let (counter, outcome) = Outcome::counter();
     let task = move |_: &Timeout| counter.run();
-    let deadline = Deadline::up(at(&engine.context, 5));
+    let deadline = Deadline::up(time_at(&engine.context, 5));
     let scheduled = engine.schedule(Periodic { task, period: Period::Rate(10) }, |_| deadline);
     (scheduled.unwrap_or_else(|_| panic!("refused")), outcome)
 }
 
-/// What every model of a whole timer ends with: the checker's own panics within a run would be
-/// counted as the task's.
+/// Asserts that no task has panicked. Every model of a whole timer ends with this, because the
+/// timer would count a panic of the checker during a run as a panic of the task.
 fn assert_sound(engine: &Engine) {
     assert_eq!(engine.stats().task_panics, 0);
 }

@@ -1,5 +1,5 @@
-//! The time that a future reads from a shard by its name, without the lock, while another timer
-//! takes the shard over: it is never the time of the other timer.
+//! Models of a future that reads the time of its shard without the lock, while another timer takes
+//! the shard over. The future never gets the time of the other timer.
 
 use super::{check_at, engine, fails};
 use crate::entry::ShardId;
@@ -8,8 +8,8 @@ use crate::sync::How;
 use crate::time::Nanos;
 use loom::thread;
 
-/// Calls `read` with the name of the first timer's shard and with that timer's time, which stands
-/// still.
+/// Calls `read` with the name of the first timer's shard and with the first timer's time, which
+/// stands still.
 fn two_leases(read: fn(&Shard, ShardId, Nanos)) {
     let former = engine();
     let (shard, then) = (former.shards()[0], former.context.now());
@@ -22,7 +22,7 @@ fn two_leases(read: fn(&Shard, ShardId, Nanos)) {
     reader.join().unwrap();
 }
 
-fn what_time_it_is() {
+fn read_the_time() {
     two_leases(|shard, id, then| {
         assert!(shard.now_of(id).is_none_or(|now| now == then), "another timer's time");
     });
@@ -30,23 +30,23 @@ fn what_time_it_is() {
 
 #[test]
 fn a_time_is_that_of_the_timer() {
-    check_at(4, what_time_it_is);
+    check_at(4, read_the_time);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_given_back_without_release() {
-    fails("clock.rs", "self.0.store(Self::REAL", How::Relaxed, what_time_it_is);
+    fails("clock.rs", "self.0.store(Self::REAL", How::Relaxed, read_the_time);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_set_without_release() {
-    fails("clock.rs", "self.0.store(now.clamp", How::Relaxed, what_time_it_is);
+    fails("clock.rs", "self.0.store(now.clamp", How::Relaxed, read_the_time);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_read_without_acquire() {
-    fails("clock.rs", "fn now(&self) .. self.0.load(Ordering::Acquire)", How::Relaxed, what_time_it_is);
+    fails("clock.rs", "fn now(&self) .. self.0.load(Ordering::Acquire)", How::Relaxed, read_the_time);
 }

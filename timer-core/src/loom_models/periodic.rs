@@ -1,11 +1,12 @@
-//! A periodic task: cancelled and reset during its run, and linked again against `stop`.
+//! Models of a periodic task that is cancelled, reset or stopped during a run.
 
 use super::{assert_sound, check, engine, fails, heartbeat, set_time, turn, turn_at, turn_elsewhere, turn_out};
 use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
 
-/// Before, during or after the run: the cancel wins, the task never runs again and is dropped once.
+/// The cancel comes before, during or after the run. It wins in each case, and the task is dropped
+/// once and never runs again.
 fn cancel_and_run() {
     let engine = engine();
     let (timeout, outcome) = heartbeat(&engine);
@@ -33,7 +34,7 @@ fn negative_a_blind_store_loses_the_cancel() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_run);
 }
 
-/// The run ends just when the timer is stopped: handed back or cancelled, never both, and not lost.
+/// The timer is stopped while the run ends. The timeout is either returned by `stop` or cancelled.
 fn linked_again_and_stop() {
     let engine = engine();
     let (timeout, outcome) = heartbeat(&engine);
@@ -57,7 +58,8 @@ fn a_run_that_goes_on_and_stop() {
     check(linked_again_and_stop);
 }
 
-/// Linked again, with the shard's lock taken: by request, which `stop` takes or refuses.
+/// The run links its entry by a request, because a caller holds the lock. `stop` takes the request
+/// or refuses it.
 #[test]
 fn a_run_that_goes_on_and_stop_and_a_caller() {
     super::check_heavy(|| {
@@ -78,7 +80,7 @@ fn a_run_that_goes_on_and_stop_and_a_caller() {
     });
 }
 
-/// A reset during the run decides the next one; after it, it moves that.
+/// A reset during the run sets the deadline of the next run. A reset after the run moves it.
 #[test]
 fn reset_and_run() {
     check(|| {

@@ -1,6 +1,6 @@
-//! Where an entry is linked: written by one holder of the lock, read by the next, on other threads.
+//! Models of the location of an entry, which lock holders on several threads write and read.
 
-use super::{assert_sound, at, check, engine, fails, new};
+use super::{assert_sound, check, engine, fails, new, time_at};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
 use crate::sync::How;
@@ -8,7 +8,8 @@ use crate::time::Deadline;
 use loom::thread;
 use std::time::Duration;
 
-/// Two share a bucket, so that taking one out of it moves the other; their cancellers find both.
+/// Two entries share a bucket, so the removal of one moves the other. Both cancellers find their
+/// entries.
 fn two_in_a_bucket() {
     let engine = engine();
     let [first, second] = [5, 5].map(|nanos| new(&engine, nanos).0);
@@ -18,14 +19,14 @@ fn two_in_a_bucket() {
     };
     assert!(second.cancel());
     assert!(other.join().unwrap());
-    // One may have been left to a request, which the next holder reads.
+    // One cancel may have left a request, which the next lock holder serves.
     assert!(new(&engine, 90).0.cancel());
     assert!(first.is_last() && second.is_last(), "the wheel has it still");
     assert_sound(&engine);
 }
 
 #[test]
-fn are_found_by_cancellers() {
+fn entries_are_found_by_cancellers() {
     check(two_in_a_bucket);
 }
 
@@ -41,7 +42,7 @@ fn negative_the_position_is_not_written() {
     fails("entry/mod.rs", "fn moved .. position.store(location", How::Skip, two_in_a_bucket);
 }
 
-/// The next holder reads it as it was before, if locks did not order it.
+/// If the lock did not order the accesses, the next holder would read an old location.
 #[test]
 #[should_panic]
 fn negative_the_lock_orders_nothing() {
@@ -58,7 +59,7 @@ fn two_resets(reset: fn(&Timeout, Deadline)) {
     let second = {
         let (engine, timeout) = (engine.clone(), timeout.clone());
         thread::spawn(move || {
-            reset(&timeout, Deadline::up(at(&engine.context, 45)));
+            reset(&timeout, Deadline::up(time_at(&engine.context, 45)));
             engine.next()
         })
     };
@@ -72,7 +73,7 @@ fn a_reset_does_not_wait_for_another_thread() {
     check(|| two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now(), false))));
 }
 
-/// Relies on the link of the thread that has set the earlier deadline.
+/// The second reset relies on the link of the thread that has set the earlier deadline.
 #[test]
 #[should_panic(expected = "the link waits")]
 fn negative_a_reset_to_later_never_links() {

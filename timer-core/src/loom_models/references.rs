@@ -1,8 +1,8 @@
-//! The count of a timeout's references: two handles and the worker, the wheel's reference handed
-//! over by a plain store, and the last dropped by loads.
+//! Models of the reference count of a timeout. Two handles and the worker have references. The
+//! reference of the wheel is handed over by a plain store, and the last one is dropped by loads.
 //!
-//! The checker sees each use of an entry's memory and its end: a use after the end, a second end
-//! and none at all fail.
+//! The checker sees each use and each free of an entry. A use after the free, a second free and a
+//! leak fail.
 
 use super::{DropCounter, Outcome, check, check_at, check_heavy, fails};
 use crate::entry::state::{Cancel, Due};
@@ -48,7 +48,7 @@ fn expire(wheel: &Wheel) {
     }
 }
 
-/// One handle cancels and is dropped, another is dropped.
+/// One handle cancels the timeout, and both handles are dropped.
 fn cancel_and_drop() {
     let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
@@ -58,7 +58,7 @@ fn cancel_and_drop() {
     assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
 }
 
-/// One handle cancels and is dropped, another is dropped, and the worker takes the entry out and
+/// One handle cancels the timeout, both handles are dropped, and the worker removes the entry and
 /// runs it if it can.
 fn cancel_and_drop_and_expire() {
     let (timeout, wheel, outcome) = entry();
@@ -138,10 +138,11 @@ fn negative_the_last_does_not_acquire() {
     fails("entry/mod.rs", "self.left(self.header().refs.load", How::Relaxed, cancel_and_drop);
 }
 
-/// The mark is set though the worker has taken the entry out: its reference is real.
+/// The canceller sets the mark although the worker has removed the entry, so the worker's reference
+/// is counted.
 #[test]
 #[should_panic]
-fn negative_handing_over_what_the_worker_has() {
+fn negative_the_workers_reference_is_handed_over() {
     check(|| {
         let (timeout, wheel, _) = entry();
         let canceller = thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! What comes with an end that is seen: a thread that finds a timeout cancelled sees what was done
-//! before the cancel.
+//! Models of the memory order of an end. A thread that finds a timeout cancelled also sees the
+//! writes that the canceller made before.
 
 use super::{assert_sound, check_at, engine, fails, new};
 use crate::sync::{Arc, How, UnsafeCell};
@@ -25,7 +25,7 @@ fn a_cancel_that_is_seen() {
 }
 
 #[test]
-fn a_cancel_and_what_was_before_it() {
+fn a_cancel_shows_earlier_writes() {
     check_at(4, a_cancel_that_is_seen);
 }
 

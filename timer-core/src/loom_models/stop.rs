@@ -1,5 +1,6 @@
-//! `stop` shuts the door first: against new timeouts, requests, cancel, reset and expiry. What was
-//! accepted ends exactly once, and pending returns to zero.
+//! Models of `stop`, which closes the shards first. It meets new timeouts, requests, cancels,
+//! resets and expiries. Each accepted timeout ends exactly once, and the number of pending timeouts
+//! returns to zero.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn_elsewhere};
 use crate::error::RejectReason;
@@ -35,8 +36,8 @@ fn a_new_timeout_beside_stop() {
     });
 }
 
-/// Three meet at the lock: `stop`, a caller whose request it must not miss, and one that reads the
-/// request in its stead.
+/// Three threads meet at the lock, which are `stop`, a caller whose request `stop` must not miss,
+/// and a caller that serves this request.
 #[test]
 fn two_new_timeouts_beside_stop() {
     check_heavy(|| {
@@ -72,8 +73,7 @@ fn a_cancel_or_stop_wins() {
     check(stop_and_cancel);
 }
 
-/// The canceller's request lies in the inbox, or is refused there, since another caller has the
-/// lock.
+/// Another caller holds the lock, so the canceller pushes a request, which the inbox may refuse.
 #[test]
 fn a_cancel_and_a_caller_beside_stop() {
     check_heavy(|| {
@@ -120,7 +120,8 @@ fn stop_and_expire() {
     let worker = turn_elsewhere(&engine);
     let handed_back = engine.stop().len();
     let ran = worker.join().unwrap();
-    // What the worker had taken out and not won was handed back, or is dropped with the engine.
+    // An entry that the worker had removed but not won was returned by `stop`, or is dropped with
+    // the engine.
     let stats = engine.stats();
     assert_sound(&engine);
     drop(engine);
@@ -134,8 +135,8 @@ fn an_expiry_beside_stop() {
     check(stop_and_expire);
 }
 
-/// The turn has taken out what was moved to a later deadline, and finds the shard shut when it
-/// gives it back.
+/// The turn has removed an entry that was moved later, and finds the shard closed when it gives the
+/// entry back.
 #[test]
 fn a_turn_that_gives_back_beside_stop() {
     check(|| {
@@ -153,7 +154,7 @@ fn a_turn_that_gives_back_beside_stop() {
     });
 }
 
-/// Two stop: each timeout is handed back to one of them.
+/// Two threads stop the timer. Each timeout is returned to one of them.
 #[test]
 fn two_threads_stop() {
     check(|| {
@@ -176,7 +177,7 @@ fn negative_ending_by_load_and_store() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, stop_and_cancel);
 }
 
-/// Counting at the stop and at the cancel, whichever has won.
+/// The stop and the cancel both count, whichever of them has won.
 #[test]
 #[should_panic(expected = "counted twice")]
 fn negative_counting_without_having_won() {

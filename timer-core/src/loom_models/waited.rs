@@ -1,5 +1,5 @@
-//! Threads that wait: for the end of a run (`cancel_and_wait`), and for all that is in flight
-//! (`stop_and_wait`). No wait ends by a timeout, so an end that is not told is a deadlock.
+//! Models of threads that wait, for the end of a run (`cancel_and_wait`) or for all tasks in flight
+//! (`stop_and_wait`). All waits are without a limit, so a lost notification is a deadlock.
 
 use super::executor::{Queued, queued};
 use super::{check, check_at, engine, fails, heartbeat, new, set_time, turn};
@@ -7,7 +7,7 @@ use crate::counters::InFlight;
 use crate::sync::{Arc, How, UnsafeCell};
 use loom::thread;
 
-/// When `cancel_and_wait` returns, the run has returned and what the task right is gone.
+/// When `cancel_and_wait` returns, the run has ended and the captures of the task are dropped.
 fn cancel_and_wait() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
@@ -30,17 +30,17 @@ fn cancel_and_wait_and_the_end_of_a_run() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_the_end_is_not_told() {
+fn negative_the_end_of_a_run_is_not_notified() {
     fails("timer/run.rs", "event_of(timeout.address()).notify_all()", How::Skip, cancel_and_wait);
 }
 
 #[test]
 #[should_panic]
-fn negative_asking_by_load_and_store() {
+fn negative_waiting_for_a_run_in_two_steps() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_wait);
 }
 
-/// A run of many: the last one drops the task.
+/// The run of a cancelled periodic task drops the task.
 #[test]
 fn cancel_and_wait_and_a_periodic_run() {
     check(|| {
@@ -58,7 +58,7 @@ fn cancel_and_wait_and_a_periodic_run() {
     });
 }
 
-/// Two wait, and one run ends on an executor's thread.
+/// Two threads wait for the end of one run on a thread of an executor.
 #[test]
 fn two_wait_for_one_run() {
     check(|| {
@@ -82,16 +82,16 @@ fn two_wait_for_one_run() {
     });
 }
 
-/// Two tasks in flight, and what they have done is seen by the thread that has waited for them.
+/// Two tasks are in flight. The thread that has waited for them sees their writes.
 #[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
 fn wait_for_none() {
     let flight = Arc::new((InFlight::default(), [UnsafeCell::new(0), UnsafeCell::new(0)]));
     flight.0.queue(2);
-    let runners = [0, 1].map(|at| {
+    let runners = [0, 1].map(|index| {
         let flight = flight.clone();
         thread::spawn(move || {
             flight.0.start();
-            flight.1[at].with_mut(|_| ());
+            flight.1[index].with_mut(|_| ());
             flight.0.finish();
         })
     });
@@ -102,13 +102,13 @@ fn wait_for_none() {
 }
 
 #[test]
-fn none_in_flight_is_waited_for() {
+fn a_thread_waits_for_all_tasks() {
     check_at(3, wait_for_none);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn negative_none_left_is_not_told() {
+fn negative_an_empty_executor_is_not_notified() {
     fails("counters/in_flight.rs", "self.none.notify_all()", How::Skip, wait_for_none);
 }
 
@@ -124,7 +124,7 @@ fn negative_waiting_by_load_and_store() {
     fails("counters/in_flight.rs", "self.word.fetch_or(WAITED", How::Split, wait_for_none);
 }
 
-/// One is cancelled in the queue, by the thread beside the one that waits.
+/// A task is cancelled in the queue while another thread waits.
 #[test]
 fn none_in_flight_and_a_cancel_in_the_queue() {
     check(|| {

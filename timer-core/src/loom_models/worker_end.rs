@@ -1,5 +1,5 @@
-//! `stop_and_wait` and the worker's end: no task runs there when it has returned, and what tasks
-//! have done is seen.
+//! Models of `stop_and_wait` and the worker's end. When the call returns, no task runs on the
+//! worker, and the caller sees the writes of its tasks.
 
 use super::{Subject, assert_sound, check, check_at, check_heavy, engine_of, fails};
 use crate::config::{Config, DrivenBy};
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a task on the worker does, as the checker orders it and as it really comes.
+/// The work of a task. The checker orders accesses to `done`, and the other counts show the real
+/// order.
 #[derive(Default)]
 struct Work {
     done: AtomicU32,
@@ -30,7 +31,7 @@ impl Work {
     }
 }
 
-/// The worker itself, whose time stands still, and a task that is due.
+/// Stops a timer whose time stands still while its worker runs a task.
 fn a_task_and_the_end() {
     let engine = engine_of(Config::default(), None, DrivenBy::Worker);
     engine.set_present(engine.context.now());
@@ -51,7 +52,7 @@ fn a_task_and_the_end() {
 }
 
 #[test]
-fn comes_after_its_tasks() {
+fn the_end_comes_after_the_tasks() {
     check_heavy(a_task_and_the_end);
 }
 
@@ -66,7 +67,7 @@ fn with_worker() -> Subject {
     Subject(Some(Engine::new(Config::default(), None, DrivenBy::Worker)))
 }
 
-/// Is the body of a worker that takes one turn and ends.
+/// The body of a worker that takes one turn and ends.
 fn one_turn(engine: Arc<Engine>) {
     engine.context.counters.turns.add(1);
     engine.worker_has_ended();
@@ -80,27 +81,27 @@ fn a_turn_and_the_end() {
 }
 
 #[test]
-fn shows_what_the_worker_did() {
+fn the_end_shows_the_workers_writes() {
     check_at(4, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
-fn negative_told_without_release() {
+fn negative_the_end_is_reported_without_release() {
     let line = "fn worker_has_ended .. worker_gone.store(true";
     fails("timer/lifecycle.rs", line, How::Relaxed, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
-fn negative_heard_without_acquire() {
+fn negative_the_end_is_read_without_acquire() {
     fails("timer/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
 }
 
-/// Two wait that know nothing of the thread which starts the worker: it has ended when they return,
-/// or is not started any more.
+/// Two threads wait while a third one starts the worker. When they return, the worker has ended, or
+/// it can no longer start.
 #[test]
-fn is_waited_for_by_two() {
+fn two_threads_wait_for_the_end() {
     check(|| {
         let engine = with_worker();
         let others = [(); 2].map(|()| {
@@ -116,8 +117,8 @@ fn is_waited_for_by_two() {
     });
 }
 
-/// Why a thread that waits takes the lock of `start`: the flag that a worker runs may be read as it
-/// was before.
+/// The waiting thread takes the lock of `start`, because it could otherwise read an old value of
+/// the flag that a worker runs.
 fn start_and_wait(with_lock: bool) {
     let life = Arc::new((Mutex::new(()), AtomicBool::new(false), AtomicBool::new(true)));
     let runs = Arc::new(AtomicUsize::new(0));
@@ -143,12 +144,12 @@ fn start_and_wait(with_lock: bool) {
 }
 
 #[test]
-fn a_start_is_seen_by_its_lock() {
+fn the_lock_shows_an_earlier_start() {
     check_at(4, || start_and_wait(true));
 }
 
 #[test]
 #[should_panic(expected = "a worker runs")]
-fn negative_a_start_is_not_seen_without() {
+fn negative_a_start_is_hidden_without_the_lock() {
     check(|| start_and_wait(false));
 }

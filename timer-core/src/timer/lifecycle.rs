@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Marks the calling thread as the worker.
-    pub(crate) fn am_worker(&self) {
+    pub(crate) fn mark_as_worker(&self) {
         let _ = self.lifecycle.worker_id.set(thread_id());
     }
 

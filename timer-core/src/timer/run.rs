@@ -81,23 +81,23 @@ fn cancel_stopped(timeout: &Timeout, context: &Context) {
 
 /// The content of a task in an executor, which is a timeout that was handed over and not started.
 /// If the executor drops it unrun, the task runs on the worker.
-pub(crate) struct Shell {
+pub(crate) struct QueuedTask {
     timeout: Option<Timeout>,
     context: Arc<Context>,
 }
 
-impl Shell {
+impl QueuedTask {
     pub(crate) fn task(timeout: Timeout, context: &Arc<Context>) -> Task {
-        let mut shell = Shell { timeout: Some(timeout), context: context.clone() };
+        let mut queued = QueuedTask { timeout: Some(timeout), context: context.clone() };
         Task::new(move || {
-            if let Some(timeout) = shell.timeout.take() {
-                start(timeout, &shell.context);
+            if let Some(timeout) = queued.timeout.take() {
+                start(timeout, &queued.context);
             }
         })
     }
 }
 
-impl Drop for Shell {
+impl Drop for QueuedTask {
     fn drop(&mut self) {
         let Some(timeout) = self.timeout.take() else { return };
         let context = &self.context;

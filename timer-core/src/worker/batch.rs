@@ -10,7 +10,7 @@ use crate::entry::state::{Due, Runs};
 use crate::shard::{Shard, Slot};
 use crate::sync::Arc;
 use crate::time::Nanos;
-use crate::timer::{Engine, Shell, run, run_abandoned, wake};
+use crate::timer::{Engine, QueuedTask, run, run_abandoned, wake};
 use timer_executor::{Task, TaskExecutor, panics};
 
 /// The number of tasks that run here between two readings of the clock.
@@ -45,24 +45,24 @@ impl Batch {
             return 0;
         }
         let context = &engine.context;
-        (begin..begin + PREFETCHED).filter_map(|at| slots.get(at)).for_each(prefetch);
+        (begin..begin + PREFETCHED).filter_map(|index| slots.get(index)).for_each(prefetch);
         let (mut now, mut expired, mut read_at) = (context.now(), 0, begin);
         let size = if engine.runs_inline { BATCH } else { HANDOVER };
         context.counters.in_flight.run_inline(engine.runs_inline);
         visit.decided = slots.len();
-        for at in begin..slots.len() {
-            if let Some(slot) = slots.get(at + PREFETCHED) {
+        for index in begin..slots.len() {
+            if let Some(slot) = slots.get(index + PREFETCHED) {
                 prefetch(slot);
             }
-            let Some(timeout) = slots.get_mut(at).and_then(|slot| slot.1.take()) else { continue };
+            let Some(timeout) = slots.get_mut(index).and_then(|slot| slot.1.take()) else { continue };
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
             }
-            if self.deadlines.is_empty() && self.woken.is_empty() && at - read_at > BATCH {
+            if self.deadlines.is_empty() && self.woken.is_empty() && index - read_at > BATCH {
                 // The search for due entries takes time that no task is to blame for.
                 now = context.now();
-                read_at = at;
+                read_at = index;
             }
             match (timeout.runs(), &engine.executor) {
                 (Runs::Wake, _) => self.wake_here(timeout, now, context),
@@ -72,10 +72,10 @@ impl Batch {
             if self.deadlines.len() >= size || self.woken.len() >= BATCH {
                 expired += self.deadlines.len() + self.woken.len();
                 now = self.finish(engine, now);
-                read_at = at;
+                read_at = index;
             }
-            if now > until && read_at == at {
-                visit.decided = at + 1;
+            if now > until && read_at == index {
+                visit.decided = index + 1;
                 break;
             }
         }
@@ -133,7 +133,7 @@ impl Batch {
         match timeout.state().hand_over(now) {
             Due::Won(deadline) => {
                 self.deadlines.push(deadline.nanos());
-                self.tasks.push(Shell::task(timeout, context));
+                self.tasks.push(QueuedTask::task(timeout, context));
             }
             Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}

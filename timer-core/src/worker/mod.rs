@@ -38,7 +38,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
     block_signals();
     never_slow_down();
     let mut dispatcher = Dispatcher::new(engine.clone());
-    engine.am_worker();
+    engine.mark_as_worker();
     let context = engine.context.clone();
     if let Some(hook) = &engine.on_worker_start {
         context.contain(|| hook());

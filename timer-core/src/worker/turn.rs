@@ -71,7 +71,8 @@ struct ShardTurn {
 
 /// A visit to a shard.
 pub(super) struct Visit {
-    at: usize,
+    /// The index of the shard.
+    index: usize,
     /// The tick up to which the entries of the shard are taken.
     tick: u64,
     /// The time at which the earliest entry was due, or the beginning of the visit if that entry
@@ -86,7 +87,7 @@ pub(super) struct Visit {
 }
 
 /// The outcome of a driver's turn.
-pub(crate) struct Turned {
+pub(crate) struct TurnOutcome {
     /// The number of timeouts that ran or were handed over.
     pub(crate) expired: usize,
     /// Whether the locks of all due shards were acquired.
@@ -116,8 +117,8 @@ impl Dispatcher {
     }
 
     /// Runs or hands over everything that is due at `now`.
-    pub(crate) fn turn_to_end(&mut self, now: Nanos) -> Turned {
-        let mut turned = Turned { expired: 0, complete: self.open_visits(now) };
+    pub(crate) fn turn_to_end(&mut self, now: Nanos) -> TurnOutcome {
+        let mut turned = TurnOutcome { expired: 0, complete: self.open_visits(now) };
         while !self.visits.is_empty() {
             turned.expired += self.go_round();
         }
@@ -129,7 +130,7 @@ impl Dispatcher {
         for mut visit in self.visits.drain(..) {
             let left = std::mem::take(&mut visit.slots).into_iter().filter_map(|slot| slot.1);
             left.for_each(|timeout| self.engine.leave_unclaimed(timeout));
-            self.shards[visit.at].has_visit = false;
+            self.shards[visit.index].has_visit = false;
         }
     }
 
@@ -141,16 +142,16 @@ impl Dispatcher {
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
         let (mut first, mut complete) = (u64::MAX, true);
-        for (at, shard) in engine.shards().iter().enumerate() {
+        for (index, shard) in engine.shards().iter().enumerate() {
             let next = shard.next_to_visit();
-            if next > tick || self.shards[at].has_visit {
+            if next > tick || self.shards[index].has_visit {
                 continue;
             }
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
             if next != IMMEDIATE {
                 first = first.min(next);
             }
-            complete &= self.open_visit(at, shard, tick, due, context);
+            complete &= self.open_visit(index, shard, tick, due, context);
         }
         if first <= tick {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
@@ -161,8 +162,8 @@ impl Dispatcher {
         complete
     }
 
-    fn open_visit(&mut self, at: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
-        let notes = &mut self.shards[at];
+    fn open_visit(&mut self, index: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
+        let notes = &mut self.shards[index];
         let mut slots = self.spare.pop().unwrap_or_default();
         let patience = if notes.failed_visits < MAX_FAILED_VISITS { Patience::Ask } else { Patience::Reserve };
         let taken = shard.take(Take::OverdueFirst, tick, patience, &mut slots, context);
@@ -172,7 +173,7 @@ impl Dispatcher {
             return false;
         }
         *notes = ShardTurn { failed_visits: 0, has_visit: true };
-        self.visits.push(Visit { at, tick, due, taken, slots, decided: 0, request_steps: 0 });
+        self.visits.push(Visit { index, tick, due, taken, slots, decided: 0, request_steps: 0 });
         true
     }
 
@@ -186,7 +187,7 @@ impl Dispatcher {
         visits.retain_mut(|visit| {
             let goes_on = self.go_on(visit, share, &engine, &mut expired);
             if !goes_on {
-                self.shards[visit.at].has_visit = false;
+                self.shards[visit.index].has_visit = false;
                 self.keep(std::mem::take(&mut visit.slots));
             }
             goes_on
@@ -197,7 +198,7 @@ impl Dispatcher {
 
     /// Goes on with `visit` for about as long as `share`. Returns `false` if it has ended.
     fn go_on(&mut self, visit: &mut Visit, share: Nanos, engine: &Engine, expired: &mut usize) -> bool {
-        let (context, shard) = (&*engine.context, engine.shards()[visit.at]);
+        let (context, shard) = (&*engine.context, engine.shards()[visit.index]);
         let until = context.now().saturating_add(share);
         loop {
             *expired += self.batch.dispatch(engine, shard, visit, until);
