@@ -5,8 +5,8 @@
 //! spawn. Each future is polled once with a waker that does the work inline, which is less than a
 //! program pays. A peer that is made for one owner stands behind a mutex.
 //!
-//! Storms need the trait `storming::Storming`, tasks that sleep need `tasks::Tasks`, and delay queues
-//! have traits of their own. Not every peer has them.
+//! Storms need the trait `storming::Storming`, tasks that sleep need `tasks::Tasks`, and delay
+//! queues have traits of their own. Not every peer has them.
 //!
 //! All dispatch is static, and the comparison boxes nothing.
 

@@ -93,7 +93,8 @@ impl SharedQueue for Heap {
                     let taken = state.items.pop().map(|Reverse((_, item))| item);
                     let is_empty = state.items.is_empty();
                     drop(state);
-                    // Another consumer waits for the next item, because this one may be gone for long.
+                    // Another consumer waits for the next item, because this one may be gone for
+                    // long.
                     if !is_empty {
                         self.0.1.notify_one();
                     }

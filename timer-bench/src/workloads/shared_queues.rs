@@ -1,8 +1,8 @@
 //! W19: delay queues for several threads, with P producers and C consumers.
 //!
 //! `ns/item` is the wall time and `cpu-ns/item` the CPU time of an item that a producer inserts and
-//! a consumer takes, with delays of up to 10 ms and producers at full speed. While one item is due in
-//! each millisecond and all consumers wait, `switches/item` is the number of times that the
+//! a consumer takes, with delays of up to 10 ms and producers at full speed. While one item is due
+//! in each millisecond and all consumers wait, `switches/item` is the number of times that the
 //! consumers sleep for each item. It is 1 if an item wakes one of them.
 
 use super::Stop;

@@ -180,6 +180,11 @@ fn a_storm_of_48_threads_is_bounded() {
 }
 
 #[test]
+fn a_storm_of_200_threads_is_bounded() {
+    storms(Timer::builder, 200, false);
+}
+
+#[test]
 fn storms_on_a_single_shard_are_bounded() {
     for threads in [4, 12, 48] {
         storms(|| Timer::builder().shards(1), threads, false);

@@ -19,6 +19,7 @@ mod drive;
 mod executors;
 mod ledger;
 mod long;
+mod overload;
 mod progress;
 mod round;
 mod scenario;

@@ -3,23 +3,37 @@
 use crate::counts::Counts;
 use crate::drive::Drive;
 use crate::executors::Executor;
+use crate::overload::{Overload, Stall};
 use crate::round::{End, Round, wheel};
+use crate::support::SECOND;
 use crate::support::random::{Draw, part};
 use crate::{busy_stop, wakes};
 use std::fmt;
 use timer_core::WheelKind;
 
 /// The number of kinds: storms of every executor and drive, wake-ups of a worker or a driven loop
-/// with and without lost tasks, and stops beside busy shards.
-const KINDS: usize = Executor::ALL.len() * Drive::ALL.len() + 4 + 1;
+/// with and without lost tasks, stops beside busy shards, and overloads.
+const KINDS: usize = Executor::ALL.len() * Drive::ALL.len() + 4 + 2;
 /// The number of rounds that contain every combination with both wheels and all ends.
 pub(crate) const TURN: usize = KINDS * 2 * End::ALL.len();
+/// Threads, percentages of cancels, and stalls of the overloads, one for each round of a turn.
+const OVERLOADS: [(u64, u64, Stall); 2 * End::ALL.len()] = [
+    (4, 0, Stall::None),
+    (8, 0, Stall::Process),
+    (64, 30, Stall::None),
+    (64, 30, Stall::Task),
+    (200, 0, Stall::None),
+    (200, 90, Stall::None),
+    (200, 30, Stall::Process),
+    (8, 0, Stall::Task),
+];
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scenario {
     Storm(Round),
     WakeUps { seed: u64, amount: usize, wheel: WheelKind, driven: bool, loses: bool },
     BusyStops { seed: u64, amount: usize, wheel: WheelKind },
+    Overload(Overload),
 }
 
 impl Scenario {
@@ -31,10 +45,16 @@ impl Scenario {
         let seed = random.u64(..);
         match kind {
             0 => Scenario::BusyStops { seed, amount: 16, wheel },
+            5 => {
+                let (threads, cancels, stall) = OVERLOADS[variant % OVERLOADS.len()];
+                // Only Unix has a signal that stops a process.
+                let stall = if stall == Stall::Process && cfg!(not(unix)) { Stall::Task } else { stall };
+                Scenario::Overload(Overload { seed, threads, cancels, stall, wheel, time: SECOND })
+            }
             1..5 => Scenario::WakeUps { seed, amount: 50, wheel, driven: kind % 2 == 0, loses: kind > 2 },
             _ => {
-                let executor = Executor::ALL[(kind - 5) % Executor::ALL.len()];
-                let drive = Drive::ALL[(kind - 5) / Executor::ALL.len()];
+                let executor = Executor::ALL[(kind - 6) % Executor::ALL.len()];
+                let drive = Drive::ALL[(kind - 6) / Executor::ALL.len()];
                 let amount = random.pick(&[300, 1_000, 3_000]);
                 Scenario::Storm(Round { seed, amount, executor, wheel, end, drive })
             }
@@ -48,6 +68,7 @@ impl Scenario {
                 wakes::wake_ups(seed, amount, wheel, driven, loses)
             }
             Scenario::BusyStops { seed, amount, wheel } => busy_stop::stops(seed, amount, wheel),
+            Scenario::Overload(overload) => overload.run().0,
         }
     }
 
@@ -57,6 +78,7 @@ impl Scenario {
             Scenario::Storm(round) => (format!("{:?}", round.executor), round.wheel),
             Scenario::WakeUps { wheel, .. } => ("wake-ups".to_owned(), *wheel),
             Scenario::BusyStops { wheel, .. } => ("busy stops".to_owned(), *wheel),
+            Scenario::Overload(overload) => ("overload".to_owned(), overload.wheel),
         };
         let wheel = if wheel == WheelKind::Hierarchical { "hierarchical" } else { "hashed" };
         format!("{label}, {wheel}")
@@ -70,6 +92,9 @@ impl fmt::Display for Scenario {
             Scenario::Storm(round) => write!(f, ", {:?}, {:?}", round.drive, round.end),
             Scenario::WakeUps { driven, loses, .. } => write!(f, ", driven {driven}, loses {loses}"),
             Scenario::BusyStops { .. } => Ok(()),
+            Scenario::Overload(Overload { threads, cancels, stall, .. }) => {
+                write!(f, ", {threads} threads, {cancels} % cancelled, {stall:?}")
+            }
         }
     }
 }
@@ -78,7 +103,8 @@ impl fmt::Display for Scenario {
 fn a_seed_gives_the_same_rounds_of_all_kinds() {
     let names: std::collections::BTreeSet<String> = (0..TURN).map(|n| Scenario::nth(7, n).to_string()).collect();
     // Wake-ups and busy stops have no end to choose, so they come once for each wheel.
-    assert_eq!(names.len(), 2 * (Executor::ALL.len() * Drive::ALL.len() * End::ALL.len() + 4 + 1), "{names:#?}");
+    let storms = 2 * Executor::ALL.len() * Drive::ALL.len() * End::ALL.len();
+    assert_eq!(names.len(), storms + 2 * (4 + 1) + OVERLOADS.len(), "{names:#?}");
     let round = |seed, n| format!("{:?}", Scenario::nth(seed, n));
     assert_eq!(round(7, 1_234), round(7, 1_234));
     assert_ne!(round(7, 1_234), round(8, 1_234));
