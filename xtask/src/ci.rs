@@ -96,12 +96,12 @@ fn find(step: &str) -> Result<Step> {
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
 }
 
-/// Explores every configuration of the durable protocol, and kills a program with durable timeouts
-/// 2,000 times.
+/// Explores every configuration of the durable protocol, and kills programs with durable timeouts
+/// 2,000 times on each store.
 fn durable(sh: &Shell) -> Result {
     sh.set_var("TIMER_MODEL_LONG", "1");
     sh.set_var("TIMER_LEDGER_KILLS", "2000");
-    cargo(sh, &["test -p timer-durable --test model", "test -p examples --test ledger"])
+    cargo(sh, &["test -p timer-durable --test model", "test -p examples --test ledger --test ledger_postgres"])
 }
 
 /// Counts instructions. The bench skips this without the two programs, and `ci` has to report that.

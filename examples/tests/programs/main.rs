@@ -1,5 +1,5 @@
 //! The small programs as their users see them, each with small sizes and with wrong arguments.
-#![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 
 mod event_loop;
 mod heartbeat;
@@ -10,6 +10,9 @@ mod metrics_export;
 mod migrating_from_netty;
 mod order_close;
 mod payments;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../../../timer-durable/tests/support/postgres_server.rs"]
+mod postgres_server;
 mod redis_stand_in;
 mod rpc_timeouts;
 

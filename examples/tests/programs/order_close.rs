@@ -1,7 +1,8 @@
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use super::{command_line, number, success};
+use super::postgres_server::Server;
+use super::{command_line, number, run_command, success};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order_close");
 
@@ -19,6 +20,39 @@ fn orders_survive_a_crash() {
     let output = success(PROGRAM, &options);
     assert!(output.contains("300 orders have ended before, 0 timeouts are pending"), "{output}");
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn programs_share_orders_and_one_finishes_them() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url(&server.create_database());
+    let options = ["--store", &url, "--orders", "300", "--speed", "900", "--ttl", "1"];
+    let mut first = Command::new(PROGRAM);
+    let first = first.args(options).args(["--node", "a", "--crash-after", "1500"]);
+    let mut crash = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let output = success(PROGRAM, &[&options[..], &["--node", "b"]].concat());
+    assert!(!crash.wait().unwrap().success());
+    assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 300);
+}
+
+#[test]
+fn another_language_writes_an_order_with_its_timeout() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/order.py");
+    let has_client = Command::new("python3").args(["-c", "import psycopg"]).stderr(Stdio::null()).status();
+    if !has_client.is_ok_and(|status| status.success()) {
+        println!("skipped: {script} needs python3 with psycopg (pip install 'psycopg[binary]')");
+        return;
+    }
+    let Some(server) = Server::start() else { return };
+    let database = server.create_database();
+    let url = server.url(&database);
+    let options = ["--store", &url, "--orders", "1", "--speed", "1800", "--ttl", "1"];
+    success(PROGRAM, &options);
+    let written = run_command(Command::new("python3").args([script, &url, "17", "0"]));
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    // The next start runs the timeout before it ends.
+    success(PROGRAM, &options);
+    assert_eq!(server.sql(&database, "select state from orders where number = 17"), "closed");
 }
 
 #[test]
