@@ -120,7 +120,7 @@ impl<T> Due<T> {
 pub(crate) enum Cancel {
     /// Won, with the task.
     Waiting,
-    /// Won, with the task. An empty shell stays in the executor's queue.
+    /// Won, with the task. A task that does nothing stays in the executor's queue.
     Queued,
     /// Won, but a run is in progress and drops the task when it returns.
     Running,
