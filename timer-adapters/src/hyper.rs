@@ -94,7 +94,7 @@ impl ::hyper::rt::Timer for HyperTimer {
     }
 }
 
-/// A sleep in the form that hyper wants.
+/// A sleep with the trait that hyper requires.
 struct HyperSleep(Sleep);
 
 impl ::hyper::rt::Sleep for HyperSleep {}

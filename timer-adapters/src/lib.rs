@@ -1,8 +1,8 @@
-//! The timer of [`timer_core`] behind the seams of other crates.
+//! The timer of [`timer_core`] for the timer interfaces of other crates.
 //!
-//! People who run servers seldom call a timer themselves. Their HTTP library, their connection pool
-//! and their retry layer do. Where such a library lets its user choose the timer, this crate has
-//! the type to give it. Each module has a feature of the same name, and none is on by default.
+//! A server seldom calls a timer itself, but its HTTP library, its connection pool and its retry
+//! layer do. If such a library lets its user choose the timer, this crate has a type for it. Each
+//! module has a feature of the same name, and none is on by default.
 //!
 //! | feature | contents |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
 //! | `tokio` | [`paused`](tokio::paused) runs a tokio program on virtual time, for tests |
 //!
-//! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because none of these seams has
-//! a place for a refusal. With a manual timer they run on virtual time.
+//! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because these interfaces
+//! cannot report a rejected timeout. With a manual timer they run on virtual time.
 //!
-//! The chapter `in_your_stack` has the lines to write for axum, reqwest, tonic and others.
+//! The chapter `in_your_stack` shows the code for axum, reqwest, tonic and others.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -74,7 +74,7 @@ impl<R: Runtime> Runtime for TimedRuntime<R> {
     }
 }
 
-/// A sleep in the form that quinn wants.
+/// A sleep with the trait that quinn requires.
 struct QuinnTimer(Sleep);
 
 impl AsyncTimer for QuinnTimer {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
 use timer_core::infallible::Interval;
 
-/// Defines a stream around a type that is polled, with the conversions that all of them have.
+/// Defines a stream around a type with a poll function, and its conversions.
 macro_rules! stream {
     ($(#[$doc:meta])* $name:ident<$($param:ident),*>($inner:ty)) => {
         $(#[$doc])*
@@ -23,7 +23,7 @@ macro_rules! stream {
                 Self { inner }
             }
 
-            /// Returns the source of the stream. Nothing is lost.
+            /// Returns the inner value. No tick or item is lost.
             pub fn into_inner(self) -> $inner {
                 self.inner
             }

@@ -1,8 +1,8 @@
 //! Virtual time for programs that spawn tasks on tokio.
 //!
-//! [`paused`] is to [`timer_core::global`] what `#[tokio::test(start_paused = true)]` is to
-//! `tokio::time`. It runs a future on a current-thread runtime whose time is virtual. When all
-//! tasks wait, time moves to the next deadline.
+//! Like `#[tokio::test(start_paused = true)]` for `tokio::time`, [`paused`] is for programs that
+//! use [`timer_core::global`]. It runs a future on a current-thread runtime whose time is virtual.
+//! When all tasks wait, time moves to the next deadline.
 //!
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer, global};
 
-/// A deadline that is further away is no reason to move time.
+/// Time does not move to deadlines beyond this distance.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The manual timer of a thread, which follows the clock of tokio's runtime.

@@ -40,15 +40,14 @@ pub const LAG_BUCKETS: [Duration; 19] = [
     micros(10_000_000),
 ];
 
-/// Returns the number of lags between each bound and the one before it, and last the number above
-/// all bounds. `bounds` must rise. The sum of the numbers is the lag's count.
+/// Returns the number of lags in each bucket. The last bucket is above all bounds. `bounds` must be
+/// ascending. The sum of the numbers is the number of all lags.
 #[cfg(any(feature = "prometheus", feature = "metrics"))]
 pub(crate) fn counts(lag: &timer_core::LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
     let mut below = 0;
     let mut counts = Vec::new();
     for bound in bounds {
-        // Once a bound covers all lags, the later ones do as well, so the histogram need not be
-        // added up again.
+        // After a bound that covers all lags, the other buckets are empty.
         let up_to = if below == lag.count() { below } else { lag.count_up_to(bound).clamp(below, lag.count()) };
         counts.push(up_to - below);
         below = up_to;

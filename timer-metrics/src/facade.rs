@@ -1,9 +1,8 @@
 //! The timers for the recorder that is installed for the facade `metrics`.
 //!
 //! The facade has counters, gauges and single observations, while a timer has counts and histograms
-//! of its own. The publisher therefore publishes counters as absolute values and sets gauges. Of a
-//! histogram it records the new lags since the last call, rounded to the steps of a fine ladder.
-//! Other sources with their own histograms fill the facade in the same way.
+//! of its own. The publisher therefore publishes counters as absolute values and sets gauges. For a
+//! histogram it records the lags since the last call, each rounded up to a step of a fine ladder.
 
 use crate::buckets::counts;
 use crate::series::{LABEL, SERIES, Series, Value};
@@ -17,22 +16,22 @@ use timer_core::LagSnapshot;
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// The greatest number of observations recorded in one histogram per call. More are thinned in
-/// proportion.
+/// The greatest number of observations recorded in one histogram per call. A larger number is
+/// sampled in proportion.
 const MOST_RECORDS: u64 = 10_000;
 
-/// Publishes the timers of a [`TimerMetrics`] through the facade `metrics`, under the same names as
-/// in Prometheus.
+/// A publisher of the timers of a [`TimerMetrics`] through the facade `metrics`, under the same
+/// names as in Prometheus.
 ///
 /// Counters are absolute values. The facade cannot remove a series, so when a timer is gone, its
 /// gauges are set to zero once and its counters keep their values. Another timer under the same
-/// label continues them. A bound or a longest delay of zero means that there is none.
+/// label continues them. A bound or a longest delay of zero means that the timer has none.
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
 /// by at most 28 %. Bounds such as 10, 25, 50 and 100 us are steps of the ladder, so buckets with
-/// these bounds are exact. Of more than 10,000 new lags a proportional choice is recorded, with at
-/// least one lag of each size, so that the call stays short. `timer_runs_total` has the exact
-/// number.
+/// these bounds are exact. If there are more than 10,000 new lags, it records a proportional sample
+/// with at least one lag of each size, so that the call stays short. `timer_runs_total` has the
+/// exact number.
 ///
 /// # Examples
 ///

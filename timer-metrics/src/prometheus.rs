@@ -46,13 +46,13 @@ impl TimerMetrics {
         registry.register_collector(Box::new(TimerCollector { metrics: self.clone() }));
     }
 
-    /// Returns the timers of this set as OpenMetrics text, including the end mark. For a log, or
-    /// for your own HTTP server with the content type `application/openmetrics-text; version=1.0.0;
-    /// charset=utf-8`.
+    /// Returns the timers of this set as OpenMetrics text, including the end mark. Use it for a
+    /// log, or in your own HTTP server with the content type
+    /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     ///
     /// # Errors
     ///
-    /// The encoder of the client has an error in its signature. No case is known in which it fails.
+    /// Returns the error of the client's encoder, which is not known to fail.
     ///
     /// # Examples
     ///

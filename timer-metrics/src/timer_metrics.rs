@@ -131,7 +131,7 @@ impl TimerMetrics {
     }
 
     /// Returns a snapshot of every living timer of the set, in the order in which they were added.
-    /// For exporters of your own. Takes some microseconds per timer and never blocks a worker.
+    /// Custom exporters can use it. It takes some microseconds per timer and never blocks a worker.
     ///
     /// # Examples
     ///

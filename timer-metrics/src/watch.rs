@@ -53,10 +53,10 @@ impl Watch {
         self
     }
 
-    /// Sets the bound to export as `timer_max_pending_timeouts`, instead of the timer's own. For a
-    /// timer that is bounded elsewhere, for example by a semaphore or by the number of connections.
-    /// Zero means that there is no bound, so that the alert leaves the timer out. The setting is
-    /// only exported and bounds nothing.
+    /// Sets the bound to export as `timer_max_pending_timeouts`, instead of the timer's own. Use
+    /// this for a timer that is bounded elsewhere, for example by a semaphore or by the number of
+    /// connections. Zero means that the timer has no bound, and the alert leaves it out. The
+    /// setting is only exported and bounds nothing.
     ///
     /// The bound of a timer built with one is exported without this call.
     ///

@@ -1,4 +1,4 @@
-//! Growing waits between retries.
+//! Waits between retries that grow exponentially.
 
 use core::hash::{BuildHasher, Hasher};
 use std::collections::hash_map::RandomState;
@@ -7,8 +7,8 @@ use timer_core::InfallibleTimer;
 use timer_core::infallible::Sleep;
 use tower::retry::backoff::{Backoff, MakeBackoff};
 
-/// Makes backoffs for a `tower::retry` policy: `tower::retry::backoff::ExponentialBackoffMaker` on
-/// a timer of this workspace.
+/// A maker of backoffs for a `tower::retry` policy, like
+/// `tower::retry::backoff::ExponentialBackoffMaker` but on a timer of this workspace.
 ///
 /// # Examples
 ///
@@ -55,7 +55,7 @@ impl MakeBackoff for ExponentialBackoffMaker {
     }
 }
 
-/// The waits of one request: made by [`ExponentialBackoffMaker`].
+/// The waits of one request. [`ExponentialBackoffMaker`] makes it.
 #[derive(Debug, Clone)]
 pub struct ExponentialBackoff {
     maker: ExponentialBackoffMaker,

@@ -14,8 +14,8 @@ use timer_core::infallible::Sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that limits the wait for each frame of a response's body:
-/// `tower_http::timeout::ResponseBodyTimeoutLayer` on a timer of this workspace.
+/// A layer that limits the wait for each frame of a response's body, like
+/// `tower_http::timeout::ResponseBodyTimeoutLayer` but on a timer of this workspace.
 ///
 /// # Examples
 ///
@@ -33,7 +33,8 @@ pub struct ResponseBodyTimeoutLayer {
 }
 
 impl ResponseBodyTimeoutLayer {
-    /// Creates a layer that gives each frame `timeout` from the poll that asks for it.
+    /// Creates a layer that limits the wait for each frame to `timeout`, counted from the poll that
+    /// asks for it.
     pub fn new(timer: InfallibleTimer, timeout: Duration) -> Self {
         Self { timer, timeout }
     }
@@ -47,7 +48,7 @@ impl<S> Layer<S> for ResponseBodyTimeoutLayer {
     }
 }
 
-/// A service whose response bodies are [`TimeoutBody`]s: made by [`ResponseBodyTimeoutLayer`].
+/// A service whose response bodies are [`TimeoutBody`]s. [`ResponseBodyTimeoutLayer`] makes it.
 #[derive(Debug, Clone)]
 pub struct ResponseBodyTimeout<S> {
     inner: S,
@@ -101,8 +102,8 @@ where
 pin_project! {
     /// A body that fails with [`Elapsed`] if a frame takes too long.
     ///
-    /// The deadline begins with the poll that asks for a frame, so the time in which nothing reads
-    /// the body does not count. Each frame moves the same entry of the timer.
+    /// The time counts from the poll that asks for a frame, so a pause in which nothing reads the
+    /// body does not count. Each frame moves the same entry of the timer.
     #[derive(Debug)]
     pub struct TimeoutBody<B> {
         #[pin]

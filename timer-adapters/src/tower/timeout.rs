@@ -10,8 +10,8 @@ use timer_core::{InfallibleTimer, infallible};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that gives each request a deadline: `tower::timeout::TimeoutLayer` on a timer of this
-/// workspace.
+/// A layer that gives each request a deadline, like `tower::timeout::TimeoutLayer` but on a timer
+/// of this workspace.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ pub struct TimeoutLayer {
 }
 
 impl TimeoutLayer {
-    /// Creates a layer that gives each request `timeout` from its call.
+    /// Creates a layer that limits each request to `timeout`, counted from its call.
     pub fn new(timer: InfallibleTimer, timeout: Duration) -> Self {
         Self { timer, timeout }
     }
@@ -43,7 +43,7 @@ impl<S> Layer<S> for TimeoutLayer {
     }
 }
 
-/// A service that gives each request a deadline: made by [`TimeoutLayer`].
+/// A service that gives each request a deadline. [`TimeoutLayer`] makes it.
 ///
 /// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed), and the
 /// future of the inner service is dropped.
@@ -55,7 +55,7 @@ pub struct Timeout<S> {
 }
 
 impl<S> Timeout<S> {
-    /// Creates a service that gives each request to `inner` `timeout` from its call.
+    /// Creates a service that limits each request to `inner` to `timeout`, counted from its call.
     pub fn new(inner: S, timer: InfallibleTimer, timeout: Duration) -> Self {
         Self { inner, timer, timeout }
     }
@@ -65,12 +65,12 @@ impl<S> Timeout<S> {
         &self.inner
     }
 
-    /// Returns the inner service for changing it.
+    /// Returns the inner service by mutable reference.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// Returns the inner service without a deadline.
+    /// Returns the inner service and drops this one.
     pub fn into_inner(self) -> S {
         self.inner
     }

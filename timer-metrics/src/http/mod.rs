@@ -3,15 +3,15 @@
 //!
 //! One thread accepts connections. Each connection gets a thread for its one request and is closed
 //! after the reply, so no client waits for another one and nothing is kept between two requests.
-//! Every wait has a deadline and every buffer a bound ([`limits`]). A client that exceeds the
-//! number of clients replaces the one that has been connected longest.
+//! Every wait has a deadline and every buffer a bound ([`limits`]). If there are too many clients,
+//! a new one replaces the one that has been connected longest.
 //!
-//! `httparse` parses the requests. The rest is here because small server crates lack the parts that
-//! an open port needs most: a deadline for each client, a bound on the length of a line, and a stop
-//! that leaves nothing behind.
+//! `httparse` parses the requests. The rest is implemented here, because small server crates lack
+//! the parts that an open port needs most. These are a deadline for each client, a bound on the
+//! length of a line, and a stop that leaves nothing behind.
 //!
-//! TLS, authentication, compression and keep-alive are absent. A process that faces more than its
-//! own machine or pod has a server with these, and mounts a registry there.
+//! TLS, authentication, compression and keep-alive are absent. A process that is reachable from
+//! outside its machine or pod should mount the registry in a server that has them.
 
 mod accept;
 mod address;
@@ -50,22 +50,22 @@ use std::sync::Arc;
 /// | `/` | a live page with counts, rates and lags, in one document without parts from elsewhere |
 /// | `/stats.json` | the figures of the page |
 ///
-/// Only a server that [`TimerMetrics`] started has the last two, because a registry does not tell
-/// which of its metrics are timers. The page asks for new figures each second while it is visible.
-/// Rates are changes since earlier requests, so nothing is measured while no page is open.
+/// Only a server that [`TimerMetrics`] started has the last two, because a registry does not show
+/// which of its metrics belong to timers. The page asks for new figures each second while it is
+/// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
 ///
 /// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed
 /// requests 400. `OPTIONS *` is answered like `OPTIONS /metrics`. The status is 500 if a collector
 /// fails or panics.
 ///
 /// A slow client does not delay others, because each has its own thread, 5 s for its request and 10
-/// s for its reply. Of more than 32 clients the one that has been connected longest is cut off.
-/// Only slow collectors delay good clients.
+/// s for its reply. If there are more than 32 clients, the one that has been connected longest is
+/// cut off. Only slow collectors can delay well-behaved clients.
 ///
 /// Dropping the server closes all connections and joins its threads, so it waits for a collector
 /// that is running. Afterwards the port is free, even if the process has no file descriptor left.
-/// (On systems that cannot shut down a listening socket, which Linux can, the last sentence holds
-/// only while a descriptor is left.)
+/// On systems that cannot shut down a listening socket, unlike Linux, the port is freed only if a
+/// descriptor is left.
 ///
 /// # Examples
 ///

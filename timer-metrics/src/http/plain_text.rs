@@ -7,7 +7,6 @@
 /// Translates `text` into the older format.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    // It comes before the type, and needs the name that the type gives it.
     // The help comes before the type, but its name depends on the type.
     let mut help = None;
     // `lines` would also split at a carriage return, which is an ordinary character here.

@@ -42,7 +42,8 @@ impl Site {
         reply.head_only(head_only)
     }
 
-    /// A partial scrape would be taken for a whole one, so the reply to a failed one is an error.
+    /// Prometheus would take a partial scrape for a complete one, so the reply to a failed scrape
+    /// is an error.
     fn metrics(&self, format: Format) -> Reply {
         let mut text = String::new();
         match contained(|| encode(&mut text, &self.registry)) {
