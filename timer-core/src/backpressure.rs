@@ -8,25 +8,25 @@
 //! 1. If the worker has been inside one and the same call of user code for [`LONG_CALL`], the
 //!    thread continues. The worker does not lack CPU time, so slowing down would not help.
 //! 2. If the worker is less than [`SLEEP_FROM`] late, the thread yields its CPU. Yielding does not
-//!    block: if no other thread wants the CPU, the caller continues at once.
+//!    block. If no other thread wants the CPU, the caller continues at once.
 //! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If that is
 //!    not enough, a quarter of the timeouts make it sleep. With many threads per CPU, yielding is
 //!    not enough, because each yield lasts a full round of all others, of which the worker gets one
 //!    share. If the builder forbids sleeping, the thread yields.
 //!
-//! Threads that schedule fewer timeouts never slow down. Futures never do, because a poll that
-//! registers a future returns to its runtime anyway, and a task cannot register more futures than
-//! it holds. Nor does the worker itself, whichever timer it schedules on. Virtual time and drivers
-//! of event loops have no worker and are never late.
+//! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because it
+//! returns to its runtime anyway, and a task cannot register more futures than it holds. The worker
+//! never slows down either, whichever timer it schedules on. Virtual time and drivers of event
+//! loops have no worker and are never late.
 //!
-//! # Who writes what
+//! # The published state
 //!
 //! The worker publishes the time since which it has had work to do, and a word that is odd while it
-//! is inside user code (a task, a waker, a call of the executor). That word changes with each call,
-//! so a thread that reads the same odd value again knows that a single call has lasted in between.
-//! A worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
-//! because callers slow down meanwhile. Callers read the second word only when the worker is late,
-//! and it has a cache line of its own.
+//! is inside user code (a task, a waker, a call of the executor). That word changes with each call.
+//! A thread that reads the same odd value twice therefore knows that one call has lasted for the
+//! whole time. A worker that is preempted inside a short call looks the same, but for less than
+//! [`LONG_CALL`], because callers slow down meanwhile. Callers read the second word only when the
+//! worker is late, and it has a cache line of its own.
 
 use crate::sync::{AtomicU64, Ordering, first_look, is_burst, pause, yield_now};
 use crate::time::Nanos;
@@ -118,7 +118,7 @@ impl Backpressure {
     }
 
     /// Slows down the calling thread if the worker is late and the thread schedules much. The
-    /// thread has scheduled `n` timeouts and holds nothing.
+    /// thread has scheduled `n` timeouts and holds no lock.
     #[inline]
     pub(crate) fn after_scheduling(&self, now: Nanos, n: usize) {
         if self.is_late(now) {
@@ -140,7 +140,7 @@ impl Backpressure {
     fn slowdown(&self, now: Nanos, n: usize) -> Option<Slowdown> {
         // ORDERING: Relaxed, as in `set_due`.
         let late = now.saturating_sub(self.late_from.load(Ordering::Relaxed)) + GRACE;
-        // Sleeping longer is out of the question, so threads sleep more often.
+        // A sleep must not be longer, so threads sleep more often.
         let burst = if late / SHARE < MAX_SLEEP { BURST } else { BURST / 4 };
         if !is_burst(now >> PERIOD, n as u64, burst) {
             return None;

@@ -1,4 +1,4 @@
-//! How items come out of a queue that one task owns.
+//! The expiry of the items of a queue that one task owns.
 
 use super::{DelayQueue, Expired};
 use crate::time::Deadline;

@@ -54,7 +54,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         Self { keys: HashMap::new(), queue: DelayQueue::new(timer) }
     }
 
-    /// Inserts `value`, to come out `delay` from now.
+    /// Inserts `value` with a deadline `delay` from now.
     ///
     /// Returns the value that it replaces, if `key` has not come out and has not been removed. The
     /// new deadline holds in any case.
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.put(key, value, |queue, item| queue.insert(item, delay))
     }
 
-    /// Inserts `value`, to come out at `deadline`, or at once if that has passed. Otherwise as
+    /// Inserts `value` with a deadline, which may have passed. Otherwise the same as
     /// [`insert`](Self::insert).
     ///
     /// # Examples
@@ -164,7 +164,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.reset_at(key, deadline)
     }
 
-    /// Returns a value. Returns `None` if its entry has come out or has been removed.
+    /// Returns a reference to the value of `key`, if its entry is in the map.
     ///
     /// # Examples
     ///
@@ -182,8 +182,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns a value for changing it. Returns `None` if its entry has come out or has been
-    /// removed.
+    /// Returns a mutable reference to the value of `key`, if its entry is in the map.
     ///
     /// # Examples
     ///
@@ -201,7 +200,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get_mut(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns a deadline. Returns `None` if the entry has come out or has been removed.
+    /// Returns the deadline of `key`, if its entry is in the map.
     ///
     /// # Examples
     ///

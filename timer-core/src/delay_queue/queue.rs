@@ -83,7 +83,7 @@ impl<T> DelayQueue<T> {
         Self { items: Items::new(timer), sleep, armed: None }
     }
 
-    /// Inserts `value`, to come out `delay` from now, and returns its key.
+    /// Inserts `value` with a deadline `delay` from now, and returns its key.
     ///
     /// A delay of zero is due at once. A delay beyond the range of the clock never comes.
     ///
@@ -102,7 +102,7 @@ impl<T> DelayQueue<T> {
         self.put(value, deadline_after(now, delay), now)
     }
 
-    /// Inserts `value`, to come out at `deadline`, or at once if that has passed, and returns its
+    /// Inserts `value` with a deadline, which may have passed, and returns its
     /// key.
     ///
     /// # Examples
@@ -200,7 +200,7 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Returns an item. Returns `None` if it has come out or has been removed.
+    /// Returns a reference to an item. Returns `None` if it has come out or has been removed.
     ///
     /// # Examples
     ///
@@ -215,7 +215,8 @@ impl<T> DelayQueue<T> {
         self.items.get(*key)
     }
 
-    /// Returns an item for changing it. Returns `None` if it has come out or has been removed.
+    /// Returns a mutable reference to an item. Returns `None` if it has come out or has been
+    /// removed.
     ///
     /// # Examples
     ///
@@ -355,7 +356,7 @@ impl<T> DelayQueue<T> {
         self.items.shrink_to_fit();
     }
 
-    /// Something is due at `tick`: makes the sleep of a waiting task end by then.
+    /// Makes the sleep of a waiting task end by `tick`, because an item is due then.
     #[inline]
     fn wake_by(&mut self, tick: u64, now: Nanos) {
         if self.armed.is_some_and(|armed| tick < armed) {

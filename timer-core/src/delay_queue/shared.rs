@@ -1,4 +1,4 @@
-//! A delay queue for many threads: leader and followers.
+//! A delay queue for many threads, of which one is the leader and the others are followers.
 //!
 //! Several threads may wait for an item. If each of them waited for the deadline of the first item,
 //! all of them would wake up for it and all but one in vain. So one thread, the *leader*, waits for
@@ -150,7 +150,7 @@ impl<T> SharedDelayQueue<T> {
         Self { shared: Arc::new(Shared { timer: timer.clone(), state: Mutex::new(state) }) }
     }
 
-    /// Inserts `value`, to come out `delay` from now, and returns its key.
+    /// Inserts `value` with a deadline `delay` from now, and returns its key.
     ///
     /// If the queue is closed, only [`try_take`](Self::try_take), [`remove`](Self::remove) and
     /// [`drain`](Self::drain) are sure to find the item.
@@ -168,7 +168,7 @@ impl<T> SharedDelayQueue<T> {
         self.put(value, |now| deadline_after(now, delay))
     }
 
-    /// Inserts `value`, to come out at `deadline`, or at once if that has passed. Otherwise as
+    /// Inserts `value` with a deadline, which may have passed. Otherwise the same as
     /// [`insert`](Self::insert).
     ///
     /// # Examples

@@ -1,4 +1,4 @@
-//! The names of `tokio::time` on the timer of the process: write `use timer_core::global` instead
+//! The names of `tokio::time` on the timer of the process. Write `use timer_core::global` instead
 //! of `use tokio::time`.
 //!
 //! The functions work on any executor, and on a tokio runtime that was built without `enable_time`.
@@ -63,7 +63,7 @@ pub mod error {
     pub use crate::infallible::Elapsed;
 }
 
-/// Returns the present of the timer in use: virtual if that timer is manual.
+/// Returns the present of the timer in use, which is virtual if that timer is manual.
 ///
 /// # Examples
 ///
@@ -113,9 +113,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     with_current(|timer| infallible::sleep_until(timer, deadline))
 }
 
-/// Gives `future` `delay` from now to be ready.
+/// Limits `future` to `delay` from now.
 ///
-/// Each poll polls the future first, also when the deadline has passed.
+/// Each poll polls the inner future first, even if the deadline has passed.
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub fn timeout<F: IntoFuture>(delay: Duration, future: F) -> Timeout<F::IntoFutu
     Timeout::new(future.into_future(), sleep(delay))
 }
 
-/// Gives `future` until `deadline` to be ready. Otherwise as [`timeout`].
+/// Limits `future` to `deadline`. Otherwise the same as [`timeout`].
 ///
 /// # Errors
 ///
@@ -153,7 +153,8 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
     Timeout::new(future.into_future(), sleep_until(deadline))
 }
 
-/// Ticks every `period`, for the first time at once. A period of zero is one millisecond.
+/// Returns an interval that ticks once per `period`, for the first time at once. A period of zero
+/// is one millisecond.
 ///
 /// # Examples
 ///
@@ -169,7 +170,8 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(sleep(Duration::ZERO), period)
 }
 
-/// Ticks every `period`, for the first time at `start`. Otherwise as [`interval`].
+/// Returns an interval that ticks once per `period`, for the first time at `start`. Otherwise the
+/// same as [`interval`].
 ///
 /// # Examples
 ///

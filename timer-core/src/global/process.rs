@@ -126,7 +126,7 @@ pub fn enter(timer: Timer) -> EnterGuard {
     EnterGuard { outer: swap_thread_value(Some(Arc::new(timer))), not_send: PhantomData }
 }
 
-/// Restores the timer of the thread when it is dropped: returned by [`enter`].
+/// A guard returned by [`enter`], which restores the former timer of the thread when it is dropped.
 ///
 /// # Examples
 ///
@@ -142,7 +142,7 @@ pub fn enter(timer: Timer) -> EnterGuard {
 #[must_use = "the timer is left when the guard is dropped"]
 pub struct EnterGuard {
     outer: Option<Arc<dyn Any + Send + Sync>>,
-    /// The guard stands for a value of its thread.
+    /// The guard must be dropped on its thread.
     not_send: PhantomData<*const ()>,
 }
 

@@ -24,7 +24,7 @@ use crate::resolution::Resolution;
 use core::fmt;
 use std::time::{Duration, Instant};
 
-/// A handle to a [`Timer`] whose futures have no error: made by [`Timer::infallible`].
+/// A handle to a [`Timer`] whose futures have no error, made by [`Timer::infallible`].
 ///
 /// The handle keeps the timer alive. Its futures do not. They move to another timer if this one is
 /// stopped.
@@ -128,7 +128,7 @@ impl InfallibleTimer {
         self.timer.now()
     }
 
-    /// Returns a future that is ready `delay` from now. Otherwise as [`Timer::sleep`].
+    /// Returns a future that is ready `delay` from now. Otherwise the same as [`Timer::sleep`].
     ///
     /// # Examples
     ///
@@ -164,10 +164,10 @@ impl InfallibleTimer {
         sleep_until(&self.timer, deadline)
     }
 
-    /// Gives `future` `delay` from now to be ready. Its output is `Ok` then, and otherwise
-    /// [`Elapsed`].
+    /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of
+    /// `future`, or [`Elapsed`] if the deadline comes first.
     ///
-    /// The future is polled first, also when the deadline has passed.
+    /// Each poll polls the inner future first, even if the deadline has passed.
     ///
     /// # Examples
     ///
@@ -187,7 +187,7 @@ impl InfallibleTimer {
         Timeout::new(future.into_future(), self.sleep(delay))
     }
 
-    /// Gives `future` until `deadline` to be ready. Otherwise as [`timeout`](Self::timeout).
+    /// Limits `future` to `deadline`. Otherwise the same as [`timeout`](Self::timeout).
     ///
     /// # Examples
     ///
@@ -205,11 +205,11 @@ impl InfallibleTimer {
         Timeout::new(future.into_future(), self.sleep_until(deadline))
     }
 
-    /// Ticks every `period`, for the first time at once. A period of zero is one millisecond.
+    /// Returns an interval that ticks once per `period`, for the first time at once. A period of
+    /// zero is one millisecond.
     ///
-    /// Missed ticks take place one right after the other
-    /// ([`Burst`](MissedTickBehavior::Burst)) unless
-    /// [`set_missed_tick_behavior`](Interval::set_missed_tick_behavior) says otherwise.
+    /// Missed ticks take place one right after the other ([`Burst`](MissedTickBehavior::Burst))
+    /// unless [`set_missed_tick_behavior`](Interval::set_missed_tick_behavior) chooses otherwise.
     ///
     /// # Examples
     ///
@@ -228,8 +228,8 @@ impl InfallibleTimer {
         Interval::new(self.sleep(Duration::ZERO), period)
     }
 
-    /// Ticks every `period`, for the first time at `start`. Otherwise as
-    /// [`interval`](Self::interval).
+    /// Returns an interval that ticks once per `period`, for the first time at `start`. Otherwise
+    /// the same as [`interval`](Self::interval).
     ///
     /// # Examples
     ///

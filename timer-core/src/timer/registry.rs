@@ -1,8 +1,7 @@
 //! The engines of the process by the shards that they lease.
 //!
-//! A timeout or a future holds nothing of its timer but numbers. When it is asked for its timer, or
-//! has to start the worker, it finds the engine here. No other call does that, so one mutex is
-//! enough.
+//! A timeout or a future refers to its timer by numbers only. It finds the engine here when it is
+//! asked for its timer or has to start the worker. These calls are rare, so one mutex is enough.
 
 use super::engine::Engine;
 use crate::entry::ShardId;

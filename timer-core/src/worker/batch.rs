@@ -1,5 +1,5 @@
-//! The entries between their removal from a bucket and their run: decided one by one, run or handed
-//! over in batches.
+//! The entries between their removal from a bucket and their run. They are decided one by one, and
+//! run or handed over in batches.
 
 use super::slow::SlowTasks;
 use super::turn::Visit;

@@ -1,5 +1,5 @@
-//! One turn: removes the expired entries from the wheels, wins their states, and runs them or hands
-//! them over.
+//! The turn, which removes the expired entries from the wheels, wins their states, and runs them or
+//! hands them over.
 //!
 //! The owner of the [`Dispatcher`] owns the turn. It is the worker's thread, a
 //! [`Driver`](crate::Driver) or a [`ManualDriver`](crate::ManualDriver). There is one per timer, so
@@ -13,21 +13,20 @@
 //!    executor. If `reset` has moved it, give it back to its shard,
 //!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
 //!    it.
-//! 3. Make the next step of the shard's wheel, and repeat 2, until no more entries of the shard
-//!    were due when the visit was opened. The visit is closed then.
-//! 4. Run the tasks here that the executor refuses, loses or panics over.
+//! 3. Make the next step of the shard's wheel and repeat step 2, until the shard has no more
+//!    entries that were due when the visit was opened. Then close the visit.
+//! 4. Run the tasks here that the executor has refused, or has lost in a panic or otherwise.
 //!
-//! *Fairness between shards*: steps 2 and 3 go round the open visits. In each round, all visits
-//! together take about [`ROUND`]. A round ends early only within one batch of tasks. The worker
-//! opens new visits between the rounds ([`Dispatcher::turn`]), so a timeout does not wait until
-//! another shard has run a crowd. A driver's turn ends when all its visits are closed
+//! *Fairness between shards.* Steps 2 and 3 go round the open visits. All visits of a round share
+//! about [`ROUND`], and each one exceeds its share by at most a batch of tasks. The worker opens
+//! new visits between the rounds ([`Dispatcher::turn`]), so a timeout does not wait until another
+//! shard has run all its due tasks. A driver's turn ends when all its visits are closed
 //! ([`Dispatcher::turn_to_end`]). The entries of one shard keep their order, because a shard has
 //! one visit at a time.
 //!
-//! A visit ends: entries that become due later, because of its own tasks or otherwise, belong to
-//! the next visit.
+//! Every visit ends, because entries that become due after its beginning belong to the next visit.
 //!
-//! *The clock* is read once per batch of at most [`BATCH`](super::batch::BATCH) tasks that run
+//! *The clock.* It is read once per batch of at most [`BATCH`](super::batch::BATCH) tasks that run
 //! here, and once at its end. A task is due by the reading before it, so it is never early. Its lag
 //! is recorded by the reading after it. The recorded lag is never too low, and too high by at most
 //! the duration of the batch.
@@ -46,7 +45,7 @@ const MAX_FAILED_VISITS: u8 = 2;
 /// expired entries.
 const MAX_REQUEST_STEPS: usize = 16;
 
-/// The time that all open visits share in one round: 2 ms.
+/// The time that all open visits share in one round, 2 ms.
 const ROUND: Nanos = 2_000_000;
 
 /// The right to take turns, and the buffers for it. Once these have grown, a turn allocates
@@ -125,7 +124,8 @@ impl Dispatcher {
         turned
     }
 
-    /// Ends the open visits of a stopped timer. Their entries are handed back or cancelled.
+    /// Ends the open visits of a stopped timer. `stop` returns their entries, or they are
+    /// cancelled.
     pub(crate) fn close_visits(&mut self) {
         for mut visit in self.visits.drain(..) {
             let left = std::mem::take(&mut visit.slots).into_iter().filter_map(|slot| slot.1);
