@@ -44,7 +44,7 @@
 //! let runner = thread::spawn(move || receiver.into_iter().for_each(Task::run));
 //!
 //! let executor = move |task| {
-//!     // The error of a closed channel holds the task; dropping it drops what the task captured.
+//!     // The error of a closed channel contains the task, so dropping it drops the captured values.
 //!     let _ = sender.send(task);
 //! };
 //! executor.execute(Task::new(|| println!("on the other thread"))).unwrap();

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// stderr as usual. Data that `f` was changing when it panicked remains half changed. Use this
 /// around code whose state is not read afterwards.
 ///
-/// This function does not catch panics in a program built with `panic = "abort"`, and panics that
-/// abort in any build, such as a panic that leaves a `Drop` while another panic unwinds.
+/// In a program built with `panic = "abort"` this function catches no panic. In any build it cannot
+/// catch a panic that aborts, such as one that leaves a `Drop` while another panic unwinds.
 ///
 /// The cost is negligible if `f` does not panic.
 ///

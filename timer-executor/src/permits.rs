@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The number of accepted tasks that have not finished, which never exceeds `max`.
 #[derive(Debug)]
-pub(crate) struct Permits {
+pub(crate) struct PermitPool {
     taken: AtomicUsize,
     max: usize,
     idle: Mutex<Idle>,
@@ -32,11 +32,12 @@ struct Idle {
 }
 
 thread_local! {
-    /// The address of the `Permits` of the pool whose job this thread runs, or 0 if it runs none.
+    /// The address of the `PermitPool` of the pool whose job this thread runs, or 0 if it runs
+    /// none.
     static CURRENT_POOL: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Permits {
+impl PermitPool {
     pub(crate) fn new(max: usize) -> Self {
         Self { taken: AtomicUsize::new(0), max, idle: Mutex::default(), was_idle: Condvar::new() }
     }
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn permits_in_use_never_exceed_the_bound() {
-        let permits = Permits::new(5);
+        let permits = PermitPool::new(5);
         let in_use = AtomicUsize::new(0);
         let together = Barrier::new(4);
         thread::scope(|scope| {
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_all_permits_are_back() {
-        let permits = Permits::new(usize::MAX);
+        let permits = PermitPool::new(usize::MAX);
         thread::scope(|scope| {
             for _ in 0..5_000 {
                 assert_eq!(permits.try_acquire(2), 2);
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_past_idle_moment_wakes_no_waiter() {
-        let permits = Permits::new(1);
+        let permits = PermitPool::new(1);
         permits.try_acquire(1);
         permits.lock().waiters += 1;
         permits.notify_waiters(); // Late, because the task it belongs to already has a successor.
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_job_cannot_wait_for_itself() {
-        let [permits, others] = [(); 2].map(|()| Permits::new(1));
+        let [permits, others] = [(); 2].map(|()| PermitPool::new(1));
         permits.try_acquire(1);
         permits.run_job(|| {
             assert!(!permits.wait_idle());

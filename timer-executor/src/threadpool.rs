@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ::threadpool::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
-use crate::permits::Permits;
+use crate::permits::PermitPool;
 use crate::{Rejected, Task, TaskExecutor};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
@@ -36,7 +36,7 @@ use crate::{Rejected, Task, TaskExecutor};
 #[derive(Debug)]
 #[doc(alias = "newFixedThreadPool")]
 pub struct ThreadPoolExecutor {
-    jobs: Jobs,
+    handle: PoolHandle,
 }
 
 impl ThreadPoolExecutor {
@@ -102,16 +102,16 @@ impl ThreadPoolExecutor {
 
     fn start(threads: usize, max: usize) -> Self {
         let pool = ThreadPool::with_name("timer-pool".into(), threads);
-        Self { jobs: Jobs { pool, permits: Arc::new(Permits::new(max)) } }
+        Self { handle: PoolHandle { pool, permits: Arc::new(PermitPool::new(max)) } }
     }
 
     /// Waits until the pool has no task, queued or running, from any thread or timer.
     ///
     /// When it returns, all effects of the tasks have happened, and their captured values are
-    /// dropped. It also waits for tasks that arrive in the meantime, including those that a task
-    /// hands to its own pool. It returns at a moment without tasks, and others may arrive right
-    /// after it. The wait has no time limit, so first stop the source of tasks, such as a timer.
-    /// Any number of threads may wait. The cost is one uncontended lock if the pool is idle.
+    /// dropped. It also waits for tasks that arrive in the meantime, even if a task hands them to
+    /// its own pool. It returns at a moment without tasks, and others may arrive right after it.
+    /// The wait has no time limit, so first stop the source of tasks, such as a timer. Any number
+    /// of threads may wait. The cost is one uncontended lock if the pool is idle.
     ///
     /// A task of this very pool would wait for itself. Called from such a task, the function
     /// returns at once, whatever is left in the pool, and reports a `tracing` error. Other circular
@@ -141,7 +141,7 @@ impl ThreadPoolExecutor {
     #[doc(alias = "awaitTermination")]
     #[doc(alias = "awaitQuiescence")]
     pub fn wait_idle(&self) {
-        if !self.jobs.permits.wait_idle() {
+        if !self.handle.permits.wait_idle() {
             tracing::error!("a task cannot wait until its own pool is idle; the wait was skipped");
         }
     }
@@ -149,20 +149,20 @@ impl ThreadPoolExecutor {
 
 impl TaskExecutor for ThreadPoolExecutor {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
-        if self.jobs.try_acquire(1) == 0 {
+        if self.handle.try_acquire(1) == 0 {
             return Err(Rejected(task));
         }
-        self.jobs.push_one(task);
+        self.handle.push_one(task);
         Ok(())
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
-        let accepted = self.jobs.try_acquire(tasks.len());
+        let accepted = self.handle.try_acquire(tasks.len());
         if accepted > 1 {
             // The tasks are drained, so that the caller keeps its buffer for the next batch.
-            self.jobs.push(batch::share(tasks.drain(..accepted).collect(), self.jobs.clone()));
+            self.handle.push(batch::share(tasks.drain(..accepted).collect(), self.handle.clone()));
         } else {
-            tasks.drain(..accepted).for_each(|task| self.jobs.push_one(task));
+            tasks.drain(..accepted).for_each(|task| self.handle.push_one(task));
         }
     }
 }
@@ -170,12 +170,12 @@ impl TaskExecutor for ThreadPoolExecutor {
 /// A handle to the pool and its permits. The threads of the pool end when the last handle is gone
 /// and the queue is empty.
 #[derive(Clone, Debug)]
-struct Jobs {
+struct PoolHandle {
     pool: ThreadPool,
-    permits: Arc<Permits>,
+    permits: Arc<PermitPool>,
 }
 
-impl Jobs {
+impl PoolHandle {
     fn try_acquire(&self, wanted: usize) -> usize {
         self.permits.try_acquire(wanted)
     }
@@ -187,7 +187,7 @@ impl Jobs {
     }
 }
 
-impl RunnerQueue for Jobs {
+impl RunnerQueue for PoolHandle {
     fn push(&self, runner: Runner<Self>) {
         let permits = Arc::clone(&self.permits);
         self.pool.execute(move || permits.run_job(|| runner.run()));
@@ -212,7 +212,7 @@ impl Job {
     }
 }
 
-struct Permit(Arc<Permits>);
+struct Permit(Arc<PermitPool>);
 
 impl Drop for Permit {
     fn drop(&mut self) {

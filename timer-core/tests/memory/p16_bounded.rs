@@ -1,6 +1,6 @@
 //! Promise 16. All resources are bounded under any load. More threads than cores schedule timeouts
-//! of 1 to 3 ms at full speed and cancel nine in ten. `stop` ends in the meantime, no timeout is
-//! lost, and few wait at a time.
+//! of 1 to 3 ms at full speed and cancel nine in ten. `stop` returns soon although they continue,
+//! no timeout is lost, and few are pending at a time.
 //!
 //! The tests use the real clock with generous limits. A busy machine may delay a round, so it has
 //! three attempts.

@@ -1,8 +1,8 @@
-//! The progress line of a long storm. On a terminal it is renewed each second, elsewhere a line is
-//! added every ten seconds.
+//! The progress line of a long storm. On a terminal the line is renewed each second. Elsewhere a
+//! new line is printed every ten seconds.
 //!
 //! Its thread also ends the program if a round never ends, because a deadlock is not visible
-//! otherwise. nowhere else.
+//! otherwise.
 
 use crate::counts::{Counts, grouped};
 use crate::ledger::{MAX_WAIT, lock};

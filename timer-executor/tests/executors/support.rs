@@ -66,7 +66,7 @@ pub(crate) fn run_here(tasks: Vec<Task>, receiver: &Receiver<usize>) -> Vec<usiz
     receiver.try_iter().collect()
 }
 
-/// Waits until all tasks are gone, and returns the numbers of those that ran, in order.
+/// Waits until all tasks are gone, and returns the sorted numbers of the tasks that ran.
 pub(crate) fn in_order(receiver: Receiver<usize>) -> Vec<usize> {
     let mut numbers = Vec::new();
     loop {
