@@ -158,6 +158,9 @@ impl Backpressure {
 }
 
 #[cfg(all(test, not(timer_loom)))]
+mod calls;
+
+#[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
     use crate::sync::never_slow_down;

@@ -159,6 +159,16 @@ mod tests {
     }
 
     #[test]
+    fn a_short_slack_is_kept_among_coarse_deadlines() {
+        for (now, slack) in (0..64).flat_map(|now| (1..40).map(move |slack| (Deadline::EXACT + now, slack))) {
+            let picked = Deadline::within(now, Duration::from_nanos(1), Duration::from_nanos(slack));
+            // Without slack a deadline rounds up to 32 ns as well.
+            let latest = Deadline::up(now + 1).nanos().max(now + 1 + slack);
+            assert!((now + 1..=latest).contains(&picked.nanos()), "{now} {slack}");
+        }
+    }
+
+    #[test]
     fn a_deadline_is_due_at_its_time_and_not_before() {
         for deadline in edges().map(Deadline::up) {
             assert!(deadline.is_due(deadline.nanos()));

@@ -74,3 +74,6 @@ mod timeout;
 pub use interval::Interval;
 pub use sleep::Sleep;
 pub use timeout::{TimeoutError, TimeoutFuture};
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

@@ -20,3 +20,6 @@ pub use driver::{Driver, Turn};
 pub use manual::ManualDriver;
 pub use timer::Timer;
 pub use weak::WeakTimer;
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

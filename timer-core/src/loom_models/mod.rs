@@ -28,6 +28,7 @@ mod handles;
 mod inbox;
 mod life;
 mod lock;
+mod lost;
 mod names;
 mod periodic;
 mod places;

@@ -248,3 +248,6 @@ impl Inbox {
         self.queue.lock().lease.context(id).cloned()
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

@@ -34,6 +34,8 @@
 //!   reads 16,384 places, or empties 2,048. In a hashed wheel it walks one bucket, which is O(n).
 
 mod callers;
+#[cfg(all(test, not(timer_loom)))]
+mod contention_tests;
 mod entry_wheel;
 mod inbox;
 mod lease;

@@ -317,3 +317,6 @@ impl Engine {
         self.lifecycle.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

@@ -112,6 +112,35 @@ mod tests {
 
     /// Virtual time stands still but for the tasks of the crowd, each of which takes 2 us.
     #[test]
+    fn a_sleeping_worker_is_never_late() {
+        let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
+        start(&engine).unwrap();
+        let (ran, has_run) = channel();
+        let task = Closure(move |_: &Timeout| ran.send(()).unwrap());
+        assert!(engine.schedule(task, |now| deadline_after(now, Duration::from_millis(1))).is_ok());
+        has_run.recv().unwrap();
+        let patience = Instant::now() + Duration::from_secs(10);
+        while engine.context.backpressure.is_late(u64::MAX - 1) {
+            assert!(Instant::now() < patience, "it sleeps and has nothing to do");
+            std::thread::yield_now();
+        }
+        drop(engine.stop());
+    }
+
+    #[test]
+    fn the_alarm_is_off_during_a_turn() {
+        let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
+        start(&engine).unwrap();
+        let (said, heard) = channel();
+        let context = engine.context.clone();
+        let task = Closure(move |_: &Timeout| said.send(format!("{:?}", context.alarm)).unwrap());
+        assert!(engine.schedule(task, |now| deadline_after(now, Duration::from_millis(20))).is_ok());
+        let alarm = heard.recv().unwrap();
+        assert!(alarm.contains("until: 0"), "callers would wake a worker that is awake: {alarm}");
+        drop(engine.stop());
+    }
+
+    #[test]
     fn a_lone_timeout_overtakes_a_crowd_elsewhere() {
         const CROWD: usize = 20_000;
         const TASK: Nanos = 2_000;

@@ -234,3 +234,6 @@ impl Visit {
         self.request_steps = if self.taken == Taken::Requests { self.request_steps + 1 } else { 0 };
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

@@ -1,0 +1,47 @@
+//! The calls that slow down. They count the timeouts that their thread schedules.
+
+use super::*;
+use crate::config::{Config, DrivenBy};
+use crate::context::deadline_after;
+use crate::entry::{Closure, Timeout};
+use crate::handle::Timer;
+use crate::sync::Arc;
+use crate::timer::Engine;
+use std::thread;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Returns `true` if `schedule` counts the timeouts that it schedules, one fewer than a burst. It
+/// runs on a new thread and on virtual time, so the count begins at zero in a single period.
+fn counts(schedule: fn(&Arc<Engine>, u64)) -> bool {
+    let counted = thread::spawn(move || {
+        let config = Config { may_sleep: false, ..Config::default() };
+        let engine = Engine::new(config, None, DrivenBy::ManualDriver);
+        let (worker, now) = (&engine.context.backpressure, engine.context.now());
+        worker.set_due(now - 2 * GRACE);
+        schedule(&engine, BURST - 1);
+        worker.slowdown(now, 1).is_some()
+    });
+    counted.join().unwrap()
+}
+
+#[test]
+fn a_new_timeout_counts_towards_a_burst() {
+    let schedule = |engine: &Arc<Engine>, n| {
+        for _ in 0..n {
+            let job = Closure(|_: &Timeout| {});
+            assert!(engine.schedule(job, |now| deadline_after(now, HOUR)).is_ok());
+        }
+    };
+    assert!(counts(schedule));
+    assert!(!counts(|_, _| {}), "an idle thread schedules no burst");
+}
+
+#[test]
+fn new_timeouts_count_towards_a_burst() {
+    assert!(counts(|engine, n| {
+        let timer = Timer::from_engine(engine.clone());
+        let scheduled = timer.new_timeouts((0..n).map(|_| (HOUR, |_: &Timeout| {})));
+        assert!(scheduled.iter().all(Result::is_ok));
+    }));
+}

@@ -1,0 +1,53 @@
+//! Timers that a program drives itself, with a tick that does not end during a test.
+
+use crate::sync::{Arc, AtomicUsize, Ordering};
+use crate::{Driver, Timer};
+use std::time::{Duration, Instant};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Returns a timer whose timeouts wait for the end of an hour.
+fn coarse() -> (Timer, Driver) {
+    Timer::builder().tick_duration(HOUR).build_driven().unwrap()
+}
+
+#[test]
+fn a_reset_to_the_past_is_due_now() {
+    let (timer, mut driver) = coarse();
+    // Due at once, and linked under a tick that ends much later.
+    let timeout = timer.new_timeout(Duration::from_nanos(1), |_| {}).unwrap();
+    let deadline = Instant::now();
+    assert!(timeout.deadline() < deadline);
+    assert!(timeout.reset_at(deadline));
+    assert_eq!(driver.turn().expired, 1);
+}
+
+#[test]
+fn a_reset_without_delay_is_due_now() {
+    let (timer, mut driver) = coarse();
+    let timeout = timer.new_timeout(Duration::from_nanos(1), |_| {}).unwrap();
+    assert!(timeout.reset(Duration::ZERO));
+    assert_eq!(driver.turn().expired, 1);
+}
+
+#[test]
+fn a_task_does_not_wake_the_loop_that_runs_it() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = wakes.clone();
+    driver.set_waker(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    timer
+        .new_timeout(Duration::ZERO, |me| {
+            let timer = me.timer().unwrap();
+            timer.new_timeout(HOUR, |_| {}).unwrap();
+        })
+        .unwrap();
+    assert!(driver.turn().next.is_some());
+    // The loop sleeps now, for an hour at most.
+    timer.new_timeout(Duration::ZERO, |me| drop(me.timer().unwrap().new_timeout(HOUR / 2, |_| {}).unwrap())).unwrap();
+    let before = wakes.load(Ordering::Relaxed);
+    assert_eq!(driver.turn().expired, 1);
+    assert_eq!(wakes.load(Ordering::Relaxed), before, "the loop is awake");
+}

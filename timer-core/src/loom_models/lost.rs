@@ -1,0 +1,68 @@
+//! Calls that lose a race: a `cancel` that comes second, and a poll whose timer is gone. A call
+//! that loses may rely on the work of the thread that has won.
+
+use super::{Subject, at, check, engine, fails, new, set_time};
+use crate::future::Sleep;
+use crate::sync::{Arc, How, UnsafeCell};
+use crate::time::Deadline;
+use core::task::{Context, Poll, Waker};
+use loom::thread;
+use std::pin::Pin;
+
+/// A thread writes a value and cancels. The other one, whose cancel is lost, reads the value.
+#[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
+fn a_lost_cancel() {
+    let engine = engine();
+    let (timeout, _) = new(&engine, 5);
+    let written = Arc::new(UnsafeCell::new(0));
+    let loser = {
+        let (timeout, written) = (timeout.clone(), written.clone());
+        thread::spawn(move || {
+            if !timeout.cancel() {
+                written.with(|_| ());
+            }
+        })
+    };
+    // The loser may win instead. It does not touch the value then.
+    written.with_mut(|_| ());
+    let _ = timeout.cancel();
+    loser.join().unwrap();
+}
+
+#[test]
+fn a_lost_cancel_sees_the_work_before_the_other() {
+    check(a_lost_cancel);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn negative_a_lost_cancel_does_not_acquire() {
+    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Relaxed, a_lost_cancel);
+}
+
+const HOUR: u64 = 3_600_000_000_000;
+
+/// A first poll reads the time of a later timer, which leases the shard by then.
+fn a_poll_and_the_next_lease() {
+    let former = engine();
+    let id = former.shards()[0].id();
+    let mut sleep = Sleep::new(former.block_id(), true, Deadline::up(at(&former.context, HOUR)));
+    let poller = thread::spawn(move || Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())));
+    drop(former.stop());
+    drop(former);
+    let next: Subject = engine();
+    assert_eq!(next.shards()[0].id().index, id.index, "the same shard");
+    set_time(&next, 2 * HOUR);
+    assert_ne!(poller.join().unwrap(), Poll::Ready(Ok(())), "early");
+}
+
+#[test]
+fn a_poll_does_not_go_by_the_next_lease() {
+    check(a_poll_and_the_next_lease);
+}
+
+#[test]
+#[should_panic(expected = "early")]
+fn negative_the_time_is_read_without_acquire() {
+    fails("clock.rs", "fn now_beside .. self.0.load", How::Relaxed, a_poll_and_the_next_lease);
+}

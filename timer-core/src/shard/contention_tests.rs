@@ -1,0 +1,96 @@
+//! Calls and turns that find the lock of a shard held.
+
+use super::{MAX_PER_LOCK, Shard};
+use crate::config::{Config, DrivenBy};
+use crate::context::deadline_after;
+use crate::entry::{Closure, Timeout};
+use crate::sync::Arc;
+use crate::time::NO_TICK;
+use crate::timer::Engine;
+use crate::worker::Dispatcher;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The time that another thread gets to reach the held lock. A thread that does not reach it in
+/// time makes a test weaker, and never fail.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+fn engine() -> Arc<Engine> {
+    Engine::new(Config::default(), None, DrivenBy::ManualDriver)
+}
+
+fn new(engine: &Engine, delay: Duration) -> (Timeout, Timeout) {
+    let now = engine.context.now();
+    Timeout::new(engine.shards()[0].id(), deadline_after(now, delay), Closure(|_: &Timeout| {}))
+}
+
+/// Finds the lock of `shard` held `times` times, as turns of the worker.
+fn fail_visits(shard: &Shard, dispatcher: &mut Dispatcher, times: usize) {
+    for _ in 0..times {
+        let core = shard.lock.try_lock().unwrap();
+        let now = dispatcher.engine().context.now();
+        assert!(!dispatcher.turn_to_end(now).complete, "the lock is held");
+        shard.unlock(core);
+    }
+}
+
+#[test]
+fn a_chunk_that_meets_a_held_lock_is_scheduled() {
+    let engine = engine();
+    let shard = engine.shards()[0];
+    let core = shard.lock.try_lock().unwrap();
+    let mut jobs: Vec<_> = (0..4).map(|_| (Duration::ZERO, Closure(|_: &Timeout| {}))).collect();
+    let mut scheduled = Vec::with_capacity(MAX_PER_LOCK);
+    engine.schedule_chunk(&mut jobs, &mut scheduled);
+    assert!(scheduled.len() == 4 && scheduled.iter().all(Result::is_ok));
+    shard.unlock(core);
+    assert_eq!(engine.stats().scheduled, 4);
+    let mut dispatcher = Dispatcher::new(engine.clone());
+    assert_eq!(dispatcher.turn_to_end(engine.context.now()).expired, 4);
+}
+
+#[test]
+fn a_call_at_the_gate_wakes_the_worker() {
+    let engine = engine();
+    let shard = engine.shards()[0];
+    let core = shard.lock.try_lock().unwrap();
+    let (said, heard) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let schedule = |delay| shard.schedule(new(&engine, delay).1, engine.context.now());
+            // Uses up the quota. Virtual time stands still, so the next call waits at the gate.
+            let earliest = (0..8).filter_map(|_| schedule(2 * HOUR)).min();
+            said.send((earliest, schedule(HOUR))).unwrap();
+        });
+        assert!(heard.recv_timeout(PATIENCE).is_err(), "the lock is held");
+        shard.unlock(core);
+        let (requests, at_gate) = heard.recv().unwrap();
+        assert!(requests.is_some_and(|tick| tick != NO_TICK));
+        assert!(at_gate.is_some_and(|tick| tick != NO_TICK), "the worker would sleep for too long");
+    });
+}
+
+#[test]
+fn the_worker_reserves_a_lock_after_two_failures() {
+    let engine = engine();
+    let shard = engine.shards()[0];
+    let mut dispatcher = Dispatcher::new(engine.clone());
+    assert!(shard.schedule(new(&engine, Duration::ZERO).1, engine.context.now()).is_some());
+    fail_visits(shard, &mut dispatcher, 2);
+    let core = shard.lock.try_lock().unwrap();
+    let (said, heard) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let now = engine.context.now();
+            said.send(dispatcher.turn_to_end(now)).unwrap();
+        });
+        assert!(heard.recv_timeout(PATIENCE).is_err(), "the turn gave up once more");
+        assert!(shard.lock.try_lock_or_ask().is_none());
+        shard.unlock(core);
+        let turned = heard.recv().unwrap();
+        assert!(turned.complete && turned.expired == 1);
+    });
+}

@@ -1,0 +1,98 @@
+//! Threads that stop a timer whose worker is inside a task.
+
+use super::*;
+use crate::config::Config;
+use crate::entry::Closure;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The time that another thread gets to return too early. A slow thread makes a test weaker, and
+/// never fail.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A timer whose worker is inside the first task of a batch of two.
+struct Busy {
+    engine: Arc<Engine>,
+    end: Sender<()>,
+    ran: Arc<AtomicUsize>,
+}
+
+fn busy() -> Busy {
+    let config = Config { shards: Some(1), ..Config::default() };
+    let engine = Engine::new(config, None, DrivenBy::Worker);
+    let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+    let (may_end, ran) = (Arc::new(Mutex::new(may_end)), Arc::new(AtomicUsize::new(0)));
+    let task = || {
+        let (begun, may_end, ran) = (begun.clone(), may_end.clone(), ran.clone());
+        let run = move |_: &Timeout| {
+            begun.send(()).unwrap();
+            may_end.lock().recv().unwrap();
+            ran.fetch_add(1, Ordering::Relaxed);
+        };
+        (Duration::from_millis(2), Closure(run))
+    };
+    crate::worker::start(&engine).unwrap();
+    let mut accepted = Vec::new();
+    engine.schedule_chunk(&mut vec![task(), task()], &mut accepted);
+    assert!(accepted.iter().all(Result::is_ok));
+    has_begun.recv().unwrap();
+    Busy { engine, end, ran }
+}
+
+impl Busy {
+    /// Calls `stop` on another thread. Returns when the timer is stopped.
+    fn stop<R: Send + 'static>(&self, stop: impl FnOnce(&Engine) -> R + Send + 'static) -> Receiver<R> {
+        let (engine, (said, heard)) = (self.engine.clone(), channel());
+        thread::spawn(move || said.send(stop(&engine)).unwrap());
+        while !self.engine.context.is_stopped() {
+            thread::yield_now();
+        }
+        heard
+    }
+
+    /// Lets the first task end.
+    fn end(&self) {
+        self.end.send(()).unwrap();
+    }
+
+    fn ran(&self) -> usize {
+        self.ran.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn stop_returns_the_rest_of_a_batch() {
+    let busy = busy();
+    let stopped = busy.stop(|engine| engine.stop().len());
+    busy.end();
+    assert_eq!((stopped.recv().unwrap(), busy.ran()), (1, 1));
+}
+
+#[test]
+fn stop_and_wait_returns_the_rest_of_a_batch() {
+    let busy = busy();
+    let stopped = busy.stop(|engine| engine.stop_and_wait(LONG).unwrap().unprocessed.len());
+    busy.end();
+    assert_eq!((stopped.recv().unwrap(), busy.ran()), (1, 1));
+}
+
+#[test]
+fn a_wait_that_gives_up_takes_nothing_from_another() {
+    let busy = busy();
+    let stopped = busy.stop(|engine| engine.stop_and_wait(LONG).unwrap().unprocessed.len());
+    assert_eq!(busy.engine.stop_and_wait(Duration::ZERO).unwrap().unprocessed.len(), 0);
+    busy.end();
+    assert_eq!((stopped.recv().unwrap(), busy.ran()), (1, 1));
+}
+
+#[test]
+fn a_second_stop_waits_for_the_worker() {
+    let busy = busy();
+    let first = busy.stop(|engine| engine.stop().len());
+    let second = busy.stop(|engine| engine.stop().len());
+    assert!(second.recv_timeout(PATIENCE).is_err(), "the worker is inside a task");
+    busy.end();
+    assert_eq!((first.recv().unwrap(), second.recv().unwrap(), busy.ran()), (1, 0, 1));
+}

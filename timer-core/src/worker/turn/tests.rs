@@ -1,0 +1,116 @@
+//! Turns on virtual time, which the tasks themselves move.
+
+use super::*;
+use crate::config::{Config, DrivenBy};
+use crate::entry::{Closure, Timeout};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::Deadline;
+use std::sync::{OnceLock, Weak};
+use std::time::Duration;
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+const MICRO: Nanos = 1_000;
+const MILLI: Nanos = 1_000_000;
+
+fn engine(executor: Option<Box<dyn TaskExecutor>>) -> Arc<Engine> {
+    Engine::new(Config::default(), executor, DrivenBy::ManualDriver)
+}
+
+/// Schedules `count` tasks that are due now, and takes a turn.
+fn run_due(engine: &Arc<Engine>, count: usize, task: impl Fn() + Clone + Send + 'static) -> usize {
+    for _ in 0..count {
+        let task = task.clone();
+        assert!(engine.schedule(Closure(move |_: &Timeout| task()), Deadline::down).is_ok());
+    }
+    Dispatcher::new(engine.clone()).turn_to_end(engine.context.now()).expired
+}
+
+/// Returns a task that lasts so long.
+fn lasting(engine: &Arc<Engine>, nanos: Nanos) -> impl Fn() + Clone + Send + 'static {
+    let engine = engine.clone();
+    move || engine.set_present(engine.context.now() + nanos)
+}
+
+fn longest_batch(engine: &Engine) -> Duration {
+    engine.stats().longest_batch
+}
+
+/// Does with each task as `execute` says.
+struct Executor<F>(F);
+
+impl<F: Fn(Task) -> Result<(), Rejected> + Send + Sync + 'static> TaskExecutor for Executor<F> {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        (self.0)(task)
+    }
+}
+
+#[test]
+fn no_task_runs_after_stop_has_begun() {
+    let engine = engine(None);
+    let ran = Arc::new(AtomicU64::new(0));
+    let task = {
+        let (engine, ran) = (engine.clone(), ran.clone());
+        move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+            engine.abandon();
+        }
+    };
+    assert_eq!(run_due(&engine, 3, task), 1);
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+    assert_eq!((engine.pending(), engine.stats().cancelled), (0, 2));
+}
+
+#[test]
+fn a_batch_begins_where_the_last_one_ended() {
+    let engine = engine(None);
+    let batch = super::super::batch::BATCH;
+    assert_eq!(run_due(&engine, 2 * batch, lasting(&engine, MICRO)), 2 * batch);
+    assert_eq!(longest_batch(&engine), Duration::from_micros(batch as u64));
+}
+
+#[test]
+fn a_rejected_task_is_measured() {
+    let engine = engine(Some(Box::new(Executor(|task| Err(Rejected(task))))));
+    assert_eq!(run_due(&engine, 1, lasting(&engine, 5 * MILLI)), 1);
+    assert_eq!(longest_batch(&engine), Duration::from_millis(5));
+    assert_eq!(engine.stats().executor_rejections, 1);
+}
+
+#[test]
+fn tasks_are_in_flight_when_they_are_handed_over() {
+    let subject = Arc::new(OnceLock::<Weak<Engine>>::new());
+    let executor = {
+        let subject = subject.clone();
+        Executor(move |task: Task| {
+            let engine = subject.get().unwrap().upgrade().unwrap();
+            assert_eq!(engine.context.counters.in_flight.get(), (2, 0));
+            drop(engine);
+            Err(Rejected(task))
+        })
+    };
+    let engine = engine(Some(Box::new(executor)));
+    subject.set(Arc::downgrade(&engine)).unwrap();
+    assert_eq!(run_due(&engine, 2, || {}), 2);
+    assert_eq!(engine.stats().executor_rejections, 2, "neither was lost by a panic of the executor");
+    assert_eq!(engine.stats().in_flight, 0);
+}
+
+#[test]
+fn a_visit_makes_few_steps_for_requests_alone() {
+    let engine = engine(None);
+    let mut dispatcher = Dispatcher::new(engine.clone());
+    let mut visit = Visit {
+        at: 0,
+        tick: 0,
+        due: 0,
+        taken: Taken::Requests,
+        slots: Slots::new(),
+        decided: 0,
+        request_steps: MAX_REQUEST_STEPS,
+    };
+    assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
+    assert_eq!(visit.taken, Taken::Requests, "the visit made a further step");
+    visit.request_steps -= 1;
+    assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
+    assert_eq!(visit.taken, Taken::Last);
+}
