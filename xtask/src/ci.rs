@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, cargo, log_to, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
-use crate::{api, flags, fuzz, loom, sanitize, tidy};
+use crate::{api, flags, fuzz, loom, mutants, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -47,6 +47,7 @@ const LONG: &[Step] = &[
     sanitize::MEMCHECK,
     ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
     ("durable", Call(durable)),
+    ("mutants", Call(|sh| mutants::command(sh, &flags::Mutants { filter: None }))),
     ("metrics-e2e", Call(metrics_e2e)),
     ("browser", Call(browser)),
     ("instructions", Call(instructions)),

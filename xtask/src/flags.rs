@@ -66,6 +66,12 @@ xflags::xflags! {
         /// Compares the metrics with a real Prometheus, and tests the alert rules with promtool.
         /// Skipped without them.
         cmd metrics-e2e {}
+        /// Changes the code in a copy of the sources, one change of `xtask/mutants` at a time, and
+        /// expects a test to fail. A change that survives is a failure.
+        cmd mutants {
+            /// A part of the titles or files.
+            optional filter: String
+        }
         /// Runs the tests under the named sanitizers, or under all of them and valgrind. A
         /// sanitizer that is not installed is skipped.
         cmd sanitize {
@@ -123,7 +129,8 @@ mod tests {
     #[test]
     fn the_help_lists_every_command() {
         let help = words("help").unwrap_err();
-        for name in "api bench browser ci demo docs fuzz loom metrics-e2e sanitize stress test tidy".split(' ') {
+        for name in "api bench browser ci demo docs fuzz loom metrics-e2e mutants sanitize stress test tidy".split(' ')
+        {
             assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
         }
         assert!(help.is_help() && words("tset").is_err() && words("").is_err() && words("tidy --loud").is_err());

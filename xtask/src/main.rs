@@ -12,6 +12,7 @@ mod crates;
 mod flags;
 mod fuzz;
 mod loom;
+mod mutants;
 mod run;
 mod sanitize;
 mod steps;
@@ -45,6 +46,7 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Fuzz(flags) => fuzz::run_all(sh, &flags).map_err(|it| Failure { code: it.code.max(1), ..it }),
         XtaskCmd::Loom(flags) => loom::command(sh, &flags),
         XtaskCmd::MetricsE2e(_) => chores::metrics_e2e(sh),
+        XtaskCmd::Mutants(flags) => mutants::command(sh, &flags),
         XtaskCmd::Sanitize(flags) => sanitize::command(&flags),
         XtaskCmd::Stress(flags) => chores::stress(sh, &flags),
         XtaskCmd::Test(flags) => chores::test(sh, &flags),

@@ -12,6 +12,7 @@ use std::fs;
 use xshell::{Shell, cmd};
 
 use crate::crates::{arrows, metadata};
+use crate::mutants;
 use crate::run::{Failure, Result, root};
 
 /// The wheels, which are plain data structures that know ticks and values.
@@ -74,6 +75,7 @@ pub(crate) fn command(sh: &Shell) -> Result {
     let files: Vec<File> = list.lines().filter_map(read).collect();
     let mut faults = arrows(&metadata(sh)?);
     faults.extend(RULES.iter().flat_map(|rule| check(rule, &files)));
+    faults.extend(mutants::stale()?);
     println!("tidy: {} rules, {} files, {} faults", RULES.len() + 1, files.len(), faults.len());
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
 }

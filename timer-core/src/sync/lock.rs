@@ -328,6 +328,9 @@ impl<T> fmt::Debug for Lock<T> {
 }
 
 #[cfg(all(test, not(timer_loom)))]
+mod waiter_tests;
+
+#[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
 
@@ -351,43 +354,6 @@ mod tests {
         lock.take_wake();
         assert!(!lock.is_wake_owed());
         assert!(lock.try_lock_or_ask().unwrap().unlock().nothing());
-    }
-
-    /// Sets a waiter's bit in the word of a free lock, as between an unlock and the waiter's next
-    /// look.
-    fn free_lock_with(bit: u32) -> Lock<u32> {
-        let lock = Lock::new(0);
-        // ORDERING: Relaxed, because no other thread knows the lock yet.
-        lock.word.store(bit, Ordering::Relaxed);
-        lock
-    }
-
-    #[test]
-    fn a_caller_does_not_barge_past_the_gate() {
-        assert!(free_lock_with(GATE).try_lock().is_none());
-        assert!(free_lock_with(RESERVED).try_lock().is_none());
-        assert!(free_lock_with(WAKE).try_lock().is_some());
-    }
-
-    #[test]
-    fn a_caller_at_the_gate_respects_a_reservation() {
-        let lock = free_lock_with(RESERVED);
-        std::thread::scope(|scope| {
-            scope.spawn(|| *lock.lock() += 1);
-            let word = loop {
-                // ORDERING: Relaxed, because the caller writes only the word until it has the lock.
-                let word = lock.word.load(Ordering::Relaxed);
-                if word != RESERVED {
-                    break word;
-                }
-                std::thread::yield_now();
-            };
-            assert_eq!(word, RESERVED | GATE, "the caller waits for the worker");
-            let guard = lock.lock_reserved(|| ());
-            assert_eq!(*guard, 0);
-            assert!(!guard.unlock().ring());
-        });
-        assert_eq!(*lock.lock(), 1);
     }
 
     #[test]

@@ -34,8 +34,6 @@ pub(crate) struct Lifecycle {
     handles: AtomicUsize,
     started: AtomicBool,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// Held while a thread waits for the end of the worker, so that a second `stop` waits as well.
-    stopping: Mutex<()>,
     /// Set by the worker before it calls user code.
     worker_id: OnceLock<ThreadId>,
     /// `true` while no worker runs.
@@ -61,7 +59,6 @@ impl Lifecycle {
             handles: AtomicUsize::new(1),
             started: AtomicBool::new(driven),
             worker: Mutex::new(None),
-            stopping: Mutex::new(()),
             worker_id: OnceLock::new(),
             worker_gone: AtomicBool::new(true),
             worker_ended: Event::default(),
@@ -187,7 +184,6 @@ impl Engine {
     /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later
     /// callers wait as well and get an empty list.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
-        let stopping = self.lifecycle.stopping.lock();
         let first = {
             let mut unclaimed = self.lifecycle.unclaimed.lock();
             let first = self.context.set_stopped();
@@ -203,7 +199,6 @@ impl Engine {
             // Another thread joins the worker, or has reached its limit before the worker's end.
             None => self.wait_for_worker(None),
         }
-        drop(stopping);
         if !first {
             return Vec::new();
         }

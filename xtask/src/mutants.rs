@@ -1,0 +1,157 @@
+//! `cargo xtask mutants`, which changes the code and expects a test to fail.
+//!
+//! The list in `xtask/mutants` has changes that tools do not find, which concern atomics, wake-ups
+//! and protocols. Each names the test or the loom model that must catch it, or the reason why it
+//! makes no difference. The changes are applied one by one in a copy of the sources. If the named
+//! test passes, the other tests and models of the crate run. A change that passes them too
+//! survives.
+//!
+//! The changes are grouped by test program, so each of them compiles one program.
+
+mod list;
+mod scratch;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::io::{IsTerminal, stderr};
+
+use xshell::{Shell, cmd};
+
+use self::list::{Mutant, Program, Test};
+use self::scratch::{Outcome, Scratch};
+use crate::flags;
+use crate::run::{Failure, Result, report, root};
+
+pub(crate) use list::stale;
+
+/// The file with the result of the last complete run.
+const RESULT: &str = "docs/mutants.md";
+
+/// The fate of a mutation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Caught,
+    /// The named test takes too long. It waits for an event that the mutation prevents.
+    Hangs,
+    /// The named test passes, and another one fails.
+    CaughtElsewhere(String),
+    Equivalent(String),
+    Survives,
+}
+
+pub(crate) fn command(sh: &Shell, flags: &flags::Mutants) -> Result {
+    let stale = stale()?;
+    if !stale.is_empty() {
+        return Err(Failure::new(stale.join("\n")));
+    }
+    let filter = flags.filter.as_deref().unwrap_or_default();
+    let mut mutants = list::read()?;
+    mutants.retain(|mutant| mutant.title.contains(filter) || mutant.file.contains(filter));
+    if mutants.is_empty() {
+        return Err(Failure::usage(format!("no mutation has `{filter}` in its title or file")));
+    }
+    mutants.sort_by(|a, b| a.caught_by.cmp(&b.caught_by));
+    let scratch = Scratch::new(sh)?;
+    let (mut verdicts, mut checked) = (Vec::new(), None);
+    for (at, mutant) in mutants.iter().enumerate() {
+        let program = mutant.caught_by.as_ref().map(|test| &test.program);
+        if let Some(program) = program.filter(|program| checked != Some(*program)) {
+            check_tests(&scratch, program, &mutants)?;
+            checked = Some(program);
+        }
+        show_progress(at, mutants.len(), &mutant.title);
+        let verdict = judge(&scratch, mutant)?;
+        if matches!(verdict, Verdict::Survives | Verdict::CaughtElsewhere(_)) {
+            report(&format!("\n{}: {verdict:?}\n", mutant.title));
+        }
+        verdicts.push((mutant, verdict));
+    }
+    show_progress(mutants.len(), mutants.len(), "");
+    verdicts.sort_by_key(|(mutant, _)| (&mutant.file, &mutant.title));
+    let text = table(&verdicts, &cmd!(sh, "git rev-parse --short HEAD").quiet().read()?);
+    println!("\n{text}");
+    if filter.is_empty() {
+        fs::write(root().join(RESULT), text)?;
+    }
+    match verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Survives).count() {
+        0 => Ok(()),
+        count => Err(Failure::new(format!("{count} mutations survive"))),
+    }
+}
+
+/// Checks that the named tests of a program exist and pass without a mutation.
+fn check_tests(scratch: &Scratch, program: &Program, mutants: &[Mutant]) -> Result {
+    let tests = mutants.iter().filter_map(|mutant| mutant.caught_by.as_ref());
+    let names: BTreeSet<&str> = tests.filter(|test| test.program == *program).map(|test| test.name.as_str()).collect();
+    report(&format!("{} tests of `{program}` without a mutation\n", names.len()));
+    let names: Vec<&str> = names.into_iter().collect();
+    match scratch.run(program, &names)? {
+        Outcome::Passed => Ok(()),
+        _ => Err(Failure::new(format!("a test of `{program}` fails without a mutation: {names:?}"))),
+    }
+}
+
+fn judge(scratch: &Scratch, mutant: &Mutant) -> Result<Verdict> {
+    if let Some(reason) = &mutant.equivalent {
+        return Ok(Verdict::Equivalent(reason.clone()));
+    }
+    let Some(Test { program, name }) = &mutant.caught_by else { return Ok(Verdict::Survives) };
+    scratch.with(mutant, || match scratch.run(program, &[name])? {
+        Outcome::Failed => Ok(Verdict::Caught),
+        Outcome::Hung => Ok(Verdict::Hangs),
+        Outcome::Passed => {
+            for program in others(mutant) {
+                if scratch.run(&program, &[])? != Outcome::Passed {
+                    return Ok(Verdict::CaughtElsewhere(program.to_string()));
+                }
+            }
+            Ok(Verdict::Survives)
+        }
+    })
+}
+
+/// Returns the programs that may catch a mutation which its own test does not catch.
+fn others(mutant: &Mutant) -> Vec<Program> {
+    let name = mutant.file.split('/').next().unwrap_or_default();
+    let mut programs = vec![Program::Tests(format!("-p {name} --all-features --tests"))];
+    if name == "timer-core" {
+        programs.push(Program::Models);
+    }
+    programs
+}
+
+/// Shows a bar, or a line for each mutation if the output is not a terminal.
+fn show_progress(done: usize, all: usize, title: &str) {
+    const WIDTH: usize = 24;
+    let bar = "#".repeat(done * WIDTH / all.max(1));
+    let line = format!("[{bar:.<WIDTH$}] {done:>3} of {all}  {title:.80}");
+    if stderr().is_terminal() { eprint!("\r{line:<120}") } else { report(&format!("{line}\n")) }
+}
+
+/// Returns the result as a page.
+fn table(verdicts: &[(&Mutant, Verdict)], commit: &str) -> String {
+    let count = |is_counted: fn(&Verdict) -> bool| verdicts.iter().filter(|(_, it)| is_counted(it)).count();
+    let caught = count(|it| matches!(it, Verdict::Caught | Verdict::Hangs | Verdict::CaughtElsewhere(_)));
+    let equivalent = count(|it| matches!(it, Verdict::Equivalent(_)));
+    let surviving = count(|it| *it == Verdict::Survives);
+    let mut text = format!(
+        "# Mutations\n\n`cargo xtask mutants` writes this page. It applies the changes in `xtask/mutants` one by one and runs the\n\
+         tests, as described in [CONTRIBUTING.md](../CONTRIBUTING.md). Of {} changes, the tests catch {caught}, {equivalent} \
+         make no\ndifference, and {surviving} survive. The run was at commit `{commit}`.\n\n\
+         | file | change | result |\n|---|---|---|\n",
+        verdicts.len()
+    );
+    for (mutant, verdict) in verdicts {
+        let test = mutant.caught_by.as_ref().map_or("", |test| &test.name);
+        let result = match verdict {
+            Verdict::Caught => format!("caught by `{test}`"),
+            Verdict::Hangs => format!("caught by `{test}`, which hangs"),
+            Verdict::CaughtElsewhere(program) => format!("caught by a test of `{program}`, not by `{test}`"),
+            Verdict::Equivalent(reason) => format!("equivalent: {reason}"),
+            Verdict::Survives => "**survives**".to_owned(),
+        };
+        let _ = writeln!(text, "| `{}` | {} | {result} |", mutant.file, mutant.title);
+    }
+    text
+}
