@@ -100,7 +100,7 @@ fn a_visit_makes_few_steps_for_requests_alone() {
     let engine = engine(None);
     let mut dispatcher = Dispatcher::new(engine.clone());
     let mut visit = Visit {
-        at: 0,
+        index: 0,
         tick: 0,
         due: 0,
         taken: Taken::Requests,
