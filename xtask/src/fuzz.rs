@@ -9,7 +9,7 @@ use std::{fs, thread};
 use xshell::{Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, need, root, run, target_dir};
+use crate::run::{Failure, Result, first_failure, need, root, run, target_dir};
 
 const FOLDER: &str = "timer-core/fuzz";
 
@@ -33,15 +33,14 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     // Each sanitizer has a folder of its own, because other compiler flags would rebuild
     // everything.
     let built = target_dir().join(format!("fuzz-{sanitizer}"));
-    for target in targets {
+    first_failure(targets.into_iter().map(|target| {
         // libFuzzer puts new inputs into the first folder.
         let corpus = sh.create_dir(format!("{FOLDER}/corpus/{target}"))?;
         let kept = Some(root().join(KEPT).join(&target)).filter(|path| path.is_dir());
         let fuzz = cmd!(sh, "cargo +nightly fuzz run --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
         let fuzz = fuzz.arg("--target-dir").arg(&built).args(["--jobs", &jobs, &target]).arg(corpus).args(kept);
-        run(fuzz.arg("--").args(LIMITS.split(' ')).arg(&time))?;
-    }
-    Ok(())
+        run(fuzz.arg("--").args(LIMITS.split(' ')).arg(&time))
+    }))
 }
 
 /// Returns the targets whose names contain `filter`. Each is a file of its own.

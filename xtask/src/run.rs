@@ -99,16 +99,20 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
 /// Runs lines of cargo. In a line, `{all}` is the workspace with all features but the bench's
 /// peers, `{peers}` is the bench with them, and `{libraries}` are the published crates.
 pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
-    for line in lines {
+    first_failure(lines.iter().map(|line| {
         let mut line = line.replace("{peers}", "-p timer-bench --features peers");
         if line.contains("{all}") {
             line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
         }
         let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
         let words = line.split_whitespace();
-        run(cmd!(sh, "cargo {words...}"))?;
-    }
-    Ok(())
+        run(cmd!(sh, "cargo {words...}"))
+    }))
+}
+
+/// Returns the first failure after all commands have run, so that it does not hide the others.
+pub(crate) fn first_failure(results: impl IntoIterator<Item = Result>) -> Result {
+    results.into_iter().fold(Ok(()), Result::and)
 }
 
 /// Returns a skipped step if `line` cannot run here, because `tool` is missing.
@@ -125,6 +129,14 @@ pub(crate) fn flags_and(variable: &str, more: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_failed_line_does_not_hide_the_next() {
+        let mut runs = 0;
+        let results = [Err(super::Failure::new("first")), Err(super::Failure::new("second")), Ok(())];
+        let failure = super::first_failure(results.into_iter().inspect(|_| runs += 1)).unwrap_err();
+        assert_eq!((failure.message.as_str(), runs), ("first", 3));
+    }
+
     #[test]
     fn the_exit_code_is_that_of_the_child() {
         let failure = super::cargo(&super::shell().unwrap(), &["no-such-command"]).unwrap_err();

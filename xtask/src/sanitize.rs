@@ -12,7 +12,7 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, flags_and, need, run, target_dir};
+use crate::run::{Failure, Result, first_failure, flags_and, need, run, target_dir};
 use crate::steps::{self, Step, Work::Call};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -96,10 +96,10 @@ fn each(sh: &Shell, folder: &str, lines: &[&str], too_slow: &[&str]) -> Result {
     sh.set_var("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     sh.set_var("PROPTEST_CASES", "16");
     let folder = &target_dir().join("sanitize").join(folder);
-    lines.iter().try_for_each(|line| {
+    first_failure(lines.iter().map(|line| {
         let (line, skip) = (line.split_whitespace(), LEFT_OUT.iter().chain(too_slow).flat_map(|name| ["--skip", name]));
         run(cmd!(sh, "cargo test --no-fail-fast {line...} --target {TARGET} --target-dir {folder} -- {skip...}"))
-    })
+    }))
 }
 
 /// Writes a file for a watcher and returns its absolute path, because each test runs in the folder
