@@ -129,7 +129,7 @@ impl Backpressure {
     #[cold]
     #[inline(never)]
     fn slow_down(&self, now: Nanos, n: usize) {
-        match self.slowdown(now, n) {
+        match self.choose_slowdown(now, n) {
             None => {}
             Some(Slowdown::Yield) => yield_now(),
             Some(Slowdown::Sleep(duration)) => pause(duration),
@@ -137,7 +137,7 @@ impl Backpressure {
     }
 
     /// Decides whether and how the calling thread slows down.
-    fn slowdown(&self, now: Nanos, n: usize) -> Option<Slowdown> {
+    fn choose_slowdown(&self, now: Nanos, n: usize) -> Option<Slowdown> {
         // ORDERING: Relaxed, as in `set_due`.
         let late = now.saturating_sub(self.late_from.load(Ordering::Relaxed)) + GRACE;
         // A sleep must not be longer, so threads sleep more often.
@@ -173,7 +173,7 @@ mod tests {
     fn slowdowns(worker: &Backpressure, times: &[Nanos]) -> Vec<Option<Slowdown>> {
         let mut decisions = Vec::new();
         thread::scope(|scope| {
-            scope.spawn(|| decisions.extend(times.iter().map(|&now| worker.slowdown(now, BURST as usize))));
+            scope.spawn(|| decisions.extend(times.iter().map(|&now| worker.choose_slowdown(now, BURST as usize))));
         });
         decisions
     }
@@ -223,7 +223,7 @@ mod tests {
     fn many_calls_of_user_code_slow_callers_down() {
         let slowed = thread::spawn(|| {
             let worker = late_worker();
-            let slows_down = |now| worker.inside_user_code(|| worker.slowdown(now, BURST as usize).is_some());
+            let slows_down = |now| worker.inside_user_code(|| worker.choose_slowdown(now, BURST as usize).is_some());
             (0..4).filter(|n| slows_down(LATE + n * LONG_CALL)).count()
         });
         assert_eq!(slowed.join().unwrap(), 4);
@@ -235,7 +235,7 @@ mod tests {
             let workers = [late_worker(), late_worker()];
             let begin = (LATE >> PERIOD) + 1;
             let times = (0..8).map(|quarter| (begin << PERIOD) + (quarter << (PERIOD - 2)));
-            let a_quarter = |worker: &&Backpressure, now| worker.slowdown(now, BURST as usize / 4).is_some();
+            let a_quarter = |worker: &&Backpressure, now| worker.choose_slowdown(now, BURST as usize / 4).is_some();
             times.map(|now| workers.iter().filter(|worker| a_quarter(worker, now)).count()).collect::<Vec<_>>()
         });
         assert_eq!(slowed.join().unwrap(), [0, 1, 0, 0, 0, 1, 0, 0], "whichever timer it schedules on");
@@ -245,7 +245,7 @@ mod tests {
     fn a_worker_never_slows_down() {
         let slowdown = thread::spawn(|| {
             never_slow_down();
-            late_worker().slowdown(LATE, BURST as usize)
+            late_worker().choose_slowdown(LATE, BURST as usize)
         });
         assert_eq!(slowdown.join().unwrap(), None);
     }

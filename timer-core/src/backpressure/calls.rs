@@ -20,7 +20,7 @@ fn counts(schedule: fn(&Arc<Engine>, u64)) -> bool {
         let (worker, now) = (&engine.context.backpressure, engine.context.now());
         worker.set_due(now - 2 * GRACE);
         schedule(&engine, BURST - 1);
-        worker.slowdown(now, 1).is_some()
+        worker.choose_slowdown(now, 1).is_some()
     });
     counted.join().unwrap()
 }

@@ -20,7 +20,7 @@ impl RecentMax {
     /// Records `value`, which was measured at `now`.
     #[inline]
     pub(crate) fn record(&self, value: u64, now: Nanos) {
-        let (max, former) = self.at(now);
+        let (max, former) = self.last_two(now);
         // ORDERING: Relaxed, because there is one writer, and a reader may see a figure of the
         // moment before.
         self.former.store(former, Ordering::Relaxed);
@@ -30,13 +30,13 @@ impl RecentMax {
 
     /// Returns the greatest value of the last one to two minutes before `now`.
     pub(crate) fn get(&self, now: Nanos) -> u64 {
-        let (max, former) = self.at(now);
+        let (max, former) = self.last_two(now);
         max.max(former)
     }
 
     /// Returns the greatest values of the window of `now` and of the one before.
     #[inline]
-    fn at(&self, now: Nanos) -> (u64, u64) {
+    fn last_two(&self, now: Nanos) -> (u64, u64) {
         // ORDERING: Relaxed, as in `record`.
         let max = self.max.load(Ordering::Relaxed);
         match (now / WINDOW).saturating_sub(self.window.load(Ordering::Relaxed)) {
