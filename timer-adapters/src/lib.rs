@@ -10,7 +10,8 @@
 //! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
 //! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime): timers and clock of QUIC endpoints |
 //! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
-//! | `tokio` | [`paused`](tokio::paused) runs a tokio program on virtual time, for tests |
+//! | `tokio-time` | [`tokio::time`]: the names of tokio's module |
+//! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime): a tokio program on virtual time, for tests |
 //!
 //! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because these interfaces
 //! cannot report a rejected timeout. With a manual timer they run on virtual time.
@@ -30,7 +31,7 @@ pub mod in_your_stack {}
 pub mod quinn;
 #[cfg(feature = "stream")]
 pub mod stream;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "tokio-time")]
 pub mod tokio;
 #[cfg(feature = "tower")]
 pub mod tower;

@@ -152,3 +152,66 @@ fn paused_programs_nest_and_follow_each_other() {
     let before = global::now();
     assert!(global::now() >= before && global::now() < before + 3600 * SECOND, "the thread is as it was");
 }
+
+/// A file of a program that changed its timer by one line.
+mod ported {
+    use timer_adapters::tokio;
+    use tokio::time::{self, Duration, Instant, MissedTickBehavior};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attribute_of_tokio_pauses_the_clock() {
+        let begin = Instant::now();
+        let task = tokio::spawn(time::sleep(3600 * SECOND));
+        assert!(time::timeout(1800 * SECOND, std::future::pending::<()>()).await.is_err());
+        assert_eq!(begin.elapsed(), 1800 * SECOND);
+        task.await.unwrap();
+        assert_eq!(begin.elapsed(), 3600 * SECOND);
+        let mut ticks = time::interval_at(begin + 4000 * SECOND, SECOND);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        assert_eq!(ticks.tick().await, begin + 4000 * SECOND);
+        let mut sleep = std::pin::pin!(time::sleep_until(begin));
+        sleep.as_mut().reset(begin + 5000 * SECOND);
+        sleep.await;
+        assert_eq!(Instant::now(), begin + 5000 * SECOND);
+    }
+
+    #[tokio::test]
+    async fn a_running_clock_can_be_paused() {
+        let begin = Instant::now();
+        time::sleep(Duration::from_millis(5)).await;
+        assert!(begin.elapsed() >= Duration::from_millis(5) && begin.elapsed() < 3600 * SECOND);
+        time::pause();
+        let task = tokio::spawn(time::sleep(3600 * SECOND));
+        tokio::task::yield_now().await;
+        let paused = Instant::now();
+        time::advance(3599 * SECOND).await;
+        assert!(!task.is_finished());
+        time::advance(SECOND).await;
+        assert!(task.is_finished());
+        assert_eq!(paused.elapsed(), 3600 * SECOND);
+    }
+
+    #[tokio::test]
+    async fn a_delay_counts_from_the_present() {
+        let busy = std::time::Instant::now();
+        while busy.elapsed() < Duration::from_millis(20) {}
+        let begin = Instant::now();
+        time::sleep(Duration::from_millis(10)).await;
+        assert!(begin.elapsed() >= Duration::from_millis(10));
+        let begin = Instant::now();
+        let _: Result<(), _> = time::timeout(Duration::from_millis(10), std::future::pending()).await;
+        assert!(begin.elapsed() >= Duration::from_millis(10));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn several_threads_use_the_real_clock() {
+        let begin = Instant::now();
+        let tasks = [(); 4].map(|()| tokio::spawn(time::sleep(Duration::from_millis(5))));
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert!(begin.elapsed() >= Duration::from_millis(5));
+    }
+}

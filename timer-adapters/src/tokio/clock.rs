@@ -1,0 +1,80 @@
+//! The clock of a runtime: stopping it, moving it, and letting it run.
+
+use super::runtime::{Follower, with_follower};
+use ::tokio::task::yield_now;
+use ::tokio::time;
+use std::time::Duration;
+
+/// Stops the clock, as `tokio::time::pause` does. Time moves to the next deadline when all tasks
+/// wait.
+///
+/// # Panics
+///
+/// Panics outside of [`paused`], or if the clock is stopped already.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::{pause, paused, resume};
+///
+/// paused(async {
+///     resume();
+///     pause();
+/// });
+/// ```
+pub fn pause() {
+    time::pause();
+    with_follower(Follower::follow);
+}
+
+/// Lets the clock run, as `tokio::time::resume` does.
+///
+/// # Panics
+///
+/// Panics outside of [`paused`], or if the clock is running.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Instant;
+/// use timer_adapters::tokio::{paused, resume};
+/// use timer_core::global::{self, Duration};
+///
+/// paused(async {
+///     resume();
+///     let begin = Instant::now();
+///     global::sleep(Duration::from_millis(5)).await;
+///     assert!(begin.elapsed() >= Duration::from_millis(4));
+/// });
+/// ```
+pub fn resume() {
+    with_follower(Follower::follow);
+    time::resume();
+}
+
+/// Moves the stopped clock on by `duration` and lets the tasks run that are due, as
+/// `tokio::time::advance` does.
+///
+/// # Panics
+///
+/// Panics outside of [`paused`], or if the clock is running.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::{advance, paused};
+/// use timer_core::global::{self, Duration};
+///
+/// paused(async {
+///     let task = tokio::spawn(global::sleep(Duration::from_secs(5)));
+///     advance(Duration::from_secs(4)).await;
+///     assert!(!task.is_finished());
+///     advance(Duration::from_secs(1)).await;
+///     assert!(task.is_finished());
+/// });
+/// ```
+pub async fn advance(duration: Duration) {
+    time::advance(duration).await;
+    with_follower(Follower::follow);
+    yield_now().await;
+}

@@ -1,0 +1,65 @@
+//! `tokio` with the timer of [`timer_core`]: all names of the crate `tokio`, but with another [`time`],
+//! and for tests with another [`runtime`](mod@runtime).
+//!
+//! A program changes its timer by one line in each file that names `tokio::time`. Everything else
+//! stays, tests with a paused clock included.
+//!
+//! ```
+//! use timer_adapters::tokio;
+//! use tokio::time::{Duration, Instant, timeout};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() {
+//!     let begin = Instant::now();
+//!     let late = timeout(Duration::from_millis(2), std::future::pending::<()>()).await;
+//!     assert!(late.is_err() && begin.elapsed() >= Duration::from_millis(2));
+//! }
+//! ```
+//!
+//! A program that names a few functions only may import them from [`time`] instead.
+//!
+//! # Features
+//!
+//! `tokio-time` has [`time`]. Enable it in `[dependencies]`. `tokio` adds virtual time, which is
+//! [`paused`], [`pause`], [`advance`], [`resume`] and [`runtime`](mod@runtime). Enable it in
+//! `[dev-dependencies]` only, because it enables `test-util` of tokio.
+//!
+//! # Virtual time
+//!
+//! [`paused`] is to this timer what `#[tokio::test(start_paused = true)]` is to tokio's. It runs a
+//! future on a current-thread runtime whose time is virtual. When all tasks wait, time moves to the
+//! next deadline. The attribute itself works too, because its code names `tokio::runtime::Builder`,
+//! which is that of this module in a file that imports it:
+//!
+//! ```
+//! # #[cfg(feature = "tokio")]
+//! # mod tests {
+//! use timer_adapters::tokio;
+//! use tokio::time::{Duration, Instant, sleep};
+//!
+//! #[tokio::test(start_paused = true)]
+//! async fn an_hour_passes_at_once() {
+//!     let begin = Instant::now();
+//!     sleep(Duration::from_secs(3600)).await;
+//!     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
+//! }
+//! # }
+//! ```
+//!
+//! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
+//! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
+//! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still uses
+//! tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio.
+
+#[cfg(feature = "tokio")]
+mod clock;
+#[cfg(feature = "tokio")]
+pub mod runtime;
+pub mod time;
+
+#[doc(no_inline)]
+pub use ::tokio::*;
+#[cfg(feature = "tokio")]
+pub use clock::{advance, pause, resume};
+#[cfg(feature = "tokio")]
+pub use runtime::paused;

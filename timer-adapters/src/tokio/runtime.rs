@@ -1,0 +1,267 @@
+//! Runtimes with virtual time, under tokio's names.
+
+use ::tokio::runtime as theirs;
+#[doc(no_inline)]
+pub use ::tokio::runtime::*;
+use ::tokio::time;
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::ops::Deref;
+use core::pin::{Pin, pin};
+use core::task::{Context, Waker};
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use timer_core::{ManualDriver, Timer, global};
+
+/// A deadline that is further away is no reason to move time.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// The manual timer of a runtime, which follows the clock of tokio's runtime.
+#[derive(Debug)]
+pub(super) struct Follower {
+    timer: Timer,
+    driver: RefCell<ManualDriver>,
+    /// The deadline that the keeper's sleep waits for.
+    armed: Cell<Option<Instant>>,
+    /// Wakes the keeper.
+    waker: RefCell<Waker>,
+}
+
+thread_local! {
+    static FOLLOWER: RefCell<Option<Rc<Follower>>> = const { RefCell::new(None) };
+}
+
+/// Calls `call` with the follower of the thread, if there is one.
+pub(super) fn with_follower(call: impl FnOnce(&Follower)) {
+    let follower = FOLLOWER.try_with(|follower| follower.borrow().clone());
+    if let Ok(Some(follower)) = follower {
+        call(&follower);
+    }
+}
+
+impl Follower {
+    /// Moves the manual timer to the present of tokio's clock and runs the timeouts that are due.
+    pub(super) fn follow(&self) {
+        let now = time::Instant::now().into_std();
+        // A timeout's task that calls this is already within an advance.
+        if let Ok(mut driver) = self.driver.try_borrow_mut() {
+            let behind = now.saturating_duration_since(driver.now());
+            driver.advance(behind);
+        }
+    }
+
+    /// Returns the deadline to which time moves when all tasks wait.
+    fn next(&self) -> Option<Instant> {
+        if self.timer.pending_timeouts() == 0 {
+            return None;
+        }
+        let driver = self.driver.try_borrow().ok()?;
+        let next = driver.next_expiry().filter(|next| *next < FAR)?;
+        driver.now().checked_add(next)
+    }
+
+    /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another
+    /// deadline.
+    fn before_park(&self) {
+        self.follow();
+        if self.next() != self.armed.get() {
+            self.waker.borrow().wake_by_ref();
+        }
+    }
+
+    /// Polls the keeper, whose sleep makes tokio's clock stop at each deadline of the manual timer.
+    fn poll_keeper(&self, mut sleep: Pin<&mut time::Sleep>, cx: &mut Context<'_>) {
+        self.waker.borrow_mut().clone_from(cx.waker());
+        loop {
+            self.follow();
+            let next = self.next();
+            self.armed.set(next);
+            let Some(next) = next else { return };
+            if sleep.deadline().into_std() != next || sleep.is_elapsed() {
+                sleep.as_mut().reset(next.into());
+            }
+            if sleep.as_mut().poll(cx).is_pending() {
+                return;
+            }
+        }
+    }
+}
+
+/// Restores the follower of the thread, which matters only if the future panics.
+struct Restore(Option<Rc<Follower>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = FOLLOWER.try_with(|follower| follower.replace(self.0.take()));
+    }
+}
+
+/// Runs `future` on a current-thread tokio runtime with virtual time and returns its output.
+///
+/// Within the future and the tasks that it spawns, the functions of [`timer_core::global`] use a
+/// manual timer. Time stands still while a task can run, and moves to the next deadline when all
+/// tasks wait.
+///
+/// # Panics
+///
+/// Panics if the future panics, if the thread is within a runtime already, or if the system refuses
+/// the resources of a runtime.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::paused;
+/// use timer_core::global::{self, Duration};
+///
+/// let begin = std::time::Instant::now();
+/// paused(async {
+///     let begin = global::now();
+///     let task = tokio::spawn(async {
+///         global::sleep(Duration::from_secs(3600)).await;
+///         global::now()
+///     });
+///     assert_eq!(task.await.unwrap() - begin, Duration::from_secs(3600));
+/// });
+/// assert!(begin.elapsed() < Duration::from_secs(60));
+/// ```
+#[doc(alias = "start_paused")]
+#[allow(clippy::expect_used, reason = "a test without a runtime has failed")]
+pub fn paused<F: IntoFuture>(future: F) -> F::Output {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime for the test").block_on(future.into_future())
+}
+
+/// Builds a [`Runtime`]. The methods are those of tokio's builder that its attributes use.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::runtime::Builder;
+/// use timer_adapters::tokio::time::{Duration, Instant, sleep};
+///
+/// let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
+/// runtime.block_on(async {
+///     let begin = Instant::now();
+///     sleep(Duration::from_secs(5)).await;
+///     assert_eq!(begin.elapsed(), Duration::from_secs(5));
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    builder: theirs::Builder,
+    is_current_thread: bool,
+}
+
+/// Returns `self` after a call of tokio's builder.
+macro_rules! forward {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty)?);)*) => {$(
+        $(#[$doc])*
+        pub fn $name(&mut self $(, $argument: $type)?) -> &mut Self {
+            self.builder.$name($($argument)?);
+            self
+        }
+    )*};
+}
+
+impl Builder {
+    /// Builds a runtime on the thread that calls [`Runtime::block_on`]. Only such a runtime can have
+    /// virtual time.
+    pub fn new_current_thread() -> Self {
+        let mut builder = theirs::Builder::new_current_thread();
+        builder.on_thread_park(|| with_follower(Follower::before_park));
+        builder.on_thread_unpark(|| with_follower(Follower::follow));
+        Self { builder, is_current_thread: true }
+    }
+
+    /// Builds a runtime with several threads, which is tokio's. The functions of
+    /// [`time`](super::time) use the timer of the process on it.
+    pub fn new_multi_thread() -> Self {
+        Self { builder: theirs::Builder::new_multi_thread(), is_current_thread: false }
+    }
+
+    forward! {
+        /// Enables sockets and tokio's clock.
+        enable_all();
+        /// Enables tokio's clock.
+        enable_time();
+        /// Starts with the clock stopped. As in tokio, that needs a runtime on the current thread.
+        start_paused(is_paused: bool);
+        /// Sets the number of threads of a runtime with several threads.
+        worker_threads(threads: usize);
+    }
+
+    /// Builds the runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses the resources of a runtime.
+    pub fn build(&mut self) -> io::Result<Runtime> {
+        let follower = if self.is_current_thread {
+            // The manual timer is older than tokio's clock, so it can be moved to the beginning of that.
+            let (timer, driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
+            Some(Rc::new(Follower {
+                timer,
+                driver: RefCell::new(driver),
+                armed: Cell::new(None),
+                waker: RefCell::new(Waker::noop().clone()),
+            }))
+        } else {
+            None
+        };
+        Ok(Runtime { runtime: self.builder.build()?, follower })
+    }
+}
+
+/// A runtime of tokio whose clock the timer follows. It has all methods of tokio's
+/// [`Runtime`](theirs::Runtime).
+#[derive(Debug)]
+pub struct Runtime {
+    runtime: theirs::Runtime,
+    /// The manual timer of a runtime on the current thread.
+    follower: Option<Rc<Follower>>,
+}
+
+impl Runtime {
+    /// Creates a runtime with several threads, as tokio does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses the resources of a runtime.
+    pub fn new() -> io::Result<Self> {
+        Builder::new_multi_thread().enable_all().build()
+    }
+
+    /// Runs `future` and the tasks that it spawns, and returns its output.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the future panics or if the thread is within a runtime already.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let Some(follower) = &self.follower else { return self.runtime.block_on(future) };
+        let _entered = global::enter(follower.timer.clone());
+        let _restore = Restore(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
+        self.runtime.block_on(async {
+            follower.follow();
+            let mut sleep = pin!(time::sleep(Duration::ZERO));
+            let mut future = pin!(future);
+            poll_fn(|cx| {
+                let polled = future.as_mut().poll(cx);
+                if polled.is_pending() {
+                    follower.poll_keeper(sleep.as_mut(), cx);
+                }
+                polled
+            })
+            .await
+        })
+    }
+}
+
+impl Deref for Runtime {
+    type Target = theirs::Runtime;
+
+    fn deref(&self) -> &theirs::Runtime {
+        &self.runtime
+    }
+}

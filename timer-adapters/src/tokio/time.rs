@@ -1,0 +1,266 @@
+//! The names of `tokio::time`, on the timer of [`timer_core::global`].
+//!
+//! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. In all other
+//! respects the functions are those of [`timer_core::global`], whose documentation lists the
+//! differences from tokio.
+
+#[cfg(feature = "tokio")]
+use super::runtime::{Follower, with_follower};
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use timer_core::global;
+
+#[doc(no_inline)]
+pub use ::tokio::time::Instant;
+#[doc(no_inline)]
+pub use std::time::Duration;
+#[doc(no_inline)]
+pub use timer_core::global::{MissedTickBehavior, Timeout, error};
+
+#[cfg(feature = "tokio")]
+#[doc(no_inline)]
+pub use super::clock::{advance, pause, resume};
+
+/// Moves the timer of a runtime with virtual time to the present of its clock, so that a delay counts
+/// from there.
+#[inline]
+fn follow() {
+    #[cfg(feature = "tokio")]
+    with_follower(Follower::follow);
+}
+
+/// Returns a future that is ready `duration` from now.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, Instant, sleep};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let begin = Instant::now();
+/// sleep(Duration::from_millis(2)).await;
+/// assert!(begin.elapsed() >= Duration::from_millis(2));
+/// # }
+/// ```
+#[inline]
+pub fn sleep(duration: Duration) -> Sleep {
+    follow();
+    Sleep(global::sleep(duration))
+}
+
+/// Returns a future that is ready at `deadline`.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, Instant, sleep_until};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let deadline = Instant::now() + Duration::from_millis(2);
+/// sleep_until(deadline).await;
+/// assert!(Instant::now() >= deadline);
+/// # }
+/// ```
+#[inline]
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    follow();
+    Sleep(global::sleep_until(deadline.into_std()))
+}
+
+/// Gives `future` `duration` from now to be ready.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, timeout};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # }
+/// ```
+#[inline]
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    follow();
+    global::timeout(duration, future)
+}
+
+/// Gives `future` until `deadline` to be ready.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, Instant, timeout_at};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let deadline = Instant::now() + Duration::from_secs(5);
+/// assert_eq!(timeout_at(deadline, async { 7 }).await, Ok(7));
+/// # }
+/// ```
+#[inline]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    follow();
+    global::timeout_at(deadline.into_std(), future)
+}
+
+/// Ticks every `period`, for the first time at once.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, interval};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut ticks = interval(Duration::from_millis(1));
+/// let first = ticks.tick().await;
+/// assert_eq!(ticks.tick().await - first, Duration::from_millis(1));
+/// # }
+/// ```
+pub fn interval(period: Duration) -> Interval {
+    follow();
+    Interval(global::interval(period))
+}
+
+/// Ticks every `period`, for the first time at `start`.
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio;
+/// use tokio::time::{Duration, Instant, interval_at};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let start = Instant::now() + Duration::from_millis(2);
+/// assert_eq!(interval_at(start, Duration::from_secs(1)).tick().await, start);
+/// # }
+/// ```
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
+    follow();
+    Interval(global::interval_at(start.into_std(), period))
+}
+
+/// A future that is ready at its deadline: returned by [`sleep`] and [`sleep_until`].
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::time::{Duration, Instant, sleep};
+///
+/// let mut idle = std::pin::pin!(sleep(Duration::from_secs(30)));
+/// let deadline = Instant::now() + Duration::from_secs(60);
+/// idle.as_mut().reset(deadline);
+/// assert_eq!(idle.deadline(), deadline);
+/// ```
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep(global::Sleep);
+
+impl Sleep {
+    /// Returns the deadline.
+    pub fn deadline(&self) -> Instant {
+        self.0.deadline().into()
+    }
+
+    /// Returns `true` if the deadline has come.
+    pub fn is_elapsed(&self) -> bool {
+        self.0.is_elapsed()
+    }
+
+    /// Moves the deadline, whether or not the future was ready before.
+    #[inline]
+    pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
+        follow();
+        self.0.reset_at(deadline.into_std());
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Ticks at a fixed rate: returned by [`interval`] and [`interval_at`].
+///
+/// # Examples
+///
+/// ```
+/// use timer_adapters::tokio::time::{Duration, MissedTickBehavior, interval};
+///
+/// let mut ticks = interval(Duration::from_secs(5));
+/// ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+/// assert_eq!(ticks.period(), Duration::from_secs(5));
+/// ```
+#[derive(Debug)]
+pub struct Interval(global::Interval);
+
+impl Interval {
+    /// Waits for the next tick and returns the instant for which it was scheduled.
+    pub async fn tick(&mut self) -> Instant {
+        poll_fn(|cx| self.poll_tick(cx)).await
+    }
+
+    /// Polls for the next tick.
+    pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        self.0.poll_tick(cx).map(Instant::from_std)
+    }
+
+    /// Moves the next tick to one period from now.
+    pub fn reset(&mut self) {
+        follow();
+        self.0.reset();
+    }
+
+    /// Moves the next tick to now.
+    pub fn reset_immediately(&mut self) {
+        follow();
+        self.0.reset_immediately();
+    }
+
+    /// Moves the next tick to `after` from now.
+    pub fn reset_after(&mut self, after: Duration) {
+        follow();
+        self.0.reset_after(after);
+    }
+
+    /// Moves the next tick to `deadline`.
+    pub fn reset_at(&mut self, deadline: Instant) {
+        follow();
+        self.0.reset_at(deadline.into_std());
+    }
+
+    /// Returns the handling of ticks that were missed.
+    pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
+        self.0.missed_tick_behavior()
+    }
+
+    /// Sets the handling of ticks that were missed.
+    pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
+        self.0.set_missed_tick_behavior(behavior);
+    }
+
+    /// Returns the period.
+    pub fn period(&self) -> Duration {
+        self.0.period()
+    }
+}
