@@ -1,5 +1,5 @@
-//! `tokio` with the timer of [`timer_core`]: all names of the crate `tokio`, but with another [`time`],
-//! and for tests with another [`runtime`](mod@runtime).
+//! `tokio` with the timer of [`timer_core`]: all names of the crate `tokio`, but with another
+//! [`time`], and for tests with another [`runtime`](mod@runtime).
 //!
 //! A program changes its timer by one line in each file that names `tokio::time`. Everything else
 //! stays, tests with a paused clock included.
@@ -48,8 +48,8 @@
 //!
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
-//! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still uses
-//! tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio.
+//! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still
+//! uses tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio.
 
 #[cfg(feature = "tokio")]
 mod clock;

@@ -166,8 +166,8 @@ macro_rules! forward {
 }
 
 impl Builder {
-    /// Builds a runtime on the thread that calls [`Runtime::block_on`]. Only such a runtime can have
-    /// virtual time.
+    /// Builds a runtime on the thread that calls [`Runtime::block_on`]. Only such a runtime can
+    /// have virtual time.
     pub fn new_current_thread() -> Self {
         let mut builder = theirs::Builder::new_current_thread();
         builder.on_thread_park(|| with_follower(Follower::before_park));
@@ -199,7 +199,8 @@ impl Builder {
     /// Fails if the system refuses the resources of a runtime.
     pub fn build(&mut self) -> io::Result<Runtime> {
         let follower = if self.is_current_thread {
-            // The manual timer is older than tokio's clock, so it can be moved to the beginning of that.
+            // The manual timer is older than tokio's clock, so it can be moved to that clock's
+            // beginning.
             let (timer, driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
             Some(Rc::new(Follower {
                 timer,

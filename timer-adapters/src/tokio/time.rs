@@ -1,7 +1,7 @@
 //! The names of `tokio::time`, on the timer of [`timer_core::global`].
 //!
-//! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. In all other
-//! respects the functions are those of [`timer_core::global`], whose documentation lists the
+//! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. In all
+//! other respects the functions are those of [`timer_core::global`], whose documentation lists the
 //! differences from tokio.
 
 #[cfg(feature = "tokio")]
@@ -23,8 +23,8 @@ pub use timer_core::global::{MissedTickBehavior, Timeout, error};
 #[doc(no_inline)]
 pub use super::clock::{advance, pause, resume};
 
-/// Moves the timer of a runtime with virtual time to the present of its clock, so that a delay counts
-/// from there.
+/// Moves the timer of a runtime with virtual time to the present of its clock, so that a delay
+/// counts from there.
 #[inline]
 fn follow() {
     #[cfg(feature = "tokio")]
