@@ -76,7 +76,7 @@ pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
 pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
-pub use timer::{DurableTimer, StopReport};
+pub use timer::{DurableTimer, StopReport, WeakDurableTimer};
 pub use topic::Topic;
 pub use transaction::IfPending;
 

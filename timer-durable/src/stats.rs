@@ -1,6 +1,8 @@
 //! Figures about a timer.
 
+use crate::store::Membership;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The upper bounds of the buckets of a [`Histogram`], from 100 us to 1 min. A last bucket has no
@@ -93,6 +95,9 @@ pub struct Stats {
     pub lag: Histogram,
     /// How long commits took.
     pub commit_time: Histogram,
+    /// The place of this process among those that share the store, or `None` if the store belongs
+    /// to one process.
+    pub membership: Option<Membership>,
 }
 
 /// A counter with one writer.
@@ -170,9 +175,14 @@ pub(crate) struct Figures {
     pub(crate) loaded: Counter,
     pub(crate) lag: Recorder,
     pub(crate) commit_time: Recorder,
+    membership: Mutex<Option<Membership>>,
 }
 
 impl Figures {
+    pub(crate) fn set_membership(&self, membership: Option<Membership>) {
+        *self.membership.lock().unwrap_or_else(PoisonError::into_inner) = membership;
+    }
+
     pub(crate) fn read(&self) -> Stats {
         Stats {
             in_memory: self.in_memory.get(),
@@ -195,6 +205,7 @@ impl Figures {
             loaded: self.loaded.get(),
             lag: self.lag.read(),
             commit_time: self.commit_time.read(),
+            membership: self.membership.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

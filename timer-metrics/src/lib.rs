@@ -83,6 +83,9 @@
 //! All alerts but the last work for every watched timer. The last alert also needs the longest
 //! delay in use, which the timer does not know. State it with [`Watch::longest_delay`].
 //!
+//! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with a dashboard
+//! (`grafana/durable.json`) and alerts (`prometheus/durable_alerts.yml`) of its own.
+//!
 //! Pushing to a gateway and a global registry are left to the application.
 //!
 //! [`Timer::stats`]: timer_core::Timer::stats
@@ -97,6 +100,8 @@
 )]
 
 mod buckets;
+#[cfg(feature = "durable")]
+mod durable;
 #[cfg(feature = "metrics")]
 mod facade;
 #[cfg(feature = "http")]
@@ -110,6 +115,8 @@ mod timer_metrics;
 mod watch;
 
 pub use buckets::LAG_BUCKETS;
+#[cfg(feature = "durable")]
+pub use durable::DurableMetrics;
 #[cfg(feature = "metrics")]
 pub use facade::Publisher;
 #[cfg(feature = "http")]

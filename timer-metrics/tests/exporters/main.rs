@@ -7,6 +7,8 @@
 mod dashboards;
 #[cfg(all(feature = "http", target_os = "linux"))]
 mod descriptors;
+#[cfg(feature = "durable")]
+mod durable;
 #[cfg(feature = "http")]
 mod end_to_end;
 #[cfg(feature = "metrics")]

@@ -116,6 +116,7 @@ impl<S: Store> Keeper<S> {
         let waker = sender.clone();
         store.set_waker(Arc::new(move || _ = waker.send(Message::Visit(Box::new(|_| ())))));
         store.rejoin()?;
+        figures.set_membership(store.membership());
         let pace = Pace::new(settings.overdue_rate);
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
@@ -256,6 +257,7 @@ impl<S: Store> Keeper<S> {
         match self.store.rejoin() {
             Ok(()) => {
                 self.figures.rejoins.add(1);
+                self.figures.set_membership(self.store.membership());
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
@@ -268,7 +270,9 @@ impl<S: Store> Keeper<S> {
     /// Renews the lease and collects the writes of others.
     fn keep_up(&mut self) {
         let running: Vec<TimeoutId> = self.running.keys().copied().collect();
-        match self.store.upkeep(&running) {
+        let upkeep = self.store.upkeep(&running);
+        self.figures.set_membership(self.store.membership());
+        match upkeep {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
                     (self.overdue, self.current) = heads(&self.store, &self.settings);

@@ -1,0 +1,219 @@
+//! Durable timers in a registry of `prometheus-client`.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use timer_durable::store::Membership;
+use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
+
+/// The durable timers that are exported.
+///
+/// A set holds no timer alive. A timer that was dropped leaves it by itself. Clones share the set.
+///
+/// | series | content |
+/// |---|---|
+/// | `durable_timeouts_in_memory` | timeouts in memory, which are the earliest ones |
+/// | `durable_timeouts_due` | timeouts in memory that are due and have not begun |
+/// | `durable_attempts_running` | attempts that have begun and not ended |
+/// | `durable_timeouts_scheduled_total` | timeouts scheduled by this process |
+/// | `durable_timeouts_cancelled_total` | timeouts cancelled by this process |
+/// | `durable_timeouts_expired_total` | timeouts that were too late to begin |
+/// | `durable_timeouts_dead_total` | timeouts that became dead letters |
+/// | `durable_attempts_begun_total` | attempts that have begun |
+/// | `durable_attempts_done_total` | attempts that succeeded |
+/// | `durable_attempts_repeated_total` | attempts that failed and are repeated |
+/// | `durable_attempts_refused_total` | results that the store refused |
+/// | `durable_attempts_unhandled_total` | attempts of topics without a handler |
+/// | `durable_commits_total` | commits |
+/// | `durable_operations_total` | parts of all commits |
+/// | `durable_store_errors_total` | failures of the store |
+/// | `durable_rejoins_total` | new instances after a lost answer or a take-over |
+/// | `durable_lag_seconds` | how late attempts have begun |
+/// | `durable_commit_seconds` | how long commits took |
+/// | `durable_shards` | shards that this process owns |
+/// | `durable_nodes` | processes whose lease holds |
+/// | `durable_lease_age_seconds` | the time since the lease was asked for |
+/// | `durable_shards_taken_total` | shards taken over from dead processes |
+/// | `durable_foreign_timeouts_total` | timeouts that others have written for this process |
+/// | `durable_reconnects_total` | connections after the first one |
+///
+/// The last six exist only for a store that processes share. The number of pending timeouts is not
+/// among them, because the store has to count them; see
+/// [`DurableTimer::counts`](timer_durable::DurableTimer::counts).
+///
+/// # Examples
+///
+/// ```
+/// use prometheus_client::encoding::text::encode;
+/// use prometheus_client::registry::Registry;
+/// use timer_durable::{DurableTimer, MemoryStore};
+/// use timer_metrics::DurableMetrics;
+///
+/// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+/// let metrics = DurableMetrics::new();
+/// metrics.watch(&timer);
+/// let mut registry = Registry::default();
+/// metrics.register(&mut registry);
+///
+/// let mut text = String::new();
+/// encode(&mut text, &registry)?;
+/// assert!(text.contains("durable_timeouts_scheduled_total{timer=\"orders\"} 0\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct DurableMetrics {
+    timers: Arc<Mutex<Vec<(String, WeakDurableTimer)>>>,
+}
+
+impl DurableMetrics {
+    /// Creates an empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a timer under its name. A timer that has the name of a living one gets a number behind
+    /// it, because two series with the same labels are not allowed.
+    pub fn watch(&self, timer: &DurableTimer) {
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        timers.retain(|(_, timer)| timer.upgrade().is_some());
+        let names = (1..).map(|n| if n == 1 { timer.name().to_owned() } else { format!("{}-{n}", timer.name()) });
+        let mut names = names.filter(|name| timers.iter().all(|(other, _)| other != name));
+        if let Some(name) = names.next() {
+            timers.push((name, timer.downgrade()));
+        }
+    }
+
+    /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
+    /// does not touch the stores.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
+    }
+
+    fn stats(&self) -> Vec<(String, Stats)> {
+        let timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // The lock is free again, because the last handle of a timer may be dropped here.
+        timers.into_iter().filter_map(|(name, timer)| Some((name, timer.upgrade()?.stats()))).collect()
+    }
+}
+
+/// The type of a series, and the function that reads it.
+enum Value {
+    Counter(fn(&Stats) -> u64),
+    Gauge(fn(&Stats) -> u64),
+    Histogram(fn(&Stats) -> &Histogram),
+    /// As above, for a store that processes share.
+    Total(fn(&Membership) -> u64),
+    Size(fn(&Membership) -> u64),
+    Age(fn(&Membership) -> Option<Duration>),
+}
+
+/// Name without the end that the client appends, help, and value.
+const SERIES: &[(&str, &str, Value)] = &[
+    (
+        "durable_timeouts_in_memory",
+        "Timeouts in memory, which are the earliest ones.",
+        Value::Gauge(|stats| stats.in_memory),
+    ),
+    ("durable_timeouts_due", "Timeouts in memory that are due and have not begun.", Value::Gauge(|stats| stats.due)),
+    ("durable_attempts_running", "Attempts that have begun and not ended.", Value::Gauge(|stats| stats.running)),
+    ("durable_timeouts_scheduled", "Timeouts scheduled by this process.", Value::Counter(|stats| stats.scheduled)),
+    ("durable_timeouts_cancelled", "Timeouts cancelled by this process.", Value::Counter(|stats| stats.cancelled)),
+    ("durable_timeouts_expired", "Timeouts that were too late to begin.", Value::Counter(|stats| stats.expired)),
+    ("durable_timeouts_dead", "Timeouts that became dead letters.", Value::Counter(|stats| stats.buried)),
+    ("durable_attempts_begun", "Attempts that have begun.", Value::Counter(|stats| stats.begun)),
+    ("durable_attempts_done", "Attempts that succeeded.", Value::Counter(|stats| stats.done)),
+    ("durable_attempts_repeated", "Attempts that failed and are repeated.", Value::Counter(|stats| stats.retried)),
+    ("durable_attempts_refused", "Results that the store refused.", Value::Counter(|stats| stats.refused)),
+    (
+        "durable_attempts_unhandled",
+        "Attempts of topics without a handler.",
+        Value::Counter(|stats| stats.without_handler),
+    ),
+    ("durable_commits", "Commits.", Value::Counter(|stats| stats.commits)),
+    ("durable_operations", "Parts of all commits.", Value::Counter(|stats| stats.operations)),
+    ("durable_store_errors", "Failures of the store.", Value::Counter(|stats| stats.store_errors)),
+    ("durable_rejoins", "New instances after a lost answer or a take-over.", Value::Counter(|stats| stats.rejoins)),
+    ("durable_lag", "How late attempts have begun on the clock of the store.", Value::Histogram(|stats| &stats.lag)),
+    ("durable_commit", "How long commits took.", Value::Histogram(|stats| &stats.commit_time)),
+    ("durable_shards", "Shards that this process owns.", Value::Size(|member| member.shards.into())),
+    ("durable_nodes", "Processes whose lease holds.", Value::Size(|member| member.nodes.into())),
+    (
+        "durable_lease_age",
+        "The time since the lease was asked for.",
+        Value::Age(|member| member.renewed.map(|renewed| renewed.elapsed())),
+    ),
+    ("durable_shards_taken", "Shards taken over from dead processes.", Value::Total(|member| member.taken_over)),
+    (
+        "durable_foreign_timeouts",
+        "Timeouts that others have written for this process.",
+        Value::Total(|member| member.foreign),
+    ),
+    ("durable_reconnects", "Connections after the first one.", Value::Total(|member| member.reconnects)),
+];
+
+#[derive(Debug)]
+struct DurableCollector {
+    metrics: DurableMetrics,
+}
+
+impl Collector for DurableCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let timers = self.metrics.stats();
+        for (name, help, value) in SERIES {
+            write(&mut encoder, name, help, value, &timers)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a family with one metric for each timer that has it, or nothing if none has it.
+fn write(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: &Value,
+    timers: &[(String, Stats)],
+) -> fmt::Result {
+    let member = |stats: &Stats| stats.membership.clone();
+    let has = |stats: &Stats| match value {
+        Value::Total(_) | Value::Size(_) => stats.membership.is_some(),
+        Value::Age(get) => member(stats).is_some_and(|member| get(&member).is_some()),
+        _ => true,
+    };
+    let timers: Vec<_> = timers.iter().filter(|(_, stats)| has(stats)).collect();
+    if timers.is_empty() {
+        return Ok(());
+    }
+    let (kind, unit) = match value {
+        Value::Counter(_) | Value::Total(_) => (MetricType::Counter, None),
+        Value::Gauge(_) | Value::Size(_) => (MetricType::Gauge, None),
+        Value::Age(_) => (MetricType::Gauge, Some(Unit::Seconds)),
+        Value::Histogram(_) => (MetricType::Histogram, Some(Unit::Seconds)),
+    };
+    let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+    for (label, stats) in timers {
+        let labels = [(crate::series::LABEL, label.as_str())];
+        let mut metric = family.encode_family(&labels)?;
+        let membership = member(stats).unwrap_or_default();
+        match value {
+            Value::Counter(get) => metric.encode_counter::<NoLabelSet, u64, u64>(&get(stats), None)?,
+            Value::Total(get) => metric.encode_counter::<NoLabelSet, u64, u64>(&get(&membership), None)?,
+            Value::Gauge(get) => metric.encode_gauge(&get(stats))?,
+            Value::Size(get) => metric.encode_gauge(&get(&membership))?,
+            Value::Age(get) => metric.encode_gauge(&get(&membership).unwrap_or_default().as_secs_f64())?,
+            Value::Histogram(get) => {
+                let histogram = get(stats);
+                let bounds = BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
+                let buckets: Vec<(f64, u64)> = bounds.zip(histogram.counts).collect();
+                let sum = histogram.sum.as_secs_f64();
+                metric.encode_histogram::<NoLabelSet>(sum, histogram.count(), &buckets, None)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! The series of durable timers, read back from the text, and the files that use them.
+
+use crate::support::exposition::{Format, parse};
+use crate::support::promtool::promtool;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use timer_durable::store::{Counts, Membership, Micros, Position};
+use timer_durable::transaction::{Answers, Batch};
+use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId};
+use timer_metrics::DurableMetrics;
+
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
+fn text(metrics: &DurableMetrics) -> String {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    text
+}
+
+/// A store that says that it is shared.
+struct Shared(MemoryStore);
+
+impl Store for Shared {
+    fn membership(&self) -> Option<Membership> {
+        let mut membership = Membership::default();
+        (membership.shards, membership.nodes, membership.taken_over) = (32, 2, 7);
+        membership.renewed = Some(std::time::Instant::now());
+        Some(membership)
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn instance(&self) -> u32 {
+        self.0.instance()
+    }
+
+    fn now(&self) -> Micros {
+        self.0.now()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        self.0.write(batch)
+    }
+
+    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        self.0.load(from, until, max, out)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        self.0.rejoin()
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.0.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.0.counts()
+    }
+}
+
+#[test]
+fn a_scrape_has_the_counts_of_each_durable_timer() {
+    let builder = DurableTimer::builder().name("orders").topic("close", |_: &Due<()>| Ok(()));
+    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let twin = DurableTimer::builder().name("orders").open(Shared(MemoryStore::new())).unwrap();
+    let metrics = DurableMetrics::new();
+    metrics.watch(&timer);
+    metrics.watch(&twin);
+    for _ in 0..3 {
+        timer.new_timeout("close", Duration::from_secs(1), &()).unwrap();
+    }
+    driver.advance(Duration::from_secs(2));
+    let text = text(&metrics);
+    parse(&text, Format::OpenMetrics).unwrap();
+    for line in [
+        "durable_timeouts_scheduled_total{timer=\"orders\"} 3",
+        "durable_attempts_done_total{timer=\"orders\"} 3",
+        "durable_lag_seconds_count{timer=\"orders\"} 3",
+        "durable_attempts_running{timer=\"orders\"} 0",
+        "durable_timeouts_scheduled_total{timer=\"orders-2\"} 0",
+        "durable_shards{timer=\"orders-2\"} 32",
+        "durable_shards_taken_total{timer=\"orders-2\"} 7",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
+    }
+    assert!(!text.contains("durable_shards{timer=\"orders\"}"), "its store belongs to one process");
+    drop((timer, twin));
+    drop(driver);
+    assert_eq!(self::text(&metrics), "# EOF\n", "dropped timers leave the set");
+}
+
+#[test]
+fn files_and_docs_name_exactly_the_series() {
+    let shared = DurableTimer::builder().open(Shared(MemoryStore::new())).unwrap();
+    let metrics = DurableMetrics::new();
+    metrics.watch(&shared);
+    let text = text(&metrics);
+    let exposition = parse(&text, Format::OpenMetrics).unwrap();
+    let scraped: BTreeSet<&str> = exposition.names().into_iter().collect();
+    let file = |path: &str| std::fs::read_to_string(format!("{FOLDER}/{path}")).unwrap();
+    let words = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+        words
+            .filter(|word| word.starts_with("durable_") && !word.starts_with("durable_alerts"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let is_scraped = |name: &String| scraped.contains(name.as_str()) || scraped.contains(&*format!("{name}_bucket"));
+    for path in ["grafana/durable.json", "prometheus/durable_alerts.yml", "prometheus/durable_alerts_test.yml"] {
+        let unknown: Vec<_> = words(&file(path)).into_iter().filter(|name| !is_scraped(name)).collect();
+        assert!(unknown.is_empty(), "{path}: {unknown:?}");
+    }
+    let stem =
+        |name: &str| ["_bucket", "_sum", "_count"].iter().fold(name.to_owned(), |name, end| name.replace(end, ""));
+    let (docs, shown) = (file("src/durable.rs"), words(&file("grafana/durable.json")));
+    for name in &scraped {
+        assert!(docs.contains(&format!("/// | `{}` | ", stem(name))), "{name} is not documented");
+        let is_shown = shown.contains(*name) || shown.contains(&format!("{}_bucket", stem(name)));
+        assert!(is_shown, "{name} is not in the dashboard");
+    }
+}
+
+#[test]
+fn promtool_accepts_the_alerts() {
+    promtool(&["test", "rules", &format!("{FOLDER}/prometheus/durable_alerts_test.yml")], "");
+}
