@@ -31,7 +31,7 @@ fn poll<F: Future>(future: F, waker: &Waker) -> Poll<F::Output> {
 }
 
 /// Runs `work` while the process has no room for another thread's stack.
-fn without_room<R>(work: impl FnOnce() -> R) -> R {
+fn run_without_room<R>(work: impl FnOnce() -> R) -> R {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
     let size: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
@@ -50,7 +50,7 @@ fn a_poll_that_needs_a_refused_thread_fails() {
     let waker = Waker::from(tell.clone());
     let idle = Arc::strong_count(&tell);
 
-    let (mut sleep, far, again, due, inner, elapsed, limited, ticks) = without_room(|| {
+    let (mut sleep, far, again, due, inner, elapsed, limited, ticks) = run_without_room(|| {
         let mut sleep = timer.sleep(HOUR);
         let far = poll(&mut sleep, &waker);
         let again = poll(&mut sleep, &waker);
@@ -63,7 +63,7 @@ fn a_poll_that_needs_a_refused_thread_fails() {
             [poll(ticks.tick(), &waker).map(|tick| tick.err()), poll(ticks.tick(), &waker).map(|tick| tick.err())];
         (sleep, far, again, due, inner, elapsed, limited, ticks)
     });
-    let (mut infallible, refused_everywhere) = without_room(|| {
+    let (mut infallible, refused_everywhere) = run_without_room(|| {
         let mut sleep = timer.infallible().sleep(2 * MILLI);
         let polled = poll(&mut sleep, &waker);
         (sleep, polled)

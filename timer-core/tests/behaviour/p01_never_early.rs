@@ -43,7 +43,7 @@ fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<E
     }
 }
 
-fn in_time(early: Earliness) -> bool {
+fn is_in_time(early: Earliness) -> bool {
     early.is_none_or(|early| early.is_zero())
 }
 
@@ -59,7 +59,7 @@ fn the_worker_is_never_early_at_any_tick_and_phase() {
             (0..120).for_each(|_| schedule(&timer, &mut random, tick, &verdicts));
             for _ in 0..120 {
                 let early = next(&received);
-                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+                assert!(is_in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
             }
         }
     }
@@ -81,7 +81,7 @@ fn a_driver_is_never_early_however_often_it_turns() {
                 ran += driver.turn().expired;
             }
             for early in received.try_iter().take(120) {
-                assert!(in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
+                assert!(is_in_time(early), "{early:?} early at a tick of {tick:?}, {wheel:?}");
             }
         }
     }
@@ -123,7 +123,7 @@ fn no_run_of_a_periodic_task_is_early() {
         let period = Duration::from_micros(700);
         let rate = accepted(timer.schedule_at_fixed_rate(MILLI, period, run));
         for run in 0..25 {
-            assert!(in_time(next(&received)), "early at a tick of {tick:?}");
+            assert!(is_in_time(next(&received)), "early at a tick of {tick:?}");
             assert!(called.elapsed() >= MILLI + run * period, "more runs than periods at a tick of {tick:?}");
         }
         assert!(rate.cancel());

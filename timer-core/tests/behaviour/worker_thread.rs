@@ -30,7 +30,7 @@ fn own_status() -> String {
 }
 
 /// Runs `task` on the worker and returns its result.
-fn on_the_worker<T: Send + 'static>(timer: &Timer, task: impl FnOnce() -> T + Send + 'static) -> T {
+fn run_on_worker<T: Send + 'static>(timer: &Timer, task: impl FnOnce() -> T + Send + 'static) -> T {
     let (report, reports) = channel();
     accepted(timer.new_timeout(MILLI, move |_| report.send(task()).unwrap()));
     next(&reports)
@@ -41,7 +41,7 @@ fn on_the_worker<T: Send + 'static>(timer: &Timer, task: impl FnOnce() -> T + Se
 fn signals_are_handled_on_other_threads() {
     let before = own_status();
     let timer = Timer::new();
-    let status = on_the_worker(&timer, own_status);
+    let status = run_on_worker(&timer, own_status);
     assert!(HANDLED.into_iter().all(|signal| blocks(&status, signal)), "{status}");
     assert!(!FAULTS.into_iter().any(|signal| blocks(&status, signal)), "{status}");
     assert_eq!(field(&own_status(), "SigBlk"), field(&before, "SigBlk"), "the caller's mask is restored");
@@ -55,8 +55,8 @@ fn threads_of_a_task_have_the_callers_timer_slack() {
     assert_ne!(usual, 1, "the test needs a caller with slack");
     let timer = Timer::new();
     // The worker must have waited once before.
-    on_the_worker(&timer, || {});
-    let (own, thread, process) = on_the_worker(&timer, || {
+    run_on_worker(&timer, || {});
+    let (own, thread, process) = run_on_worker(&timer, || {
         let thread = std::thread::spawn(|| current_timer_slack().unwrap()).join().unwrap();
         let process = Command::new("cat").arg("/proc/self/timerslack_ns").output().unwrap().stdout;
         (current_timer_slack().unwrap(), thread, String::from_utf8(process).unwrap())
@@ -67,7 +67,7 @@ fn threads_of_a_task_have_the_callers_timer_slack() {
 #[test]
 fn the_worker_waits_without_slack() {
     let timer = Timer::new();
-    let id = on_the_worker(&timer, || gettid().as_raw_nonzero());
+    let id = run_on_worker(&timer, || gettid().as_raw_nonzero());
     accepted(timer.new_timeout(HOUR, |_| {}));
     // Reading the slack of another thread needs a permission.
     let Ok(_) = std::fs::read_to_string(format!("/proc/{id}/timerslack_ns")) else { return };
@@ -101,7 +101,7 @@ fn child_without_room_for_threads() {
     assert_eq!(rejected, Some(RejectReason::ThreadRefused));
     assert_eq!((started, std::sync::Arc::strong_count(&captured)), (Err(RejectReason::ThreadRefused), 1));
     assert_eq!((stats.rejected, stats.scheduled, stats.pending), (1, 0, 0));
-    on_the_worker(&timer, || {});
+    run_on_worker(&timer, || {});
     assert_eq!(timer.stop().unwrap().len(), 0);
 }
 

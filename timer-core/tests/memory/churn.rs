@@ -38,7 +38,7 @@ fn churn(timer: &Timer, count: usize) {
     }
 }
 
-fn on_virtual_time(wheel: WheelKind, standing: usize, timer: &Timer, driver: &mut ManualDriver) {
+fn churn_on_virtual_time(wheel: WheelKind, standing: usize, timer: &Timer, driver: &mut ManualDriver) {
     let each_milli = if cfg!(debug_assertions) { 1 } else { 20 };
     let held = schedule_many(timer, standing, 61 * SECOND, 60 * SECOND);
     let mark = Mark::set();
@@ -77,13 +77,13 @@ fn timeouts_are_churned_for_a_virtual_minute() {
     for wheel in DEFAULT_WHEELS {
         for standing in STANDING {
             let (timer, mut driver) = manual(wheel);
-            on_virtual_time(wheel, standing, &timer, &mut driver);
+            churn_on_virtual_time(wheel, standing, &timer, &mut driver);
         }
     }
 }
 
 /// Runs `work`, which returns the number of cancelled timeouts, on `threads` threads.
-fn by_the_worker(wheel: WheelKind, standing: usize, threads: usize, work: impl Fn(&Timer) -> usize + Sync) {
+fn churn_beside_worker(wheel: WheelKind, standing: usize, threads: usize, work: impl Fn(&Timer) -> usize + Sync) {
     let timer = Timer::builder().wheel(wheel).build().unwrap();
     timer.start().unwrap();
     let held = schedule_many(&timer, standing, 25 * SECOND, 90 * SECOND);
@@ -114,7 +114,7 @@ fn timeouts_are_churned_while_the_worker_runs() {
     for wheel in DEFAULT_WHEELS {
         for standing in STANDING {
             for threads in THREADS {
-                by_the_worker(wheel, standing, threads, |timer| {
+                churn_beside_worker(wheel, standing, threads, |timer| {
                     churn(timer, amount / threads);
                     amount / threads
                 });
@@ -129,7 +129,7 @@ fn timeouts_are_churned_for_a_real_minute() {
     let _alone = exclusive();
     for wheel in DEFAULT_WHEELS {
         for standing in STANDING {
-            by_the_worker(wheel, standing, 4, |timer| {
+            churn_beside_worker(wheel, standing, 4, |timer| {
                 let (begun, mut done) = (Instant::now(), 0);
                 while begun.elapsed() < Duration::from_secs(60) {
                     churn(timer, 1_000);

@@ -93,26 +93,26 @@ fn each_timeout_ends_once_while_virtual_time_jumps() {
 
 #[test]
 fn no_wake_up_of_the_worker_is_missed() {
-    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, false, false));
+    run_on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, false, false));
 }
 
 #[test]
 fn no_wake_up_of_a_driven_loop_is_missed() {
-    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, true, false));
+    run_on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT, wheel, true, false));
 }
 
 #[test]
 fn no_task_that_another_thread_drops_is_lost() {
-    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, false, true));
-    on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, true, true));
+    run_on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, false, true));
+    run_on_both_wheels(|seed, wheel| wakes::wake_ups(seed, AMOUNT / 4, wheel, true, true));
 }
 
 #[test]
 fn stop_beside_a_busy_shard_accepts_or_rejects() {
-    on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
+    run_on_both_wheels(|seed, wheel| busy_stop::stops(seed, AMOUNT / 4, wheel));
 }
 
-fn on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Counts) {
+fn run_on_both_wheels(scenario: impl Fn(u64, WheelKind) -> Counts) {
     let seed = seed();
     for n in 0..2 * repetitions() {
         let wheel = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 256 }][n % 2];

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-use crate::support::{NEVER, Recorder, executors, in_order, numbered};
+use crate::support::{NEVER, Recorder, executors, numbered, sorted_numbers};
 
 const TASKS: usize = 10_000;
 
@@ -18,7 +18,7 @@ fn each_task_runs_once_by_execute() {
                 task.run();
             }
         }
-        assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}");
+        assert!(sorted_numbers(ran).into_iter().eq(0..TASKS), "{name}");
     }
 }
 
@@ -32,7 +32,7 @@ fn each_task_runs_once_by_execute_batch() {
                 executor.execute_batch(&mut part);
                 part.into_iter().for_each(Task::run);
             }
-            assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}, batches of {batch}");
+            assert!(sorted_numbers(ran).into_iter().eq(0..TASKS), "{name}, batches of {batch}");
         }
     }
 }
@@ -57,7 +57,7 @@ fn each_task_of_many_threads_runs_once() {
                 });
             }
         });
-        assert!(in_order(ran).into_iter().eq(0..TASKS), "{name}");
+        assert!(sorted_numbers(ran).into_iter().eq(0..TASKS), "{name}");
     }
 }
 
@@ -73,7 +73,7 @@ fn every_executor_wakes_a_waker_once() {
         }
         executor.execute_batch(&mut tasks);
         tasks.into_iter().for_each(Task::run);
-        assert_eq!(in_order(ran), [0], "{name}");
+        assert_eq!(sorted_numbers(ran), [0], "{name}");
         for recorder in all {
             // A second reference belongs to a task that has not finished yet.
             let begun = Instant::now();
@@ -102,6 +102,6 @@ fn a_batch_keeps_the_buffer_of_the_caller() {
         executor.execute_batch(&mut tasks);
         assert_eq!(tasks.capacity(), room, "{name}");
         tasks.into_iter().for_each(Task::run);
-        assert_eq!(in_order(ran).len(), 100, "{name}");
+        assert_eq!(sorted_numbers(ran).len(), 100, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use timer_executor::{Task, TaskExecutor};
 
-use crate::support::{NEVER, blocker, in_order, numbered, pools, tasks};
+use crate::support::{NEVER, blocker, numbered, pools, sorted_numbers, tasks};
 
 #[test]
 fn a_blocked_task_does_not_delay_its_batch() {
@@ -43,10 +43,10 @@ fn a_blocked_task_does_not_delay_later_tasks() {
             for task in single {
                 executor.execute(task).unwrap();
             }
-            assert_eq!(in_order(later_ran).len(), 50, "{name}");
-            assert_eq!(in_order(single_ran).len(), 1, "{name}");
+            assert_eq!(sorted_numbers(later_ran).len(), 50, "{name}");
+            assert_eq!(sorted_numbers(single_ran).len(), 1, "{name}");
         }
-        assert_eq!(in_order(first_ran).len(), 50, "{name}");
+        assert_eq!(sorted_numbers(first_ran).len(), 50, "{name}");
         open.send(()).unwrap();
     }
 }
@@ -62,7 +62,7 @@ fn all_threads_but_one_may_be_blocked() {
             gates.push((is_running, open));
         }
         executor.execute_batch(&mut batch);
-        assert_eq!(in_order(ran).len(), 60, "{name}");
+        assert_eq!(sorted_numbers(ran).len(), 60, "{name}");
         for (is_running, open) in gates {
             is_running.recv_timeout(NEVER).unwrap();
             open.send(()).unwrap();
@@ -102,7 +102,7 @@ fn a_task_may_hand_a_batch_to_its_own_pool() {
                 pool.execute_batch(&mut inner);
             });
             executor.execute(outer).unwrap();
-            assert_eq!(in_order(ran).len(), 100, "{name}");
+            assert_eq!(sorted_numbers(ran).len(), 100, "{name}");
         }
     }
 }
@@ -130,7 +130,7 @@ fn accepted_tasks_run_after_the_drop_of_the_pool() {
         }
         drop((executor, sender));
         open.send(()).unwrap();
-        assert!(in_order(ran).into_iter().eq(0..110), "{name}");
+        assert!(sorted_numbers(ran).into_iter().eq(0..110), "{name}");
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn run_here(tasks: Vec<Task>, receiver: &Receiver<usize>) -> Vec<usiz
 }
 
 /// Waits until all tasks are gone, and returns the sorted numbers of the tasks that ran.
-pub(crate) fn in_order(receiver: Receiver<usize>) -> Vec<usize> {
+pub(crate) fn sorted_numbers(receiver: Receiver<usize>) -> Vec<usize> {
     let mut numbers = Vec::new();
     loop {
         match receiver.recv_timeout(NEVER) {

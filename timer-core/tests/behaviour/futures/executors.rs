@@ -51,7 +51,7 @@ fn nothing_is_left(timer: &Timer) {
     assert_eq!(timer.stats().task_panics, 0);
 }
 
-fn on_tokio(runtime: &tokio::runtime::Runtime) {
+fn run_on_tokio(runtime: &tokio::runtime::Runtime) {
     let timer = Timer::new();
     let mut tasks = Vec::new();
     many(&timer, |task| tasks.push(runtime.spawn(task)));
@@ -66,12 +66,12 @@ fn on_tokio(runtime: &tokio::runtime::Runtime) {
 
 #[test]
 fn the_program_runs_on_tokio_with_one_thread() {
-    on_tokio(&tokio::runtime::Builder::new_current_thread().build().unwrap());
+    run_on_tokio(&tokio::runtime::Builder::new_current_thread().build().unwrap());
 }
 
 #[test]
 fn the_program_runs_on_tokio_with_many_threads() {
-    on_tokio(&tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap());
+    run_on_tokio(&tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap());
 }
 
 #[test]
