@@ -114,11 +114,11 @@ fn judge(scratch: &Scratch, mutant: &Mutant) -> Result<Verdict> {
 /// Returns the programs that may catch a mutation which its own test does not catch.
 fn others(mutant: &Mutant) -> Vec<Program> {
     let name = mutant.file.split('/').next().unwrap_or_default();
-    let mut programs = vec![Program::Tests(format!("-p {name} --all-features --tests"))];
-    if name == "timer-core" {
-        programs.push(Program::Models);
+    if name != "timer-core" {
+        return vec![Program::Tests(format!("-p {name} --all-features --tests"))];
     }
-    programs
+    let tests = ["-p timer-core --lib", "-p timer-core --test behaviour --test model"];
+    tests.map(|words| Program::Tests(words.to_owned())).into_iter().chain([Program::Models]).collect()
 }
 
 /// Shows a bar, or a line for each mutation if the output is not a terminal.

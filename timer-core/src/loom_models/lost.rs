@@ -1,5 +1,5 @@
-//! Calls that lose a race: a `cancel` that comes second, and a poll whose timer is gone. A call
-//! that loses may rely on the work of the thread that has won.
+//! Calls that lose a race, which are a `cancel` that comes second and a poll whose timer is gone. A
+//! call that loses may rely on the work of the thread that has won.
 
 use super::{Subject, at, check, engine, fails, new, set_time};
 use crate::future::Sleep;
