@@ -59,6 +59,7 @@ mod timer;
 mod timer_async;
 mod topic;
 pub mod transaction;
+mod weak;
 
 pub use answer::{Cancelled, ResetAnswer};
 pub use builder::DurableTimerBuilder;
@@ -76,9 +77,10 @@ pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
 pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
-pub use timer::{DurableTimer, StopReport, WeakDurableTimer};
+pub use timer::{DurableTimer, StopReport};
 pub use topic::Topic;
 pub use transaction::IfPending;
+pub use weak::WeakDurableTimer;
 
 /// Compiles and runs the examples in the README.
 #[cfg(doctest)]

@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::transaction::{IfPending, Target};
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -64,33 +64,6 @@ enum Engine {
     Manual(Shared),
 }
 
-/// A handle of a timer that does not keep it alive.
-///
-/// # Examples
-///
-/// ```
-/// use timer_durable::{DurableTimer, MemoryStore};
-///
-/// let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
-/// let weak = timer.downgrade();
-/// assert_eq!(weak.upgrade().map(|timer| timer.stats().running), Some(0));
-/// drop(timer);
-/// assert!(weak.upgrade().is_none());
-/// # Ok::<(), timer_durable::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct WeakDurableTimer {
-    inner: Weak<Inner>,
-}
-
-impl WeakDurableTimer {
-    /// Returns the timer, or `None` if it was dropped.
-    #[must_use]
-    pub fn upgrade(&self) -> Option<DurableTimer> {
-        self.inner.upgrade().map(|inner| DurableTimer { inner })
-    }
-}
-
 /// The result of [`DurableTimer::stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -104,12 +77,6 @@ impl DurableTimer {
     /// Returns a builder with default settings and without topics.
     pub fn builder() -> DurableTimerBuilder {
         DurableTimerBuilder::new()
-    }
-
-    /// Returns a handle that does not keep the timer alive, for metrics.
-    #[must_use]
-    pub fn downgrade(&self) -> WeakDurableTimer {
-        WeakDurableTimer { inner: Arc::downgrade(&self.inner) }
     }
 
     pub(crate) fn with_thread(parts: Parts, thread: JoinHandle<()>) -> Self {
