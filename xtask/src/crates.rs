@@ -13,7 +13,7 @@ pub(crate) const LIBRARIES: [&str; 5] =
 const ARROWS: &[(&str, &[&str])] = &[
     ("timer-executor", &[]),
     ("timer-core", &["timer-executor"]),
-    ("timer-metrics", &["timer-core"]),
+    ("timer-metrics", &["timer-core", "timer-durable"]),
     ("timer-durable", &["timer-executor", "timer-core"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),

@@ -6,3 +6,7 @@ mod engine;
 mod file;
 #[cfg(feature = "sqlite")]
 mod folder;
+#[cfg(feature = "sqlite")]
+mod processes;
+#[cfg(feature = "sqlite")]
+mod schema;

@@ -1,0 +1,111 @@
+//! Promises that need several processes or a runtime. A child is this test again, with a variable
+//! that names its folder.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use timer_durable::{Due, DurableTimer, OpenError, Retry, SqliteStore, Topic};
+
+use crate::folder::Folder;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The variable that makes a test a child, with the folder of its parent.
+const CHILD: &str = "TIMER_DURABLE_CHILD";
+
+/// Starts a test of this file as a child process.
+fn child(test: &str, folder: &Folder) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads", "1"]).env(CHILD, folder.path());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn open(file: &Path, handle: impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static) -> DurableTimer {
+    let topic = Topic::new("t").attempts(3).backoff(Duration::from_millis(1), Duration::from_millis(1));
+    DurableTimer::builder().topic(topic, handle).open(SqliteStore::open(file).unwrap()).unwrap()
+}
+
+/// A handler that ends its process counts its attempts, is buried after the last one, and harms no
+/// other timeout.
+#[test]
+fn a_handler_that_ends_the_process_is_buried() {
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let file = Path::new(&folder).join("timeouts.db");
+        let timer = open(&file, |due| if due.payload() == "deadly" { std::process::abort() } else { Ok(()) });
+        // The last process ends by itself, the others never come here.
+        while timer.counts().unwrap().pending > 0 {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        return;
+    }
+    let folder = Folder::new();
+    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    // Due when this process has no timer any more.
+    let delay = Duration::from_secs(1);
+    timer.new_timeout("t", delay, &"deadly".to_owned()).unwrap();
+    timer.new_timeout("t", delay, &"harmless".to_owned()).unwrap();
+    timer.stop(PATIENCE).unwrap();
+    drop(timer);
+    let mut starts = 0;
+    let name = "processes::a_handler_that_ends_the_process_is_buried";
+    while !child(name, &folder).status().unwrap().success() {
+        starts += 1;
+        assert!(starts < 10, "it still ends its process");
+    }
+    assert_eq!(starts, 3, "as often as the topic has attempts");
+    let timer = open(&folder.file(), |_| Ok(()));
+    let letters = timer.dead_letters(None, None, 9).unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!((&*letters[0].payload, &*letters[0].reason), (&b"deadly"[..], "no end after 3 attempts"));
+}
+
+#[test]
+fn a_file_of_another_process_names_it() {
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let _store = SqliteStore::open(Path::new(&folder).join("timeouts.db")).unwrap();
+        std::fs::write(Path::new(&folder).join("open"), "").unwrap();
+        // Until the parent kills it.
+        loop {
+            std::thread::park();
+        }
+    }
+    let folder = Folder::new();
+    let mut owner = child("processes::a_file_of_another_process_names_it", &folder).spawn().unwrap();
+    while !folder.path().join("open").exists() {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let error = SqliteStore::open(folder.file()).unwrap_err();
+    let id = owner.id();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(matches!(&error, OpenError::InUse { owner: Some(owner), .. } if *owner == id), "{error}");
+    SqliteStore::open(folder.file()).expect("a dead process owns nothing");
+}
+
+#[test]
+fn asynchronous_handlers_run_on_the_runtime_of_the_user() {
+    let folder = Folder::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let handle = runtime.handle().clone();
+    let (sender, ran) = mpsc::channel();
+    let timer = DurableTimer::builder()
+        .spawn(move |future| _ = handle.spawn(future))
+        .async_topic("t", move |due: Due<String>| {
+            let sender = sender.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                sender.send((due.payload().clone(), due.attempt())).map_err(Retry::new)?;
+                if due.attempt() == 1 { Err(Retry::after(Duration::ZERO, "again")) } else { Ok(()) }
+            }
+        })
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    for attempt in [1, 2] {
+        assert_eq!(ran.recv_timeout(PATIENCE), Ok(("a".to_owned(), attempt)));
+    }
+    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+}

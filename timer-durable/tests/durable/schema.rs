@@ -1,0 +1,49 @@
+//! Files and databases of earlier releases, which the present code has to open.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
+
+use crate::folder::Folder;
+
+const FILE_1: &str = include_str!("../fixtures/sqlite_1.sql");
+
+#[test]
+fn a_file_of_version_1_goes_on() {
+    let folder = Folder::new();
+    Connection::open(folder.file()).unwrap().execute_batch(FILE_1).unwrap();
+    let (sender, ran) = mpsc::channel();
+    let record = move |due: &Due<String>| {
+        let seen = (due.payload().clone(), due.key().map(str::to_owned), due.attempt());
+        sender.send(seen).map_err(Retry::new)
+    };
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let timer = DurableTimer::builder().topic("t", record).open(store).unwrap();
+    let old = ("old".to_owned(), Some("key".to_owned()), 2);
+    assert_eq!(ran.recv_timeout(Duration::from_secs(60)), Ok(old), "its first attempt died with its process");
+    let letters = timer.dead_letters(None, None, 9).unwrap();
+    assert_eq!((letters.len(), &*letters[0].payload, &*letters[0].reason), (1, &b"dead"[..], "broken"));
+}
+
+/// Another schema needs another version, a fixture of its own and a way from this one.
+#[test]
+fn the_schema_of_version_1_never_changes() {
+    let schema = |file| {
+        let connection = Connection::open(file).unwrap();
+        let tables = "select sql from sqlite_schema where sql is not null order by name";
+        let mut query = connection.prepare(tables).unwrap();
+        query.query_map([], |row| row.get::<_, String>(0)).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let (old, new) = (Folder::new(), Folder::new());
+    Connection::open(old.file()).unwrap().execute_batch(FILE_1).unwrap();
+    drop(SqliteStore::open(new.file()).unwrap());
+    assert_eq!(schema(old.file()), schema(new.file()));
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_script_of_version_1_never_changes() {
+    assert_eq!(timer_durable::PostgresStore::schema(), include_str!("../fixtures/postgres_1.sql"));
+}
