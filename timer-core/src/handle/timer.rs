@@ -23,7 +23,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 ///
 /// Scheduling takes O(1) time. If the shard of the caller's CPU is locked, the caller leaves a
 /// request and returns. A thread may leave 8 requests per millisecond. After that it waits for the
-/// lock, which is as fair as a fair mutex.
+/// lock, which is fair.
 ///
 /// # Examples
 ///

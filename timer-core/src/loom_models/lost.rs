@@ -1,7 +1,7 @@
-//! Calls that lose a race, which are a `cancel` that comes second and a poll whose timer is gone. A
+//! Models of calls that lose a race, such as a second `cancel` and a poll whose timer is gone. A
 //! call that loses may rely on the work of the thread that has won.
 
-use super::{Subject, at, check, engine, fails, new, set_time};
+use super::{Subject, check, engine, fails, new, set_time, time_at};
 use crate::future::Sleep;
 use crate::sync::{Arc, How, UnsafeCell};
 use crate::time::Deadline;
@@ -46,7 +46,7 @@ const HOUR: u64 = 3_600_000_000_000;
 fn a_poll_and_the_next_lease() {
     let former = engine();
     let id = former.shards()[0].id();
-    let mut sleep = Sleep::new(former.block_id(), true, Deadline::up(at(&former.context, HOUR)));
+    let mut sleep = Sleep::new(former.block_id(), true, Deadline::up(time_at(&former.context, HOUR)));
     let poller = thread::spawn(move || Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())));
     drop(former.stop());
     drop(former);
