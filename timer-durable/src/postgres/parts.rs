@@ -13,6 +13,12 @@ const REPEATABLE: Micros = 600_000_000;
 /// The maker of ids whose insert cannot be repeated, because a function of the database made them.
 const NOBODY: u32 = u32::MAX;
 
+/// How an attempt is repeated: it counts towards the limit, or it does not, or it does not and the
+/// timeout goes to a shard of any node, because this one has no handler for its topic.
+const COUNTED: i16 = 0;
+const FORGIVEN: i16 = 1;
+const ELSEWHERE: i16 = 2;
+
 pub(super) fn uuid(id: TimeoutId) -> Uuid {
     Uuid::from_u128(id.as_u128())
 }
@@ -62,7 +68,7 @@ pub(super) struct Tables<'a> {
     pub(super) moves: Table<Micros>,
     cancels: [Table<Micros>; 2],
     dones: [Table<(i32, Micros)>; 2],
-    repeats: Table<(i32, Micros, bool)>,
+    repeats: Table<(i32, Micros, i16)>,
     buries: Table<(i32, &'a str)>,
     requeues: Table<Micros>,
     purges: [Table<Micros>; 2],
@@ -106,13 +112,15 @@ impl<'a> Tables<'a> {
         };
         let periodic = batch.dones.iter().enumerate().filter_map(|(n, done)| {
             let next = done.next?;
-            Some((done.id, n, (attempt(done.attempt), next, true)))
+            Some((done.id, n, (attempt(done.attempt), next, FORGIVEN)))
         });
-        let retries = batch
-            .retries
-            .iter()
-            .enumerate()
-            .map(|(n, retry)| (retry.id, dones_len + n, (attempt(retry.attempt), retry.due, retry.forgive)));
+        let retries = batch.retries.iter().enumerate().map(|(n, retry)| {
+            (
+                retry.id,
+                dones_len + n,
+                (attempt(retry.attempt), retry.due, if retry.forgive { ELSEWHERE } else { COUNTED }),
+            )
+        });
         Self {
             inserts: Table::new(batch.inserts.iter().enumerate().map(|(n, insert)| (insert.id, n, insert))),
             moves: Table::new(
@@ -181,7 +189,7 @@ impl<'a> Tables<'a> {
             Box::new(self.repeats.ids()),
             Box::new(self.repeats.column(|(attempt, ..)| *attempt)),
             Box::new(self.repeats.column(|(_, due, _)| *due)),
-            Box::new(self.repeats.column(|(.., forgive)| *forgive)),
+            Box::new(self.repeats.column(|(.., kind)| *kind)),
             Box::new(self.begins.ids()),
         ];
         if rare {

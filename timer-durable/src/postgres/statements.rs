@@ -44,8 +44,14 @@ done as (
         and exists (select from fence)
     returning t.id),
 repeated as (
-    update timer.timeout t set due = ($21)[width_bucket(t.id, $19)], begun = null, {MINE},
-        forgiven = case when ($22)[width_bucket(t.id, $19)] then t.attempt else t.forgiven end
+    update timer.timeout t set due = ($21)[width_bucket(t.id, $19)], begun = null,
+        is_foreign = $3 is null or ($22)[width_bucket(t.id, $19)] = 2,
+        shard = case
+            when ($22)[width_bucket(t.id, $19)] = 2 then floor(random() * 64)::smallint
+            when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
+            else t.shard
+        end,
+        forgiven = case when ($22)[width_bucket(t.id, $19)] > 0 then t.attempt else t.forgiven end
     where t.id = any ($19) and t.attempt = ($20)[width_bucket(t.id, $19)] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id),
@@ -144,7 +150,7 @@ pub(super) fn write(rare: bool) -> Sql {
     types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
     types.push(Type::UUID_ARRAY);
     types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY]);
-    types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::BOOL_ARRAY]);
+    types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY]);
     types.push(Type::UUID_ARRAY);
     if rare {
         text.push_str(RARE);
@@ -176,7 +182,7 @@ select {}::int, null::uuid, null::int, now, null::int, null::smallint, null::tex
     // The owners of the shards learn of rows that an instance without shards has written.
     text.push_str(&format!(
         "\nunion all select {}, null, null::int, null::bigint, null::int, null::smallint, pg_notify('timer', '')::text, null, null, null, null
-         where $3 is null and (exists (select from inserted) or exists (select from moved) or exists (select from repeated))",
+         where 2 = any ($22) or $3 is null and (exists (select from inserted) or exists (select from moved) or exists (select from repeated))",
         Kind::Notified as i32
     ));
     Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE).replace("{CLOCK}", CLOCK), types }

@@ -117,3 +117,24 @@ fn a_new_due_time_moves_a_timeout_to_its_writer() {
     assert_eq!(second.pending(), [id]);
     assert_eq!(second.attempt(id).attempt, 2);
 }
+
+#[test]
+fn a_topic_without_handler_wanders_between_nodes() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let ids: Vec<_> = (0..64).map(|_| node.insert()).collect();
+    ids.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
+    let mut other = database.join();
+    while node.shards() > 32 {
+        node.0.upkeep(&ids).unwrap();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    other.keep_up_until(|node| node.shards() == 32);
+    let due = node.0.now() - 1;
+    let again = ids.iter().map(|id| Retry { id: *id, attempt: 1, due, forgive: true });
+    assert_eq!(node.write(|batch| batch.retries.extend(again)).unwrap().retries, [true; 64]);
+    other.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
+    let id = other.pending()[0];
+    let attempt = other.attempt(id);
+    assert_eq!((attempt.attempt, attempt.forgiven), (2, 1));
+}
