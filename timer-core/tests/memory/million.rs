@@ -41,6 +41,27 @@ fn cancelled_in_random_order(wheel: WheelKind, timer: &Timer) {
 }
 
 #[test]
+fn a_carried_crowd_that_is_cancelled_leaves_little() {
+    let _alone = alone();
+    // The crowd lies on ever finer levels.
+    for carried in [30 * SECOND, 31 * SECOND, 60 * SECOND] {
+        let (timer, mut driver) = manual(WheelKind::Hierarchical);
+        let mark = Mark::set();
+        let mut timeouts = many(&timer, MILLION, 30 * SECOND, 40 * SECOND);
+        driver.advance(carried);
+        timeouts.retain(|timeout| !timeout.is_expired());
+        Rng::with_seed(8).shuffle(&mut timeouts);
+        // No turn is taken: each cancel gives back what it has freed.
+        for timeout in timeouts.drain(10..) {
+            assert!(timeout.cancel());
+        }
+        drop(timeouts);
+        assert_eq!(timer.pending_timeouts(), 10);
+        at_most(&format!("10 of a crowd that was carried for {carried:?}"), mark.grown(), 1 << 20);
+    }
+}
+
+#[test]
 fn cancelled_handles_keep_no_captures() {
     let _alone = exclusive();
     for wheel in DEFAULT_WHEELS {
