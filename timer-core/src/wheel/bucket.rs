@@ -68,12 +68,12 @@ impl<V> Bucket<V> {
         self.slots.iter().filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
     }
 
-    /// Inserts a value and reports its location. Returns `true` if the bucket was empty, and
-    /// sometimes if it was not. `id` is the number of this bucket.
+    /// Inserts a value and calls `placed` with its location. Returns `true` if the bucket was empty,
+    /// and sometimes if it was not. `id` is the number of this bucket.
     #[inline(always)]
-    pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, tracker: &mut impl Tracker<V>) -> bool {
+    pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, placed: impl FnOnce(&V, Location)) -> bool {
         self.earliest = self.earliest.min(deadline);
-        self.slots.insert(deadline, value, |value, position| tracker.moved(value, Location::new(id, position)))
+        self.slots.insert(deadline, value, |value, position| placed(value, Location::new(id, position)))
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`. If this returns `true`

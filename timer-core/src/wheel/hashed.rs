@@ -224,7 +224,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn insert(&mut self, deadline: u64, value: V) {
         self.len += 1;
         if deadline <= self.now {
-            self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
+            self.overdue.push(OVERDUE, deadline, value, |value, location| self.tracker.moved(value, location));
             return;
         }
         let lists = self.lists.len();

@@ -90,18 +90,18 @@ fn id(at: usize, index: usize) -> u32 {
 }
 
 /// Inserts a value that is not due into the bucket where it belongs as seen from `now`, and marks
-/// the bucket and its level in `occupied`.
+/// the bucket and its level in `occupied`. Calls `placed` with the location.
 #[inline(always)]
 fn insert_into<V>(
     levels: &mut [Option<Box<Level<V>>>],
     occupied: &mut u32,
     now: u64,
     (deadline, value): Entry<V>,
-    tracker: &mut impl Tracker<V>,
+    placed: impl FnOnce(&V, Location),
 ) {
     let (at, index) = locate(now, deadline);
     let level = levels[at].get_or_insert_with(Level::new);
-    if level.buckets[index].push(id(at, index), deadline, value, tracker) {
+    if level.buckets[index].push(id(at, index), deadline, value, placed) {
         level.occupied |= 1 << index;
         *occupied |= 1 << at;
     }
@@ -137,10 +137,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(always)]
     fn insert_uncounted(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
-            self.overdue.push(OVERDUE, deadline, value, &mut self.tracker);
+            self.overdue.push(OVERDUE, deadline, value, |value, location| self.tracker.moved(value, location));
             return;
         }
-        insert_into(&mut self.levels, &mut self.occupied, self.now, (deadline, value), &mut self.tracker);
+        let placed = |value: &V, location| self.tracker.moved(value, location);
+        insert_into(&mut self.levels, &mut self.occupied, self.now, (deadline, value), placed);
     }
 
     /// Returns the level and the index of the first occupied bucket. It has the earliest deadline
@@ -291,13 +292,14 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
-        let mut all = vec![std::mem::replace(&mut self.overdue, Bucket::new()).into_slots()];
+        let mut append = |slots: Slots<V>| {
+            out.extend(slots.into_iter().filter_map(|(deadline, value)| Some((deadline, value?))));
+        };
+        append(std::mem::replace(&mut self.overdue, Bucket::new()).into_slots());
         for level in std::mem::replace(&mut self.levels, [const { None }; LEVELS]).into_iter().flatten() {
-            all.push(level.cascade.into_slots());
-            all.extend(level.buckets.into_iter().map(Bucket::into_slots));
+            append(level.cascade.into_slots());
+            level.buckets.into_iter().map(Bucket::into_slots).for_each(&mut append);
         }
-        let slots = all.into_iter().flat_map(Slots::into_iter);
-        out.extend(slots.filter_map(|(deadline, value)| Some((deadline, value?))));
         (self.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
     }
 

@@ -57,30 +57,6 @@ impl<V> Chunk<V> {
         Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
     }
 
-    /// Calls `placed` with the position of a vacant slot or with the next one, and inserts a value
-    /// there. Returns `true` if there were no slots.
-    ///
-    /// # Errors
-    ///
-    /// Returns the value if there is no room.
-    #[inline(always)]
-    fn insert(&mut self, deadline: u64, value: V, placed: impl FnOnce(&V, u32)) -> Result<bool, V> {
-        let len = self.slots.len();
-        let position = if self.vacant == END { len } else { self.vacant as usize };
-        placed(&value, position as u32);
-        if let Some(slot) = self.slots.get_mut(position) {
-            self.vacant = slot.0 as u32;
-            // The slot is vacant, so there is nothing to drop.
-            mem::forget(mem::replace(slot, (deadline, Some(value))));
-        } else if len < self.slots.capacity() {
-            self.slots.push((deadline, Some(value)));
-        } else {
-            return Err(value);
-        }
-        self.len += 1;
-        Ok(len == 0)
-    }
-
     /// Removes the value at `position` if there is one and it is `wanted`.
     #[inline]
     pub(super) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
@@ -245,26 +221,36 @@ impl<V> Slots<V> {
         chunks.into_iter().chain(open)
     }
 
-    /// Inserts a value and calls `placed` with its position, after a first call with a wrong one if
-    /// there was no room. Returns `true` if the open chunk had no slots.
+    /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had no
+    /// slots.
     #[inline(always)]
-    pub(super) fn insert(&mut self, deadline: u64, value: V, mut placed: impl FnMut(&V, u32)) -> bool {
-        let start = self.start;
-        match self.open.insert(deadline, value, |value, position| placed(value, start + position)) {
-            Ok(had_no_slots) => had_no_slots,
-            Err(value) => self.grow_and_insert(deadline, value, placed),
+    pub(super) fn insert(&mut self, deadline: u64, value: V, placed: impl FnOnce(&V, u32)) -> bool {
+        loop {
+            let (vacant, len) = (self.open.vacant, self.open.slots.len());
+            if let Some(slot) = self.open.slots.get_mut(vacant as usize) {
+                placed(&value, self.start + vacant);
+                self.open.vacant = slot.0 as u32;
+                self.open.len += 1;
+                // The slot is vacant, so there is nothing to drop.
+                mem::forget(mem::replace(slot, (deadline, Some(value))));
+                return false;
+            }
+            // Not `!=`, by which the compiler would not see that `push` never grows the array.
+            if len < self.open.slots.capacity() {
+                self.open.slots.push((deadline, Some(value)));
+                self.open.len += 1;
+                if let Some((_, Some(value))) = self.open.slots.last() {
+                    placed(value, self.start + len as u32);
+                }
+                return len == 0;
+            }
+            self.grow();
         }
     }
 
+    /// Doubles the open chunk, or opens another one if there are others or it has its full length.
     #[cold]
     #[inline(never)]
-    fn grow_and_insert(&mut self, deadline: u64, value: V, mut placed: impl FnMut(&V, u32)) -> bool {
-        self.grow();
-        let start = self.start;
-        self.open.insert(deadline, value, |value, position| placed(value, start + position)).unwrap_or(true)
-    }
-
-    /// Doubles the open chunk, or opens another one if there are others or it has its full length.
     fn grow(&mut self) {
         let capacity = self.open.slots.capacity();
         if self.is_short() && capacity < CHUNK {

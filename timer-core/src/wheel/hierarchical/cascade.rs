@@ -83,24 +83,6 @@ impl<V> Cascade<V> {
         self.slots.shrink();
         false
     }
-
-    /// Empties the slots of one chunk whose deadlines are `chosen`. `relocate` returns the new
-    /// location of each value.
-    fn empty_chunk(
-        &mut self,
-        nth: usize,
-        mut chosen: impl FnMut(u64) -> bool,
-        mut relocate: impl FnMut(u64, V) -> Location,
-    ) {
-        for slot in self.slots.chunk_mut(nth * CHUNK).map_or(&mut [][..], |(chunk, _)| &mut chunk.slots) {
-            if slot.1.is_some() && chosen(slot.0) {
-                if let Some(value) = slot.1.take() {
-                    self.len -= 1;
-                    slot.0 = relocate(slot.0, value).to_bits();
-                }
-            }
-        }
-    }
 }
 
 impl Cascades {
@@ -215,24 +197,31 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
-    fn empty_chunk(&mut self, at: usize, nth: usize, due: &mut Slots<V>, chosen: impl FnMut(u64) -> bool) {
+    fn empty_chunk(&mut self, at: usize, nth: usize, due: &mut Slots<V>, mut chosen: impl FnMut(u64) -> bool) {
         let (finer, coarser) = self.levels.split_at_mut(at);
         let Some(Some(level)) = coarser.first_mut() else { return };
-        let (now, mut expired, mut last) = (self.now, 0, LastLocation(Location::NONE));
-        level.cascade.empty_chunk(nth, chosen, |deadline, value| {
+        let Some((chunk, _)) = level.cascade.slots.chunk_mut(nth * CHUNK) else { return };
+        let (now, mut occupied, mut moved, mut expired) = (self.now, self.occupied, 0, 0);
+        for slot in &mut chunk.slots {
+            let deadline = slot.0;
+            let Some(value) = slot.1.take_if(|_| chosen(deadline)) else { continue };
+            let mut to = Location::NONE;
             if deadline > now {
-                insert_into(finer, &mut self.occupied, now, (deadline, value), &mut last);
-                self.cascades.moved += 1;
-                return last.0;
+                insert_into(finer, &mut occupied, now, (deadline, value), |_, location| to = location);
+                moved += 1;
+            } else {
+                due.insert(deadline, value, |_, _| ());
+                expired += 1;
             }
-            expired += 1;
-            due.insert(deadline, value, |_, _| ());
-            Location::NONE
-        });
+            slot.0 = to.to_bits();
+        }
+        self.occupied = occupied;
+        self.cascades.moved += moved as u64;
+        self.len -= expired;
+        level.cascade.len -= moved + expired;
         if level.cascade.len == 0 {
             self.cascades.end(at);
         }
-        self.len -= expired;
     }
 
     /// Returns a lower bound of the deadlines in all cascades.
@@ -311,15 +300,5 @@ impl Cascade<u32> {
 
     pub(super) fn capacity(&self) -> usize {
         self.slots.capacity() + self.discarded.capacity()
-    }
-}
-
-/// A tracker that remembers the last location and reports nothing.
-struct LastLocation(Location);
-
-impl<V> Tracker<V> for LastLocation {
-    #[inline]
-    fn moved(&mut self, _: &V, location: Location) {
-        self.0 = location;
     }
 }
