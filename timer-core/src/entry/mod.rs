@@ -19,7 +19,7 @@
 //! # The reference of the wheel
 //!
 //! When a cancelled timeout leaves its wheel, counting down the wheel's reference would cost a
-//! read-modify-write. The canceller takes that reference over instead: it stores
+//! read-modify-write. The canceller takes that reference over instead. It stores
 //! [`Location::HANDED_OVER`] ([`Timeout::take_over`]), and from then on one reference fewer than
 //! `refs` is left. The last reference is dropped by loads alone:
 //!
@@ -238,8 +238,8 @@ impl Timeout {
         // before the free.
         let mut refs = header.refs.load(Ordering::Acquire);
         while self.left(refs) != 1 {
-            // ORDERING: AcqRel: the work of this thread comes before the free. Acquire on failure,
-            // as for the load.
+            // ORDERING: AcqRel, because the work of this thread comes before the free. Acquire on
+            // failure, as for the load.
             match header.refs.compare_exchange_weak(refs, refs - 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(now) => refs = now,
@@ -359,7 +359,8 @@ impl Tracker<Timeout> for InEntry {
     #[inline]
     fn moved(&mut self, timeout: &Timeout, location: Location) {
         let header = timeout.header();
-        // ORDERING: Relaxed, as in `Timeout::location`: the holder of the shard's lock writes.
+        // ORDERING: Relaxed, as in `Timeout::location`, because the holder of the shard's lock
+        // writes.
         header.bucket.store(location.bucket(), Ordering::Relaxed);
         header.position.store(location.position(), Ordering::Relaxed);
     }

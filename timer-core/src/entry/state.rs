@@ -37,9 +37,9 @@
 //! `UNLINKED` exists for the thread that is preempted between these steps. Without the flag, a
 //! later `reset` by another thread to a deadline after the first one would rely on a link that does
 //! not exist yet, and the timeout would wait for the preempted thread. With it, the second thread
-//! links the entry itself. At most one of them clears the flag too early, which is harmless: a
-//! thread clears it only if it has linked the entry under a deadline that is not after the present
-//! one.
+//! links the entry itself. At most one of them clears the flag too early, which is harmless,
+//! because a thread clears it only if it has linked the entry under a deadline that is not after
+//! the present one.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -124,7 +124,7 @@ pub(crate) enum Cancel {
     Queued,
     /// Won, but a run is in progress and drops the task when it returns.
     Running,
-    /// Lost: the timeout had ended.
+    /// Lost, because the timeout had ended.
     Lost,
 }
 
@@ -136,7 +136,7 @@ pub(crate) enum Reset {
     MustLink,
     /// Moved. The wheel or a run in progress will find the new deadline.
     Done,
-    /// Lost: the timeout had ended.
+    /// Lost, because the timeout had ended.
     Lost,
 }
 
@@ -228,7 +228,7 @@ impl AtomicState {
             // ORDERING: AcqRel on success: the winner of the task sees all that its last owner
             // wrote, and a thread that gives it up publishes all that it wrote. Every change is a
             // read-modify-write, so all threads agree on one history of the word. Acquire on
-            // failure: the next attempt decides by that word.
+            // failure, because the next attempt decides by that word.
             match self.0.compare_exchange_weak(word.0, next.0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(seen) => word = Word(seen),

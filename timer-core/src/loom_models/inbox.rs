@@ -5,7 +5,7 @@ use super::{
     assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
 };
 use crate::entry::Timeout;
-use crate::shard::{Patience, Slots, Take, Taken};
+use crate::shard::{LockMode, Slots, VisitMode, VisitOutcome};
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
 use crate::time::{Deadline, NO_TICK};
 use crate::timer::Engine;
@@ -157,8 +157,8 @@ fn a_reserved_shard() {
         thread::spawn(move || drop(new(&engine, 50)))
     };
     let (shard, mut slots) = (engine.shards()[0], Slots::new());
-    let taken = shard.take(Take::Next, 5, Patience::Reserve, &mut slots, &engine.context);
-    assert!(taken != Taken::Asked && slots.len() == 1);
+    let taken = shard.visit(VisitMode::Next, 5, LockMode::Reserve, &mut slots, &engine.context);
+    assert!(taken != VisitOutcome::Asked && slots.len() == 1);
     other.join().unwrap();
     assert!(timeout.cancel());
 }

@@ -4,7 +4,7 @@
 //! All parks are without a limit, so a lost wake-up is a deadlock.
 
 use super::{check, check_at, check_heavy, fails, fails_at};
-use crate::sync::{Arc, How, Lock, Owed, Parker};
+use crate::sync::{Arc, How, Lock, Parker, UnlockDuties};
 use loom::thread;
 
 /// A lock, and the parker of its worker.
@@ -19,7 +19,7 @@ impl Shared {
     }
 
     /// Performs the duties of a lock holder after it has unlocked.
-    fn answer(&self, owed: Owed) {
+    fn answer(&self, owed: UnlockDuties) {
         if owed.wake() {
             self.lock.take_wake();
         }

@@ -1,4 +1,5 @@
-//! What callers do with a shard: link new entries, link others earlier, and unlink cancelled ones.
+//! The work of callers in a shard. They link new entries, link others earlier, and unlink cancelled
+//! ones.
 //!
 //! Each call takes the shard's lock for its own work. If the lock is taken, the call leaves a
 //! request in the [inbox](super::inbox) instead. If it may not leave another request, it waits at

@@ -4,7 +4,7 @@ use crate::config::WheelKind;
 use crate::entry::{InEntry, Timeout};
 use crate::wheel::{self, RawHashed, RawHierarchical, RawWheel};
 
-/// One element of what a wheel gives out: the tick under which an entry was linked, and the entry,
+/// One element of [`Slots`], which has the tick under which an entry was linked, and the entry
 /// unless it has been taken.
 pub(crate) type Slot = wheel::Slot<Timeout>;
 
@@ -49,26 +49,26 @@ impl EntryWheel {
         });
     }
 
-    /// Takes an entry out, if it is in.
+    /// Removes an entry. Returns `None` if it is not linked.
     #[inline]
     pub(crate) fn remove(&mut self, timeout: &Timeout) -> Option<Timeout> {
         either!(self, wheel => wheel.remove(timeout.location(), |at| at == timeout))
     }
 
-    /// The tick under which an entry is linked.
+    /// Returns the tick under which an entry is linked.
     #[inline]
     pub(crate) fn linked(&self, timeout: &Timeout) -> Option<u64> {
         let (tick, at) = either!(self, wheel => wheel.get(timeout.location()))?;
         (at == timeout).then_some(tick)
     }
 
-    /// Takes out what was due when it came in. `out` must be empty.
+    /// Takes out the entries that were due when they were linked. `out` must be empty.
     pub(crate) fn take_overdue(&mut self, out: &mut Slots) {
         either!(self, wheel => wheel.take_overdue(out));
     }
 
-    /// A step towards `tick`: takes out some of what is due, perhaps nothing. `false` if nothing
-    /// else is. `out` must be empty.
+    /// Makes a step towards `tick`, which may take due entries out. Returns `false` if no other
+    /// entries are due. `out` must be empty.
     pub(crate) fn take_next(&mut self, tick: u64, out: &mut Slots) -> bool {
         either!(self, wheel => wheel.take_next(tick, out))
     }
@@ -83,7 +83,8 @@ impl EntryWheel {
         either!(self, wheel => wheel.take_cascaded())
     }
 
-    /// A tick not beyond the earliest one linked; `None` if nothing but the overdue is linked.
+    /// Returns a tick not after the earliest deadline. Returns `None` if no entries but overdue
+    /// ones are linked.
     pub(crate) fn earliest(&self) -> Option<u64> {
         either!(self, wheel => wheel.earliest())
     }
@@ -92,7 +93,7 @@ impl EntryWheel {
         either!(self, wheel => wheel.has_overdue())
     }
 
-    /// All that is linked.
+    /// Returns all entries.
     pub(crate) fn into_entries(mut self) -> impl Iterator<Item = Timeout> {
         let mut out = Vec::new();
         either!(&mut self, wheel => wheel.drain(&mut out));

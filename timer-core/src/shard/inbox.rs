@@ -1,4 +1,4 @@
-//! The inbox of a shard: a bounded queue of requests.
+//! The inbox of a shard, which is a bounded queue of requests.
 //!
 //! A caller that finds the shard locked does not wait. It pushes a request into the inbox and
 //! returns. The worker serves the request later. Other callers that hold the shard's lock may serve
@@ -194,7 +194,7 @@ impl Inbox {
         // ORDERING: Relaxed, a hint for holders.
         self.waiting.store(waiting as u32, Ordering::Relaxed);
         if waiting == 0 {
-            // ORDERING: Release pairs with the load in `due`: a thread that sees the raised value
+            // ORDERING: Release pairs with the load in `due`. A thread that sees the raised value
             // also sees the holder's change of `next`.
             self.due.store(NO_TICK, Ordering::Release);
         }
@@ -203,7 +203,8 @@ impl Inbox {
     /// Returns `true` if a holder of the shard's lock should serve requests before it unlocks.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        // ORDERING: Relaxed, a hint: the worker serves the requests that a holder overlooks.
+        // ORDERING: Relaxed, a hint, because the worker serves the requests that a holder
+        // overlooks.
         self.waiting.load(Ordering::Relaxed) != 0
     }
 

@@ -1,5 +1,5 @@
-//! A shard: a wheel behind a lock, an inbox, and the counters of timeouts that were accepted or
-//! cancelled here.
+//! A shard, with a wheel behind a lock, an inbox, and the counters of timeouts that were accepted
+//! or cancelled here.
 //!
 //! A timer has one shard per CPU. As many threads run at once as there are CPUs, so two threads
 //! meet at a shard only if one of them was preempted in the few dozen nanoseconds of its critical
@@ -27,11 +27,11 @@
 //! No user code runs and no user value is dropped while the lock is held. Entries that leave the
 //! wheel are kept until it is unlocked. A holder does one of the following:
 //!
-//! - A caller handles one entry, or a chunk of at most [`MAX_PER_LOCK`], and serves at most
-//!   [`inbox::MAX_HELPED`] requests. An insertion into a bucket of n entries may move its array,
-//!   and a removal may compact it, so both are O(n) then and O(1) amortized.
+//! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
+//!   [`inbox::MAX_HELPED`] requests. An insertion or a removal copies, allocates or frees at most
+//!   one chunk of 1,024 slots.
 //! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
-//!   reads 16,384 places, or empties 2,048. In a hashed wheel it walks one bucket, which is O(n).
+//!   or reads and empties one chunk. In a hashed wheel it reads at most 128 entries.
 
 mod callers;
 #[cfg(all(test, not(timer_loom)))]
@@ -45,14 +45,14 @@ mod visit;
 
 pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
-pub(crate) use visit::{Patience, Take, Taken};
+pub(crate) use visit::{LockMode, VisitMode, VisitOutcome};
 
 use crate::clock::Present;
 use crate::config::WheelKind;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU32, AtomicU64, Guard, Lock, Ordering, Owed};
+use crate::sync::{Arc, AtomicU32, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 use inbox::{Inbox, Request};
 use lease::Lease;
@@ -64,7 +64,7 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 ///
 /// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them
 /// only if it was moved there. The fields that the worker and the callers write in turn share one
-/// line: the end of a hierarchical wheel, the word of the lock, and the fields behind it.
+/// line, which has the end of a hierarchical wheel, the word of the lock, and the fields behind it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// The virtual time of the timer, if it has one.
@@ -281,7 +281,7 @@ impl Shard {
     /// Wakes the worker if it asked for the lock while it was held.
     #[cold]
     #[inline(never)]
-    fn answer(&self, duties: Owed) {
+    fn answer(&self, duties: UnlockDuties) {
         if !duties.wake() && !duties.ring() {
             return;
         }

@@ -51,8 +51,8 @@ impl Timeout {
     /// Moves the timeout to `deadline`, which was computed at `now`. Returns `false` if it has
     /// ended.
     ///
-    /// `is_due` asks for a link although the deadline may not be earlier: a timeout that is due now
-    /// must not wait for the tick under which it is linked.
+    /// `is_due` asks for a link although the deadline may not be earlier, because a timeout that is
+    /// due now must not wait for the tick under which it is linked.
     #[inline]
     pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, is_due: bool) -> bool {
         match self.state().reset(deadline, is_due) {

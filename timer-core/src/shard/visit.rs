@@ -1,5 +1,5 @@
-//! What the owner of the turn does with a shard: visits it when it is due, takes out what is due by
-//! then, puts back what was moved.
+//! The work of the owner of the turn in a shard. It visits a shard in which entries may be due,
+//! takes them out, and links the ones again that were moved to later.
 
 use super::inbox::Request;
 use super::{MAX_PER_LOCK, Shard, Slots};
@@ -8,72 +8,80 @@ use crate::entry::Timeout;
 use crate::sync::Ordering;
 use crate::time::{IMMEDIATE, NO_TICK};
 
-/// What the owner of the turn may take.
+/// The entries that a visit takes out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Take {
-    /// What was due when it came in, if there is any; else as `Next`.
+pub(crate) enum VisitMode {
+    /// The entries that were due when they were linked. If there are none, as `Next`.
     OverdueFirst,
-    /// The first bucket in which something may be due. What has become overdue meanwhile is the
-    /// next turn's.
+    /// Entries of the first bucket in which some may be due. Entries that were linked as overdue
+    /// since the visit began belong to the next visit.
     Next,
 }
 
-/// What the owner of the turn has got.
+/// The outcome of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Taken {
-    /// Perhaps something: the wheel has made a step, and may have to make more.
+pub(crate) enum VisitOutcome {
+    /// The wheel has made a step, which may have taken entries out. More steps may be necessary.
     Step,
-    /// Nothing, but perhaps something is due of which a request tells that was not read yet.
+    /// The wheel has no due entries, but requests are left that may link some.
     Requests,
-    /// Perhaps something, and nothing else is due.
+    /// The wheel may have made a step. No other entries are due.
     Last,
-    /// Nothing: the lock is taken, and its holder will wake the owner of the turn.
+    /// The lock is held. Its holder will wake the owner of the turn.
     Asked,
 }
 
-/// How the owner of the turn gets the lock.
+/// The way in which the owner of the turn acquires the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Asks for it and goes on.
+pub(crate) enum LockMode {
+    /// Asks for the lock and continues with other work.
     Ask,
-    /// Reserves it and waits.
+    /// Reserves the lock and waits for it.
     Reserve,
 }
 
 impl Shard {
-    /// The earliest tick at which something may be due here, or an earlier one.
+    /// Returns the earliest tick at which an entry may be due, or an earlier one.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
-        // First the inbox: what has left it is in `next`.
+        // The inbox comes first, because a request that has left it is visible in `next`.
         let due = self.inbox.due();
         // ORDERING: Relaxed, the alarm's word orders this load after the store that matters, or
         // that of `due` does.
         due.min(self.next.load(Ordering::Relaxed))
     }
 
-    /// [`next`](Self::next) for the owner of the turn: [`NO_TICK`] while its wake request stands,
-    /// because the holder that takes it off wakes it. (If that was before the worker armed the
-    /// alarm, it is seen here: the holder's wake, a read-modify-write of the alarm's word, came
-    /// after.)
+    /// Returns [`next`](Self::next), or [`NO_TICK`] while the worker's wake request stands.
+    ///
+    /// The holder that takes the request off wakes the worker. If the holder did so before the
+    /// worker armed the alarm, this call sees that the request is gone, because the holder's
+    /// read-modify-write of the alarm's word came after it.
     #[inline]
     pub(crate) fn next_to_visit(&self) -> u64 {
         if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
     }
 
-    /// Whether `next` says all: the owner of the turn has not asked in vain.
+    /// Returns `true` if `next` covers all entries, because no wake request of the worker stands.
     pub(crate) fn is_quiescent(&self) -> bool {
         !self.lock.is_wake_owed()
     }
 
-    /// For the owner of the turn: reads some requests, and swaps what is asked for with `out`,
-    /// which must be empty.
-    pub(crate) fn take(&self, what: Take, tick: u64, patience: Patience, out: &mut Slots, context: &Context) -> Taken {
-        let mut core = match patience {
-            Patience::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
-            Patience::Ask => match self.lock.try_lock_or_ask() {
+    /// Serves some requests and takes due entries out into `out`, which must be empty. Called by
+    /// the owner of the turn of `tick`.
+    pub(crate) fn visit(
+        &self,
+        mode: VisitMode,
+        tick: u64,
+        lock_mode: LockMode,
+        out: &mut Slots,
+        context: &Context,
+    ) -> VisitOutcome {
+        let mut core = match lock_mode {
+            LockMode::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
+            LockMode::Ask => match self.lock.try_lock_or_ask() {
                 Some(core) => core,
-                None => return Taken::Asked,
+                None => return VisitOutcome::Asked,
             },
         };
         let mut drop_after_unlock = Vec::new();
@@ -82,7 +90,7 @@ impl Shard {
                 let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
             }
         }
-        let step = if what == Take::OverdueFirst && core.wheel.has_overdue() {
+        let step = if mode == VisitMode::OverdueFirst && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);
             true
         } else {
@@ -99,14 +107,15 @@ impl Shard {
             context.counters.cascaded.add(cascaded);
         }
         match (more || self.inbox.due() <= tick, step) {
-            (false, _) => Taken::Last,
-            (true, true) => Taken::Step,
-            (true, false) => Taken::Requests,
+            (false, _) => VisitOutcome::Last,
+            (true, true) => VisitOutcome::Step,
+            (true, false) => VisitOutcome::Requests,
         }
     }
 
-    /// For the owner of the turn: puts back what it has taken out and was moved to later, as far as
-    /// it waits. What a shut shard does not take stays in `entries`.
+    /// Links entries again that were taken out and have been moved to later, unless they have
+    /// ended. Called by the owner of the turn. If the shard is closed, the entries stay in
+    /// `entries`.
     pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
         while !entries.is_empty() {
             let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
@@ -126,12 +135,12 @@ impl Shard {
         }
     }
 
-    /// The exact earliest tick, for drivers of virtual time.
+    /// Returns the earliest tick after all requests were served. Called by drivers of virtual time.
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let mut drop_after_unlock = Vec::new();
-        // All of them, or it would be that of some; on virtual time the quota, and so their number,
-        // does not grow meanwhile.
+        // The number of requests is bounded, because the quota does not grow while virtual time
+        // stands still.
         while self.inbox.has_requests() {
             for request in self.inbox.drain() {
                 let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
@@ -156,9 +165,8 @@ mod tests {
     use crate::sync::Arc;
     use crate::time::Deadline;
 
-    /// What comes in first is placed as seen from then, however long the clock had run before.
     #[test]
-    fn a_first_bucket_is_a_part_of_what_came_in_before_it() {
+    fn an_empty_wheel_catches_up_with_the_clock() {
         const TICK: u64 = 1_000_000;
         const SECOND: u64 = 1_000_000_000;
         const MANY: u64 = 1000;
@@ -175,7 +183,7 @@ mod tests {
             let block = pool().lease(1);
             block.open(&context, wheel);
             let shard = block.shards()[0];
-            // Twice: a shard that is new, and one that was idle for long.
+            // A new shard, and one that was idle for a long time.
             for now in [20_000 * SECOND, 205_000 * SECOND] {
                 let deadlines = (0..MANY).map(|nth| now + SECOND * (10 + 3 * nth));
                 for deadline in deadlines.clone() {
@@ -185,8 +193,8 @@ mod tests {
                 let mut seen = 0;
                 for due in deadlines {
                     let mut out = Slots::new();
-                    let _ = shard.take(Take::Next, due / TICK, Patience::Ask, &mut out, &context);
-                    // 262 s, and so 88 of them, in the first bucket; all the others are in others.
+                    let _ = shard.visit(VisitMode::Next, due / TICK, LockMode::Ask, &mut out, &context);
+                    // A bucket of 262 s has 88 of the entries.
                     assert!(out.len() < 100, "{wheel:?}: {} at once", out.len());
                     seen += out.len() as u64;
                 }
@@ -211,7 +219,7 @@ mod tests {
         block.open(&context, WheelKind::Hierarchical);
         let shard = block.shards()[0];
         for nth in 0..3 * MAX_HELPED as u64 {
-            // Each in a millisecond of its own, for the quota.
+            // The quota is per millisecond.
             context.present.set(nth << 20);
             let tick = (1 << 40) + nth;
             let (_, timeout) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));

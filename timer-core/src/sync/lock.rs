@@ -29,7 +29,7 @@
 //! # The holder
 //!
 //! 5. [`Guard::unlock`] subtracts `LOCKED`. The former word contains the duties of the holder,
-//!    which are [`Owed`]. For `RESERVED` or `WAKE` it wakes the worker, after [`Lock::take_wake`].
+//!    which are [`UnlockDuties`]. For `RESERVED` or `WAKE` it wakes the worker, after [`Lock::take_wake`].
 //!    For `GATE` without `RESERVED` it rings the bell. With `RESERVED`, the worker rings the bell
 //!    when it unlocks.
 //!
@@ -102,9 +102,9 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 /// The duties of a holder after it has unlocked.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
-pub(crate) struct Owed(u32);
+pub(crate) struct UnlockDuties(u32);
 
-impl Owed {
+impl UnlockDuties {
     /// Returns `true` if the worker asked to be woken, and has continued with other work.
     #[inline]
     pub(crate) fn wake(self) -> bool {
@@ -265,7 +265,7 @@ pub(crate) struct Guard<'a, T> {
 impl<T> Guard<'_, T> {
     /// Makes step 5, except for the duties towards the worker.
     #[inline]
-    pub(crate) fn unlock(self) -> Owed {
+    pub(crate) fn unlock(self) -> UnlockDuties {
         let lock = self.lock;
         mem::forget(self);
         release(lock)
@@ -273,14 +273,14 @@ impl<T> Guard<'_, T> {
 }
 
 #[inline]
-fn release<T>(lock: &Lock<T>) -> Owed {
+fn release<T>(lock: &Lock<T>) -> UnlockDuties {
     // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder. Acquire,
     // because the result contains the bits of the waiters.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
     if owed != 0 {
         ring_if_gate(lock, owed);
     }
-    Owed(owed)
+    UnlockDuties(owed)
 }
 
 /// Rings the bell for a caller at the gate, unless the worker comes first.

@@ -221,8 +221,8 @@ impl<V> Slots<V> {
         chunks.into_iter().chain(open)
     }
 
-    /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had no
-    /// slots.
+    /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had
+    /// no slots.
     #[inline(always)]
     pub(super) fn insert(&mut self, deadline: u64, value: V, placed: impl FnOnce(&V, u32)) -> bool {
         loop {

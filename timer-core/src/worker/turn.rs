@@ -7,7 +7,7 @@
 //!
 //! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
 //!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
-//!    ones ([`Shard::take`]). If the lock is held, ask for it and go on. After
+//!    ones ([`Shard::visit`]). If the lock is held, ask for it and go on. After
 //!    [`MAX_FAILED_VISITS`] turns without success, reserve the lock.
 //! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
 //!    executor. If `reset` has moved it, give it back to its shard,
@@ -33,7 +33,7 @@
 
 use super::batch::Batch;
 use crate::context::Context;
-use crate::shard::{Patience, Shard, Slots, Take, Taken};
+use crate::shard::{LockMode, Shard, Slots, VisitMode, VisitOutcome};
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::{Engine, run_abandoned};
@@ -77,7 +77,7 @@ pub(super) struct Visit {
     /// The time at which the earliest entry was due, or the beginning of the visit if that entry
     /// was overdue.
     due: Nanos,
-    taken: Taken,
+    taken: VisitOutcome,
     /// The removed entries.
     pub(super) slots: Slots,
     /// The entries before this index are decided.
@@ -165,9 +165,9 @@ impl Dispatcher {
     fn open_visit(&mut self, index: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
         let notes = &mut self.shards[index];
         let mut slots = self.spare.pop().unwrap_or_default();
-        let patience = if notes.failed_visits < MAX_FAILED_VISITS { Patience::Ask } else { Patience::Reserve };
-        let taken = shard.take(Take::OverdueFirst, tick, patience, &mut slots, context);
-        if taken == Taken::Asked {
+        let patience = if notes.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
+        let taken = shard.visit(VisitMode::OverdueFirst, tick, patience, &mut slots, context);
+        if taken == VisitOutcome::Asked {
             notes.failed_visits += 1;
             self.spare.push(slots);
             return false;
@@ -205,7 +205,9 @@ impl Dispatcher {
             if !visit.slots.is_empty() {
                 return true;
             }
-            if !matches!(visit.taken, Taken::Step | Taken::Requests) || visit.request_steps >= MAX_REQUEST_STEPS {
+            if !matches!(visit.taken, VisitOutcome::Step | VisitOutcome::Requests)
+                || visit.request_steps >= MAX_REQUEST_STEPS
+            {
                 return false;
             }
             if context.now() > until {
@@ -230,8 +232,8 @@ impl Visit {
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.taken = shard.take(Take::Next, self.tick, Patience::Reserve, &mut self.slots, context);
-        self.request_steps = if self.taken == Taken::Requests { self.request_steps + 1 } else { 0 };
+        self.taken = shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
+        self.request_steps = if self.taken == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }
 
