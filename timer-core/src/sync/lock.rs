@@ -29,9 +29,9 @@
 //! # The holder
 //!
 //! 5. [`Guard::unlock`] subtracts `LOCKED`. The former word contains the duties of the holder,
-//!    which are [`UnlockDuties`]. For `RESERVED` or `WAKE` it wakes the worker, after [`Lock::take_wake`].
-//!    For `GATE` without `RESERVED` it rings the bell. With `RESERVED`, the worker rings the bell
-//!    when it unlocks.
+//!    which are [`UnlockDuties`]. For `RESERVED` or `WAKE` it wakes the worker, after
+//!    [`Lock::take_wake`]. For `GATE` without `RESERVED` it rings the bell. With `RESERVED`, the
+//!    worker rings the bell when it unlocks.
 //!
 //! # No wake-up is lost
 //!
