@@ -6,7 +6,10 @@
 //! chunk. The position of a value does not change when other chunks come and go. A chunk that was
 //! freed leaves a gap in the positions.
 
+use chunk::{Chunk, END};
 use std::{iter, mem};
+
+mod chunk;
 
 /// The number of slots in a chunk. Tests use short chunks, so that few values make a long bucket.
 pub(super) const CHUNK: usize = if cfg!(test) {
@@ -24,14 +27,8 @@ pub(super) const MIN_CAPACITY: usize = 4;
 /// A removal that leaves at most this many values in a chunk is followed by upkeep.
 pub(super) const MIN_UPKEEP: usize = 8;
 
-/// A chunk with at most this many values has room for those of a sparse one.
-const MAX_FILLED: usize = CHUNK - CHUNK / 4;
-
 /// The number of chunks that are searched for room at a time.
 const SEARCHED: usize = 64;
-
-/// The end of a list of vacant slots.
-const END: u32 = u32::MAX;
 
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
@@ -39,73 +36,6 @@ pub(crate) type Entry<V> = (u64, V);
 /// One element of a bucket, which is a value and its deadline, or no value and a number whose
 /// meaning depends on the owner.
 pub(crate) type Slot<V> = (u64, Option<V>);
-
-/// An array of at most [`CHUNK`] slots, with a list of the vacant ones.
-pub(super) struct Chunk<V> {
-    pub(super) slots: Vec<Slot<V>>,
-    /// The slot that became vacant last, or [`END`]. Each vacant slot has the next one in place of
-    /// a deadline.
-    vacant: u32,
-    /// The number of values. In a cascade it includes the links to values.
-    pub(super) len: u32,
-    /// A removal that leaves fewer values than this is followed by upkeep.
-    pub(super) upkeep_below: u32,
-}
-
-impl<V> Chunk<V> {
-    const fn new() -> Self {
-        Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
-    }
-
-    /// Removes the value at `position` if there is one and it is `wanted`.
-    #[inline]
-    pub(super) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
-        let slot = self.slots.get_mut(position)?;
-        let value = slot.1.take_if(|value| wanted(value))?;
-        let deadline = mem::replace(&mut slot.0, u64::from(self.vacant));
-        self.vacant = position as u32;
-        self.len -= 1;
-        Some((deadline, value))
-    }
-
-    /// Returns `true` if fewer than a quarter of the slots have values.
-    pub(super) fn is_sparse(&self) -> bool {
-        (self.len as usize) < self.slots.capacity() / 4
-    }
-
-    /// Returns `true` if the chunk has its full length, and room for the values of a sparse chunk.
-    fn has_much_room(&self) -> bool {
-        self.slots.capacity() == CHUNK && self.len as usize <= MAX_FILLED
-    }
-
-    /// Returns `true` if the chunk has no memory, so that it is a gap in the positions.
-    fn is_gap(&self) -> bool {
-        self.slots.capacity() == 0
-    }
-
-    fn set_upkeep(&mut self) {
-        self.upkeep_below = (self.slots.capacity() / 4).max(MIN_UPKEEP + 1) as u32;
-    }
-
-    /// Removes the vacant slots and gives back most of the memory. Calls `moved` with each value
-    /// that has a new position.
-    fn close_up(&mut self, mut moved: impl FnMut(&V, u32)) {
-        let first = self.slots.iter().position(|slot| slot.1.is_none()).unwrap_or(self.slots.len());
-        self.slots.retain(|slot| slot.1.is_some());
-        for (position, (_, value)) in self.slots.iter().enumerate().skip(first) {
-            value.iter().for_each(|value| moved(value, position as u32));
-        }
-        self.vacant = END;
-        self.slots.shrink_to(2 * self.slots.len());
-        self.set_upkeep();
-    }
-}
-
-impl<V> Default for Chunk<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// The slots of a bucket, or the due values that a step of a wheel takes out.
 pub(crate) struct Slots<V> {

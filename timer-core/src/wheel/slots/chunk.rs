@@ -1,0 +1,77 @@
+//! A chunk of slots, with a list of the vacant ones.
+
+use super::{CHUNK, Entry, MIN_UPKEEP, Slot};
+use std::mem;
+
+/// A chunk with at most this many values has room for those of a sparse one.
+const MAX_FILLED: usize = CHUNK - CHUNK / 4;
+
+/// The end of a list of vacant slots.
+pub(super) const END: u32 = u32::MAX;
+
+/// An array of at most [`CHUNK`] slots, with a list of the vacant ones.
+pub(in crate::wheel) struct Chunk<V> {
+    pub(in crate::wheel) slots: Vec<Slot<V>>,
+    /// The slot that became vacant last, or [`END`]. Each vacant slot has the next one in place of
+    /// a deadline.
+    pub(super) vacant: u32,
+    /// The number of values. In a cascade it includes the links to values.
+    pub(in crate::wheel) len: u32,
+    /// A removal that leaves fewer values than this is followed by upkeep.
+    pub(in crate::wheel) upkeep_below: u32,
+}
+
+impl<V> Chunk<V> {
+    pub(super) const fn new() -> Self {
+        Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
+    }
+
+    /// Removes the value at `position` if there is one and it is `wanted`.
+    #[inline]
+    pub(in crate::wheel) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
+        let slot = self.slots.get_mut(position)?;
+        let value = slot.1.take_if(|value| wanted(value))?;
+        let deadline = mem::replace(&mut slot.0, u64::from(self.vacant));
+        self.vacant = position as u32;
+        self.len -= 1;
+        Some((deadline, value))
+    }
+
+    /// Returns `true` if fewer than a quarter of the slots have values.
+    pub(in crate::wheel) fn is_sparse(&self) -> bool {
+        (self.len as usize) < self.slots.capacity() / 4
+    }
+
+    /// Returns `true` if the chunk has its full length, and room for the values of a sparse chunk.
+    pub(super) fn has_much_room(&self) -> bool {
+        self.slots.capacity() == CHUNK && self.len as usize <= MAX_FILLED
+    }
+
+    /// Returns `true` if the chunk has no memory, so that it is a gap in the positions.
+    pub(super) fn is_gap(&self) -> bool {
+        self.slots.capacity() == 0
+    }
+
+    pub(super) fn set_upkeep(&mut self) {
+        self.upkeep_below = (self.slots.capacity() / 4).max(MIN_UPKEEP + 1) as u32;
+    }
+
+    /// Removes the vacant slots and gives back most of the memory. Calls `moved` with each value
+    /// that has a new position.
+    pub(super) fn close_up(&mut self, mut moved: impl FnMut(&V, u32)) {
+        let first = self.slots.iter().position(|slot| slot.1.is_none()).unwrap_or(self.slots.len());
+        self.slots.retain(|slot| slot.1.is_some());
+        for (position, (_, value)) in self.slots.iter().enumerate().skip(first) {
+            value.iter().for_each(|value| moved(value, position as u32));
+        }
+        self.vacant = END;
+        self.slots.shrink_to(2 * self.slots.len());
+        self.set_upkeep();
+    }
+}
+
+impl<V> Default for Chunk<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
