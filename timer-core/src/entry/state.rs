@@ -43,6 +43,9 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
+pub(crate) use outcome::{Cancel, Due, Rearm, Reset};
+
+mod outcome;
 
 const STATE_MASK: u64 = 0b111;
 const FLAG: u64 = 1 << 3;
@@ -89,65 +92,6 @@ impl Runs {
             Runs::Again => State::Running,
         }
     }
-}
-
-/// The outcome of an attempt to expire or to start an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Due<T> {
-    /// The caller has won. Contains the deadline, or the right to the task.
-    Won(T),
-    /// A `reset` has moved the entry to this deadline. The caller must link it again.
-    Later(Deadline),
-    /// The entry has ended.
-    Gone,
-}
-
-impl<T> Due<T> {
-    #[inline]
-    pub(super) fn won<U>(self, right: impl FnOnce(T) -> U) -> Due<U> {
-        match self {
-            Due::Won(deadline) => Due::Won(right(deadline)),
-            Due::Later(deadline) => Due::Later(deadline),
-            Due::Gone => Due::Gone,
-        }
-    }
-}
-
-/// The outcome of `cancel`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Cancel {
-    /// Won, with the task.
-    Waiting,
-    /// Won, with the task. A task that does nothing stays in the executor's queue.
-    Queued,
-    /// Won, but a run is in progress and drops the task when it returns.
-    Running,
-    /// Lost, because the timeout had ended.
-    Lost,
-}
-
-/// The outcome of `reset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Reset {
-    /// Moved. The caller must link the entry under the new deadline.
-    MustLink,
-    /// Moved. The wheel or a run in progress will find the new deadline.
-    Done,
-    /// Lost, because the timeout had ended.
-    Lost,
-}
-
-/// The outcome of [`AtomicState::rearm`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Rearm {
-    /// The entry waits for this deadline. The caller must link it.
-    Waiting(Deadline),
-    /// The entry was cancelled during the run. The caller drops the task.
-    Cancelled,
 }
 
 /// One value of the state word.

@@ -103,14 +103,14 @@ fn a_visit_makes_few_steps_for_requests_alone() {
         index: 0,
         tick: 0,
         due: 0,
-        taken: Taken::Requests,
+        taken: VisitOutcome::Requests,
         slots: Slots::new(),
         decided: 0,
         request_steps: MAX_REQUEST_STEPS,
     };
     assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
-    assert_eq!(visit.taken, Taken::Requests, "the visit made a further step");
+    assert_eq!(visit.taken, VisitOutcome::Requests, "the visit made a further step");
     visit.request_steps -= 1;
     assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
-    assert_eq!(visit.taken, Taken::Last);
+    assert_eq!(visit.taken, VisitOutcome::Last);
 }
