@@ -124,9 +124,9 @@ const FULL: &[Step] = &[
     step("W16", 2, "").others(1),
     step("W17", 2, "").others(1),
     counting("W17", 1),
-    step("W18", 5, ""),
+    step("W18", 3, ""),
     counting("W18", 1),
-    step("W19", 5, ""),
+    step("W19", 3, ""),
     step("W20", 1, ""),
     step("instructions", 1, ""),
 ];
