@@ -8,6 +8,7 @@ mod hyper;
 mod quinn;
 mod stream;
 mod tokio;
+mod tonic;
 mod tower;
 
 use std::time::Duration;
