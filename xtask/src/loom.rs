@@ -19,6 +19,10 @@ use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
 pub(crate) const PREEMPTIONS: u32 = 2;
 pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 
+/// The seconds that a model may take at a larger bound. Beyond [`MORE_PREEMPTIONS`] some models
+/// have too many interleavings, and their lines say that they were cut off.
+const SECONDS_PER_MODEL: &str = "120";
+
 /// A checker consists of the word in the names of its tests, its cfgs, and the variable with its
 /// bound.
 pub(crate) const LOOM: [&str; 3] = ["loom", "--cfg timer_loom", "LOOM_MAX_PREEMPTIONS"];
@@ -41,7 +45,10 @@ pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) 
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
     println!("{} models, {} {bound}", models.len(), checker[2]);
-    let test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
+    let mut test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
+    if checker == LOOM && bound > MORE_PREEMPTIONS {
+        test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
+    }
     // Each negative twin panics as it must, so the output matters only if the run fails.
     let path = target_dir().join(checker[0]).join("panics.log");
     let log = File::create(&path)?;

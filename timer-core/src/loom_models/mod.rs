@@ -5,8 +5,8 @@
 //! one line of the product left out or weakened ([`fails`]). If the step in question is not an
 //! atomic operation, the twin contains the protocol again without that step.
 //!
-//! The environment sets the bound on preemptions. Heavy models run with one preemption fewer
-//! ([`check_heavy`]).
+//! The environment sets the bound on preemptions, and may set a time limit for each model. Heavy
+//! models run with one preemption fewer ([`check_heavy`]).
 //!
 //! *A limit of loom.* It remembers only the last load of a location, so a thread that loads and
 //! then stores hides an earlier load of another thread. In a model where this matters, the thread
@@ -47,6 +47,7 @@ use crate::time::{Deadline, NO_TICK, Nanos};
 use crate::timer::Engine;
 use crate::worker::Dispatcher;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 use timer_executor::TaskExecutor;
 
 /// Runs `model` in every interleaving, within the bound that the environment sets.
@@ -76,8 +77,13 @@ fn check_at(preemptions: usize, model: fn()) {
     explore(builder, model);
 }
 
+/// Runs `model` and prints the number of executions. A time limit of the environment may end it
+/// before it has seen every interleaving, which the line says.
 fn explore(mut builder: loom::model::Builder, model: fn()) {
     builder.max_branches = 20_000;
+    // loom checks the time limit once per interval.
+    builder.checkpoint_interval = 1_000;
+    let (begun, limit) = (Instant::now(), builder.max_duration);
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = executions.clone();
     builder.check(move || {
@@ -85,17 +91,22 @@ fn explore(mut builder: loom::model::Builder, model: fn()) {
         Memory::free_all();
         model();
     });
-    println!("{} executions", executions.load(Ordering::Relaxed));
+    let is_cut_off = limit.is_some_and(|limit| begun.elapsed() >= limit);
+    let end = if is_cut_off { ", cut off at the time limit" } else { "" };
+    println!("{} executions{end}", executions.load(Ordering::Relaxed));
 }
 
 /// Runs `model` with a fault in one line of the product. The model must fail.
 fn fails(file: &'static str, line: &'static str, how: How, model: fn()) {
-    fails_at(0, file, line, how, model);
+    fails_at(2, file, line, how, model);
 }
 
-/// Does the same as [`fails`] with a bound of at least `preemptions`.
+/// Does the same as [`fails`] with another bound than two preemptions. The environment's bound does
+/// not matter, because a larger bound finds the same fault, and later.
 fn fails_at(preemptions: usize, file: &'static str, line: &'static str, how: How, model: fn()) {
-    Fault { file, line, how }.during(|| check_at(preemptions, model));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    Fault { file, line, how }.during(|| explore(builder, model));
 }
 
 /// A timer in a model. It is leaked if the model panics, because its end would call the checker,
