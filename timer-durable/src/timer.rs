@@ -18,6 +18,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The longest topic and key, in bytes.
 const MAX_NAME: usize = 255;
 
+/// The number of messages before the keeper from which on a caller yields its CPU before it sleeps, and how
+/// often it does. CPUs that stay awake are quick to wake a thread on. While many threads call, waking them
+/// takes the keeper more time than anything else. With few callers, yielding would only cost CPU time.
+const CROWD: usize = 16;
+const YIELDS: usize = 16;
+
 /// A timer whose timeouts survive a restart.
 ///
 /// A timeout is on disk when [`new_timeout`](Self::new_timeout) returns. It has a topic, whose handler the
@@ -284,7 +290,15 @@ impl DurableTimer {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
-        self.send(request)?.recv().unwrap_or(Err(Error::Stopped))
+        let answer = self.send(request)?;
+        let yields = if self.inner.parts.keeper.len() < CROWD { 0 } else { YIELDS };
+        for _ in 0..yields {
+            match answer.try_recv() {
+                Err(oneshot::TryRecvError::Empty) => std::thread::yield_now(),
+                answered => return answered.unwrap_or(Err(Error::Stopped)),
+            }
+        }
+        answer.recv().unwrap_or(Err(Error::Stopped))
     }
 
     pub(crate) fn call_async(&self, request: Request) -> impl Future<Output = Result<Answer, Error>> + Send + use<> {

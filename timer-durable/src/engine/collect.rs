@@ -1,11 +1,13 @@
 //! Collecting messages into a batch.
 
+use super::head::IdHasher;
 use super::{Answer, Ended, Message, NewTimeout, Reply, Request};
 use crate::TimeoutId;
 use crate::error::Error;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Answers, Batch, Changed, IfPending, Insert, Inserted, Requeue, Reset, Target};
 use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 
 /// The part of a batch that a call has become, and the way back to the caller.
 pub(super) struct Call {
@@ -35,7 +37,7 @@ pub(super) struct Collection {
     pub(super) calls: Vec<Call>,
     /// The ends in the batch, to be written again if the commit fails.
     pub(super) ends: Vec<Ended>,
-    ids: HashSet<TimeoutId>,
+    ids: HashSet<TimeoutId, BuildHasherDefault<IdHasher>>,
     keys: HashSet<Target>,
 }
 
@@ -81,9 +83,12 @@ impl Collection {
         let (part, index, id) = match request {
             Request::Insert(new) => {
                 refuses = new.if_pending == IfPending::Refuse;
+                // No other message can be about an id that is made here.
+                if let Some(id) = new.id {
+                    self.ids.insert(id);
+                }
                 let insert = insert(*new, now, instance);
                 let id = insert.id;
-                self.ids.insert(id);
                 if let Some(key) = &insert.key {
                     self.keys.insert(key_target(&insert.topic, key));
                 }

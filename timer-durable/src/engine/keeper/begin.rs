@@ -77,58 +77,43 @@ impl<S: Store> Keeper<S> {
         skipped.drain(..).for_each(|id| self.overdue.push_ready(id));
     }
 
-    /// Hands an attempt to the executor.
-    pub(super) fn start(&mut self, id: TimeoutId, attempt: &Attempt, now: Micros) {
-        let is_overdue = self.overdue.covers(Position { due: attempt.due, id });
+    /// Notes that an attempt has begun. Returns the task that calls its handler, or `None` if the
+    /// attempt ends without one.
+    pub(super) fn start(&mut self, id: TimeoutId, attempt: Attempt, now: Micros) -> Option<Task> {
+        let Attempt { attempt, forgiven, due, topic, key, format, payload, period, max_lateness, .. } = attempt;
+        let is_overdue = self.overdue.covers(Position { due, id });
         self.remove(id);
-        let running = Running {
-            attempt: attempt.attempt,
-            forgiven: attempt.forgiven,
-            due: attempt.due,
-            topic: attempt.topic.clone(),
-            period: attempt.period,
-            is_overdue,
-        };
         self.overdue_running += usize::from(is_overdue);
-        self.running.insert(id, running);
         self.figures.begun.add(1);
-        let lag = Duration::from_micros(u64::try_from(now - attempt.due).unwrap_or(0));
+        let lag = Duration::from_micros(u64::try_from(now - due).unwrap_or(0));
         self.figures.lag.record(lag);
-        let end = |outcome| Ended { id, attempt: attempt.attempt, outcome };
-        let Some((topic, handler)) = self.settings.topics.get(attempt.topic.as_str()) else {
+        let known = self.settings.topics.get_key_value(topic.as_str());
+        let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
+        self.running.insert(id, Running { attempt, forgiven, due, topic: name, period, is_overdue });
+        let end = |outcome| Ended { id, attempt, outcome };
+        let Some((_, (rules, handler))) = known else {
             self.figures.without_handler.add(1);
-            tracing::warn!(timer = %self.settings.name, topic = %attempt.topic, %id, "the topic has no handler here");
+            tracing::warn!(timer = %self.settings.name, %topic, %id, "the topic has no handler here");
             self.unwritten.push(end(Outcome::NoHandler));
-            return;
+            return None;
         };
-        let limit = attempt.max_lateness.or_else(|| topic.max_lateness.map(micros));
-        if limit.is_some_and(|limit| now - attempt.due > limit) {
+        let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
+        if limit.is_some_and(|limit| now - due > limit) {
             self.figures.expired.add(1);
             self.unwritten.push(end(Outcome::Expired));
-            return;
+            return None;
         }
-        if attempt.attempt - attempt.forgiven > topic.attempts {
+        if attempt - forgiven > rules.attempts {
             // The process died in each attempt, so no handler could report a failure.
-            let reason = format!("no end after {} attempts", topic.attempts);
+            let reason = format!("no end after {} attempts", rules.attempts);
             self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
-            return;
+            return None;
         }
         let link = Link::new(self.sender.clone());
-        let report = Report::new(&link, id, attempt.attempt);
-        let started = Started {
-            id,
-            topic: attempt.topic.clone(),
-            key: attempt.key.clone(),
-            attempt: attempt.attempt,
-            due: attempt.due,
-            begun: now,
-            link,
-        };
-        let (handler, payload, format) = (handler.clone(), attempt.payload.clone(), attempt.format);
-        let task = Task::new(move || handler(started, payload, format, report));
-        if let Err(Rejected(task)) = self.settings.executor.execute(task) {
-            self.rejected.push_back(task);
-        }
+        let report = Report::new(&link, id, attempt);
+        let started = Started { id, topic, key, attempt, due, begun: now, link };
+        let handler = handler.clone();
+        Some(Task::new(move || handler(started, payload, format, report)))
     }
 
     /// Offers rejected tasks to the executor again. The end of a handler is the occasion.

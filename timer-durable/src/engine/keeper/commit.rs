@@ -54,12 +54,12 @@ impl<S: Store> Keeper<S> {
         let result = self.store.write(&collection.batch);
         self.figures.commit_time.record(began.elapsed());
         match result {
-            Ok(answers) => {
+            Ok(mut answers) => {
                 self.figures.commits.add(1);
                 self.figures.operations.add(collection.batch.len() as u64);
                 self.pause = MIN_PAUSE.min(self.settings.max_pause);
                 self.paused_until = None;
-                self.apply(&collection.batch, &answers);
+                self.apply(&collection.batch, &mut answers);
                 collection.calls.into_iter().for_each(|call| call.answer(&answers));
             }
             Err(error) => {
@@ -75,7 +75,7 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Applies the answers to the memory and starts the handlers.
-    fn apply(&mut self, batch: &Batch, answers: &Answers) {
+    fn apply(&mut self, batch: &Batch, answers: &mut Answers) {
         let now = self.store.now();
         for (insert, inserted) in batch.inserts.iter().zip(&answers.inserts) {
             match inserted {
@@ -105,15 +105,19 @@ impl<S: Store> Keeper<S> {
             }
         }
         self.apply_ends(batch, answers, now);
-        for (id, begun) in batch.begins.iter().zip(&answers.begins) {
+        let mut tasks = Vec::new();
+        for (id, begun) in batch.begins.iter().zip(std::mem::take(&mut answers.begins)) {
             match begun {
-                Begun::Attempt(attempt) => self.start(*id, attempt, now),
+                Begun::Attempt(attempt) => tasks.extend(self.start(*id, *attempt, now)),
                 Begun::NotYet(due) => {
                     self.remove(*id);
-                    self.put(Position { due: *due, id: *id }, now);
+                    self.put(Position { due, id: *id }, now);
                 }
                 Begun::Gone => self.remove(*id),
             }
         }
+        // One call for all of them wakes the threads of a pool once.
+        self.settings.executor.execute_batch(&mut tasks);
+        self.rejected.extend(tasks);
     }
 }

@@ -35,7 +35,7 @@ impl<S: Store> Keeper<S> {
                 batch.retries.push(Retry { id, attempt, due: now + NO_HANDLER_PAUSE, forgive: true });
             }
             Outcome::Failed(failure) => {
-                let topic = self.settings.topics.get(running.topic.as_str()).map(|(topic, _)| topic);
+                let topic = self.settings.topics.get(&running.topic).map(|(topic, _)| topic);
                 let tries = attempt - running.forgiven;
                 let is_last = topic.is_some_and(|topic| tries >= topic.attempts);
                 if outcome.buries() || is_last {

@@ -67,7 +67,7 @@ struct Running {
     attempt: u32,
     forgiven: u32,
     due: Micros,
-    topic: String,
+    topic: Arc<str>,
     period: Option<Micros>,
     is_overdue: bool,
 }
