@@ -12,6 +12,8 @@ enum Bound {
     Times(f64, &'static str),
     /// The figure itself is at most this.
     AtMost(f64),
+    /// The figure itself is at least this.
+    AtLeast(f64),
 }
 
 /// A goal for the series of ours with this unit, whose parameters begin so.
@@ -27,6 +29,19 @@ const fn goal(workload: &'static str, params: &'static str, unit: &'static str, 
 }
 
 const GOALS: &[Goal] = &[
+    goal("E1", "callers=1", "of-the-floor", Bound::AtLeast(0.6)),
+    goal("E1", "callers=64", "schedules/s", Bound::AtLeast(90_000.0)),
+    goal("E1", "callers=512", "schedules/s", Bound::AtLeast(150_000.0)),
+    goal("E2", "callers=64", "pairs/s", Bound::AtLeast(65_000.0)),
+    goal("E3", "in-flight=512", "lives/s", Bound::AtLeast(120_000.0)),
+    goal("E4", "rate=1000,", "us-p50", Bound::AtMost(400.0)),
+    goal("E4", "rate=1000,", "us-p99", Bound::AtMost(1_000.0)),
+    goal("E4", "rate=10000,", "us-p50", Bound::AtMost(600.0)),
+    goal("E4", "rate=10000,", "us-p99", Bound::AtMost(4_000.0)),
+    goal("E5", "-", "ms-first-run", Bound::AtMost(500.0)),
+    goal("E5", "-", "MB-resident", Bound::AtMost(100.0)),
+    goal("E6", "pending=", "rows/s", Bound::AtLeast(40_000.0)),
+    goal("E7", "-", "switches/s", Bound::AtMost(0.0)),
     goal("W18", "n=", "cpu-ns/insert", Bound::Times(1.3, "delay-queue")),
     goal("W18", "n=", "cpu-ns/insert+remove", Bound::Times(1.3, "delay-queue")),
     goal("W18", "n=", "cpu-ns/reset", Bound::Times(2.0, "delay-queue")),
@@ -59,6 +74,7 @@ impl Goal {
     fn line(&self, results: &Results, ours: &Series) -> Option<String> {
         let Summary { median, .. } = ours.summary()?;
         let (goal, measured, is_met) = match self.bound {
+            Bound::AtLeast(least) => (format!("at least {}", figure(least)), figure(median), median >= least),
             Bound::AtMost(most) => (format!("at most {}", figure(most)), figure(median), median <= most),
             Bound::Times(least, peer) => {
                 let theirs = results.find(peer, &ours.workload, &ours.params, &ours.unit)?.summary()?;
