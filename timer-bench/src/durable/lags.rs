@@ -2,7 +2,8 @@
 //!
 //! The timeouts are scheduled at the same rate meanwhile, with delays of 50 ms to 1 s. With
 //! `alone=1` all of them are scheduled before the first one is due, so that nothing but their runs
-//! takes time. The lag is the time from the due time to the begin of the handler, on the wall clock.
+//! takes time. The lag is the time from the due time to the begin of the handler, on the wall
+//! clock.
 
 use super::{Micros, OnRun, Subject, now, row};
 use crate::random::SplitMix64;
