@@ -6,9 +6,10 @@
 //! 4. [Sizing](sizing) memory and disk
 //! 5. [Upgrades](upgrades) of programs, payloads and the schema
 //! 6. [Backup and restore](backup)
-//! 7. [PostgreSQL](postgres), choosing a store and running it
-//! 8. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
-//! 9. [The protocol](protocol), and the model that checks it
+//! 7. [Faults](faults) and bad input, with the error of each
+//! 8. [PostgreSQL](postgres), choosing a store and running it
+//! 9. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
+//! 10. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -27,6 +28,9 @@ pub mod upgrades {}
 
 #[doc = include_str!("backup.md")]
 pub mod backup {}
+
+#[doc = include_str!("faults.md")]
+pub mod faults {}
 
 #[doc = include_str!("postgres.md")]
 pub mod postgres {}

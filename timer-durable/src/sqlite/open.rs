@@ -114,7 +114,13 @@ impl fmt::Display for OpenError {
             Self::Damaged { path, findings } => {
                 write!(f, "{} is damaged: {findings}; restore a backup", path.display())
             }
-            Self::Io { path, why } => write!(f, "{} cannot be opened: {why}", path.display()),
+            Self::Io { path, why } => {
+                write!(
+                    f,
+                    "{} cannot be opened: {why}; the file and its folder must be readable and writable",
+                    path.display()
+                )
+            }
             Self::NotDurable { path, setting } => {
                 write!(f, "{} cannot be used durably: {setting} did not take effect", path.display())
             }

@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use timer_durable::{
-    Cancelled, CompleteError, Due, DurableTimer, IfPending, OpenError, SqliteStore, Topic, conformance,
+    Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, SqliteStore, TimeoutId, Topic,
+    conformance,
 };
 
 use crate::folder::Folder;
@@ -62,6 +63,70 @@ fn nothing_begins_early_and_soon_after() {
     }
     let lag = timer.stats().lag;
     assert_eq!(lag.count(), 20, "D6");
+}
+
+#[test]
+fn a_repeated_call_makes_no_second_timeout() {
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    let id = TimeoutId::new();
+    for _ in 0..2 {
+        assert_eq!(timer.new_timeout_with_id(id, "t", LONG, &"a".to_owned()).unwrap(), id);
+    }
+    let keyed = || timer.new_timeout_keyed("t", "k", LONG, &"b".to_owned(), IfPending::Refuse);
+    let first = keyed().unwrap();
+    assert!(matches!(keyed(), Err(Error::KeyTaken { id }) if id == first), "D10");
+    assert_eq!(timer.counts().unwrap().pending, 2, "D10");
+}
+
+#[test]
+fn memory_holds_the_capacity_and_the_file_the_rest() {
+    let folder = Folder::new();
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .capacity(16)
+        .topic("t", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    for n in (0..100_u64).rev() {
+        timer.new_timeout("t", Duration::from_millis(500 + n), &n.to_string()).unwrap();
+        assert!(timer.stats().in_memory <= 16, "D12");
+    }
+    let mut all: Vec<u64> = (0..100).map(|_| ran.recv_timeout(LONG).unwrap().parse().unwrap()).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..100), "D2");
+}
+
+#[test]
+fn old_timeouts_do_not_hold_up_a_new_one() {
+    let folder = Folder::new();
+    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    (0..100).for_each(|_| _ = timer.new_timeout("t", LONG, &"old".to_owned()).unwrap());
+    let all_due = |file: &mut rusqlite::Connection| Ok(file.execute("update timeout set due = 1", [])?);
+    assert_eq!(timer.with_connection(all_due).unwrap(), 100);
+    drop(timer);
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .overdue_rate(1)
+        .topic("t", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &"new".to_owned()).unwrap();
+    while ran.recv_timeout(LONG).unwrap() != "new" {}
+    assert!(timer.counts().unwrap().pending > 0, "D13: the old ones keep their rate");
+}
+
+#[test]
+fn an_idle_file_wakes_nobody() {
+    let folder = Folder::new();
+    let (timer, ran) = open(&folder);
+    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
+    // The answer to a later call comes after the turn of the first one.
+    timer.counts().unwrap();
+    let _nothing = ran.recv_timeout(Duration::from_millis(50));
+    let turns = timer.stats().turns;
+    let _nothing = ran.recv_timeout(Duration::from_millis(300));
+    assert_eq!(timer.stats().turns, turns, "D14");
 }
 
 #[test]
@@ -141,16 +206,6 @@ fn a_backup_opens_as_a_store() {
     timer.backup(&copy).unwrap();
     let restored = DurableTimer::builder().open(SqliteStore::open(&copy).unwrap()).unwrap();
     assert_eq!(restored.counts().unwrap().pending, 1);
-}
-
-#[test]
-fn a_file_in_use_names_its_owner() {
-    let folder = Folder::new();
-    let (_timer, _ran) = open(&folder);
-    // Locks of one process do not exclude it, so another process has to try. The locks are in
-    // /proc/locks.
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    assert!(locks.contains(&format!(" {} ", std::process::id())), "the lock is held");
 }
 
 #[test]

@@ -1,12 +1,18 @@
 //! The promises of durable timeouts on one machine, on virtual time and with a real file.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "tests")]
 
+mod book;
 mod engine;
 #[cfg(feature = "sqlite")]
 mod file;
 #[cfg(feature = "sqlite")]
 mod folder;
+#[cfg(all(feature = "sqlite", unix))]
+mod full_disk;
+#[cfg(feature = "sqlite")]
+mod handlers;
 #[cfg(feature = "sqlite")]
 mod processes;
+mod random;
 #[cfg(feature = "sqlite")]
 mod schema;

@@ -1,0 +1,64 @@
+//! A full disk and a folder that cannot be written, through the public API.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use timer_durable::{Due, DurableTimer, Error, OpenError, SqliteStore, StoreError};
+
+use crate::folder::Folder;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The variable that makes a test a child, with the folder of its parent.
+const CHILD: &str = "TIMER_DURABLE_CHILD";
+
+/// Schedules timeouts until three calls have failed. Returns the counts of accepted calls and of
+/// those whose outcome is unknown.
+fn fill(folder: &str) -> (u64, u64) {
+    let store = SqliteStore::open(format!("{folder}/timeouts.db")).unwrap();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    let payload = "x".repeat(1_000);
+    let (mut accepted, mut failed, mut unknown) = (0, 0, 0);
+    while failed + unknown < 3 {
+        match timer.new_timeout("t", LONG, &payload) {
+            Ok(_) => accepted += 1,
+            Err(Error::Store(StoreError::Failed(_))) => failed += 1,
+            Err(Error::OutcomeUnknown { id: Some(_), .. }) => unknown += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    (accepted, unknown)
+}
+
+#[test]
+fn a_full_disk_is_an_error_to_the_caller() {
+    if let Ok(folder) = std::env::var(CHILD) {
+        let (accepted, unknown) = fill(&folder);
+        std::fs::write(format!("{folder}/counts"), format!("{accepted} {unknown}")).unwrap();
+        return;
+    }
+    let folder = Folder::new();
+    // No file of the child can grow beyond 1,000 units of 512 bytes, and a write beyond that fails
+    // instead of killing the child.
+    let mut child = Command::new("sh");
+    child.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+    child.args(["--exact", "full_disk::a_full_disk_is_an_error_to_the_caller"]).env(CHILD, folder.path());
+    assert!(child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success(), "D16");
+    let counts = std::fs::read_to_string(folder.path().join("counts")).unwrap();
+    let (accepted, unknown) = counts.split_once(' ').unwrap();
+    let (accepted, unknown): (u64, u64) = (accepted.parse().unwrap(), unknown.parse().unwrap());
+    let timer = DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let pending = timer.counts().unwrap().pending;
+    assert!(accepted > 0 && (accepted..=accepted + unknown).contains(&pending), "D1: {pending}, {counts}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_cannot_be_written_is_refused() {
+    // Nobody can create a file there, not even root.
+    let error = SqliteStore::open("/sys/kernel/timeouts.db").unwrap_err();
+    assert!(matches!(error, OpenError::Io { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("/sys/kernel/timeouts.db cannot be opened: "), "{text}");
+    assert!(text.ends_with("; the file and its folder must be readable and writable"), "{text}");
+}

@@ -1,0 +1,128 @@
+//! Handlers that panic, block, or run as futures, on a real file and through the public API.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use timer_durable::{Due, DurableTimer, MemoryStore, Retry, SqliteStore, Topic};
+
+use crate::folder::Folder;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn wait_for(is_true: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < LONG, "the condition did not come true");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_panic_on_a_file_harms_its_timeout_only() {
+    let folder = Folder::new();
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .topic(
+            Topic::new("bad").attempts(2).backoff(Duration::ZERO, Duration::ZERO),
+            |due: &Due<String>| -> Result<(), Retry> { panic!("{} is bad", due.payload()) },
+        )
+        .topic("good", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    timer.new_timeout("bad", Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout("good", Duration::ZERO, &"b".to_owned()).unwrap();
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), "b", "D11");
+    wait_for(|| timer.stats().buried == 1);
+    let letters = timer.dead_letters(Some("bad"), None, 9).unwrap();
+    assert_eq!((letters[0].attempt, letters[0].payload.as_slice()), (2, b"a".as_slice()), "D11: its bytes are kept");
+    assert!(letters[0].reason.contains("a is bad"), "{letters:?}");
+    assert_eq!(timer.counts().unwrap().pending, 0, "D2");
+}
+
+#[test]
+fn a_blocked_handler_holds_up_no_other_one() {
+    let folder = Folder::new();
+    let (release, blocked): (Sender<()>, Receiver<()>) = channel();
+    let blocked = Mutex::new(blocked);
+    let (sender, ran) = channel();
+    let blocks = sender.clone();
+    let timer = DurableTimer::builder()
+        .topic("blocks", move |due: &Due<()>| {
+            blocks.send(due.attempt())?;
+            // The sender is dropped at the end of the test.
+            let _ended = blocked.lock().unwrap().recv();
+            Ok(())
+        })
+        .topic("runs", move |due: &Due<()>| Ok(sender.send(due.attempt())?))
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    let id = timer.new_timeout("blocks", Duration::ZERO, &()).unwrap();
+    ran.recv_timeout(LONG).unwrap();
+    timer.new_timeout("runs", Duration::ZERO, &()).unwrap();
+    ran.recv_timeout(LONG).unwrap();
+    assert_eq!(timer.cancel_by_id(id).unwrap(), timer_durable::Cancelled::Running, "D9");
+    assert_eq!(timer.stop(Duration::from_millis(1)).unwrap().unfinished, 1, "`stop` keeps its limit");
+    drop(timer);
+
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .topic("blocks", move |due: &Due<()>| Ok(sender.send(due.attempt())?))
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
+    drop((timer, release));
+}
+
+/// A future that a runtime has been asked to run.
+type Spawned = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[test]
+fn a_future_ends_its_attempt() {
+    let spawned: Arc<Mutex<Vec<Spawned>>> = Arc::default();
+    let runtime = spawned.clone();
+    let (timer, mut driver) = DurableTimer::builder()
+        .spawn(move |future| runtime.lock().unwrap().push(future))
+        .async_topic(Topic::new("t").attempts(3).backoff(Duration::ZERO, Duration::ZERO), |due: Due<()>| async move {
+            match due.attempt() {
+                1 => Err(Retry::new("not yet")),
+                2 => panic!("a bad future"),
+                _ => Ok(()),
+            }
+        })
+        .build_manual(MemoryStore::new())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    for attempt in 1..=3 {
+        assert_eq!(driver.run_due(), 1);
+        assert_eq!(timer.stats().running, 1, "attempt {attempt} runs until its future is ready");
+        let future = spawned.lock().unwrap().pop().unwrap();
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| futures::executor::block_on(future)));
+        assert_eq!(ended.is_err(), attempt == 2);
+    }
+    driver.run_due();
+    let stats = timer.stats();
+    assert_eq!((stats.begun, stats.retried, stats.done, stats.running), (3, 2, 1, 0));
+}
+
+#[test]
+fn a_future_that_is_dropped_fails_its_attempt() {
+    let (timer, mut driver) = DurableTimer::builder()
+        .spawn(drop)
+        .async_topic(Topic::new("t").attempts(1), |_: Due<()>| async { Ok(()) })
+        .build_manual(MemoryStore::new())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    driver.run_due();
+    assert_eq!((timer.counts().unwrap().pending, timer.counts().unwrap().dead), (0, 1), "D2");
+}
+
+#[test]
+fn an_async_topic_needs_a_runtime() {
+    let builder = DurableTimer::builder().async_topic("t", |_: Due<()>| async { Ok(()) });
+    let error = builder.build_manual(MemoryStore::new()).unwrap_err();
+    assert!(error.to_string().contains("async topics need `spawn` before them"), "{error}");
+}
