@@ -66,11 +66,12 @@ pub(crate) const WITHOUT_FEATURES: [&str; 4] = [
 ];
 
 /// Each adapter alone, because together one could use a dependency of another.
-const EACH_ADAPTER: [&str; 5] = [
+const EACH_ADAPTER: [&str; 6] = [
     "check -p timer-adapters --features hyper --lib",
     "check -p timer-adapters --features quinn --lib",
     "check -p timer-adapters --features stream --lib",
     "check -p timer-adapters --features tokio --lib",
+    "check -p timer-adapters --features tokio-time --lib",
     "check -p timer-adapters --features tower --lib",
 ];
 
