@@ -155,8 +155,8 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000. Each
-    /// takes about 128 bytes. Later timeouts are read from the store when their time comes.
+    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000.
+    /// Each takes about 128 bytes. Later timeouts are read from the store when their time comes.
     pub fn capacity(mut self, timeouts: usize) -> Self {
         self.capacity = timeouts;
         self

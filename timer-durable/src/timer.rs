@@ -20,8 +20,8 @@ const MAX_NAME: usize = 255;
 
 /// The number of messages before the keeper from which on a caller yields its CPU before it sleeps,
 /// and how often it does. CPUs that stay awake are quick to wake a thread on. While many threads
-/// call, waking them takes the keeper more time than anything else. With few callers, yielding would
-/// only cost CPU time.
+/// call, waking them takes the keeper more time than anything else. With few callers, yielding
+/// would only cost CPU time.
 const CROWD: usize = 16;
 const YIELDS: usize = 16;
 

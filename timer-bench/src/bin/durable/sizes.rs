@@ -1,8 +1,8 @@
 //! E5 and E6: many pending timeouts.
 //!
 //! E6 adds timeouts of the next 30 days to the store and gives the rate of each million. Its
-//! process then ends without stopping the timer, as after a kill. E5 writes one overdue timeout, opens the
-//! store in a new process, and measures the time until its handler begins.
+//! process then ends without stopping the timer, as after a kill. E5 writes one overdue timeout,
+//! opens the store in a new process, and measures the time until its handler begins.
 
 use crate::ours::{Ours, TOPIC};
 use crate::stores::StoreName;
