@@ -58,6 +58,11 @@ pub enum Error {
         /// The length that is allowed, in bytes.
         allowed: usize,
     },
+    /// A topic or a key has a NUL character, which PostgreSQL cannot store.
+    NulCharacter {
+        /// The part, such as "key".
+        part: &'static str,
+    },
     /// The delay is beyond the range of due times.
     DelayTooLong {
         /// The delay that was given.
@@ -106,6 +111,7 @@ impl fmt::Display for Error {
             Self::TooLong { part, given, allowed } => {
                 write!(f, "a {part} of {given} bytes was given; at most {allowed} are allowed")
             }
+            Self::NulCharacter { part } => write!(f, "a {part} with a NUL character was given; none is allowed"),
             Self::DelayTooLong { given } => {
                 write!(f, "a delay of {given:?} was given; at most {MAX_DELAY:?} is allowed")
             }

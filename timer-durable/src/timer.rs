@@ -105,8 +105,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// - [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
-    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::DelayTooLong`] and
-    ///   [`Error::Payload`] for arguments that are not allowed.
+    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::NulCharacter`],
+    ///   [`Error::DelayTooLong`] and [`Error::Payload`] for arguments that are not allowed.
     /// - [`Error::Store`] and [`Error::Stopped`]; nothing was scheduled.
     #[doc(alias = "offer")]
     #[doc(alias = "perform_in")]
@@ -247,7 +247,7 @@ impl DurableTimer {
             let known = parts.topics.iter().map(ToString::to_string).collect();
             return Err(Error::UnknownTopic { given: topic.to_owned(), known });
         };
-        check_length("topic", topic.len(), MAX_NAME)?;
+        check_name("topic", topic)?;
         let bytes = payload.encode()?;
         check_length("payload", bytes.len(), parts.max_payload)?;
         Ok(NewTimeout {
@@ -271,7 +271,7 @@ impl DurableTimer {
         payload: &P,
         if_pending: IfPending,
     ) -> Result<NewTimeout, Error> {
-        check_length("key", key.len(), MAX_NAME)?;
+        check_name("key", key)?;
         let timeout = self.build(topic, after(delay)?, payload)?;
         Ok(NewTimeout { key: Some(key.to_owned()), if_pending, ..timeout })
     }
@@ -369,6 +369,13 @@ pub(crate) fn by_key(topic: &str, key: &str) -> Target {
 
 pub(crate) fn after(delay: Duration) -> Result<When, Error> {
     if delay > MAX_DELAY { Err(Error::DelayTooLong { given: delay }) } else { Ok(When::In(micros(delay))) }
+}
+
+fn check_name(part: &'static str, name: &str) -> Result<(), Error> {
+    if name.contains('\0') {
+        return Err(Error::NulCharacter { part });
+    }
+    check_length(part, name.len(), MAX_NAME)
 }
 
 fn check_length(part: &'static str, given: usize, allowed: usize) -> Result<(), Error> {

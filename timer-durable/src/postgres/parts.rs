@@ -69,12 +69,17 @@ pub(super) struct Tables<'a> {
     cancels: [Table<Micros>; 2],
     dones: [Table<(i32, Micros)>; 2],
     repeats: Table<(i32, Micros, i16)>,
-    buries: Table<(i32, &'a str)>,
+    buries: Table<(i32, String)>,
     requeues: Table<Micros>,
     purges: [Table<Micros>; 2],
     pub(super) begins: Table<()>,
     /// The number of dones in the batch. Retries follow them in `repeats`.
     pub(super) dones_len: usize,
+}
+
+/// Returns a text that PostgreSQL can store. It refuses the whole statement for one NUL character.
+fn text(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 fn attempt(attempt: u32) -> i32 {
@@ -134,7 +139,11 @@ impl<'a> Tables<'a> {
             dones: [dones(false), dones(true)],
             repeats: Table::new(periodic.chain(retries)),
             buries: Table::new(
-                batch.buries.iter().enumerate().map(|(n, bury)| (bury.id, n, (attempt(bury.attempt), &*bury.reason))),
+                batch
+                    .buries
+                    .iter()
+                    .enumerate()
+                    .map(|(n, bury)| (bury.id, n, (attempt(bury.attempt), text(&bury.reason)))),
             ),
             requeues: Table::new(batch.requeues.iter().enumerate().map(|(n, part)| (part.id, n, part.due))),
             purges: both(&purges),
@@ -200,7 +209,7 @@ impl<'a> Tables<'a> {
             columns.push(Box::new(self.dones[1].column(|(_, until)| *until)));
             columns.push(Box::new(self.buries.ids()));
             columns.push(Box::new(self.buries.column(|(attempt, _)| *attempt)));
-            columns.push(Box::new(self.buries.column(|(_, reason)| *reason)));
+            columns.push(Box::new(self.buries.column(|(_, reason)| reason.as_str())));
             columns.push(Box::new(self.requeues.ids()));
             columns.push(Box::new(self.requeues.column(|due| *due)));
             columns.push(Box::new(self.purges[0].ids()));

@@ -110,6 +110,8 @@ impl Writer<'_> {
         for target in targets {
             match target {
                 Target::Id(id) => ids.push(Some(*id)),
+                // No timeout has such a key, and PostgreSQL refuses to compare it.
+                Target::Key { topic, key } if topic.contains('\0') || key.contains('\0') => ids.push(None),
                 Target::Key { topic, key } => {
                     topics.push(topic.as_str());
                     keys.push(key.as_str());

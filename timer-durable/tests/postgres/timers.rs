@@ -88,3 +88,17 @@ fn a_timer_is_opened_inside_a_runtime() {
         timer.new_timeout_async("topic", Duration::ZERO, &String::new()).await.unwrap();
     });
 }
+
+#[test]
+fn a_nul_character_harms_nobody() {
+    let Some(database) = Database::create() else { return };
+    let fail = |_: &Due<String>| Err(Retry::bury("bad\0reason"));
+    let timer = open(&database, DurableTimer::builder().topic("topic", fail));
+    let text = String::new();
+    let keyed = |key| timer.new_timeout_keyed("topic", key, Duration::ZERO, &text, IfPending::Keep);
+    assert_eq!(keyed("a\0b").unwrap_err().to_string(), "a key with a NUL character was given; none is allowed");
+    assert_eq!(timer.cancel("topic", "a\0b").unwrap(), Cancelled::Unknown);
+    keyed("good").unwrap();
+    while timer.counts().unwrap().dead == 0 {}
+    assert_eq!(timer.dead_letters(None, None, 9).unwrap()[0].reason, "bad\u{fffd}reason");
+}
