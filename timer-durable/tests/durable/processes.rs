@@ -25,7 +25,9 @@ fn child(test: &str, folder: &Folder) -> Command {
 
 fn open(file: &Path, handle: impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static) -> DurableTimer {
     let topic = Topic::new("t").attempts(3).backoff(Duration::from_millis(1), Duration::from_millis(1));
-    DurableTimer::builder().topic(topic, handle).open(SqliteStore::open(file).unwrap()).unwrap()
+    let builder = DurableTimer::builder().topic(topic, handle);
+    // One attempt at a time, because all that run in a process die with it.
+    builder.max_running(1).open(SqliteStore::open(file).unwrap()).unwrap()
 }
 
 /// A handler that ends its process counts its attempts, is buried after the last one, and harms no
