@@ -1,4 +1,5 @@
 //! The calls that slow down. They count the timeouts that their thread schedules.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
 use crate::config::{Config, DrivenBy};

@@ -1,4 +1,5 @@
 //! Timers that a program drives itself, with a tick that does not end during a test.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::sync::{Arc, AtomicUsize, Ordering};
 use crate::{Driver, Timeout, Timer};

@@ -1,4 +1,5 @@
 //! Calls and turns that find the lock of a shard held.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};

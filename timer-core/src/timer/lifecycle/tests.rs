@@ -1,4 +1,5 @@
 //! Threads that stop a timer whose worker is inside a task.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
 use crate::config::Config;
