@@ -5,7 +5,7 @@
 //! | E1 | threads schedule, one timeout after the other | schedules per second |
 //! | E2 | threads schedule a timeout and cancel it | pairs per second |
 //! | E3 | a number of timeouts is in flight, due at once; each that runs is replaced by a new one | lives per second |
-//! | E4 | timeouts come due at a fixed rate | lag, see [`lags`](super::lags) |
+//! | E4 | timeouts come due at a fixed rate | lag, see [`super::lags`] |
 //! | E7 | a thousand timeouts are pending for an hour, and nothing is due | wake-ups and CPU per second |
 
 use super::lags;
