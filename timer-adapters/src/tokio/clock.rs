@@ -10,7 +10,7 @@ use std::time::Duration;
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`], or if the clock is stopped already.
+/// Panics outside of [`paused`](super::paused), or if the clock is stopped already.
 ///
 /// # Examples
 ///
@@ -31,7 +31,7 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`], or if the clock is running.
+/// Panics outside of [`paused`](super::paused), or if the clock is running.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub fn resume() {
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`], or if the clock is running.
+/// Panics outside of [`paused`](super::paused), or if the clock is running.
 ///
 /// # Examples
 ///
