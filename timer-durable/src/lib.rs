@@ -31,6 +31,7 @@
 //! |---|---|
 //! | `sqlite` (default) | `SqliteStore`, a store in a file that one process owns |
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
+//! | `postgres-tls` | encrypted connections, for URLs with `sslmode=require` |
 //! | `serde` | `Json`, a payload of any type that serde knows |
 
 #![forbid(unsafe_code)]

@@ -56,9 +56,8 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// use std::time::Duration;
 /// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore};
 ///
-/// let store =
-/// PostgresStore::connect("postgres://shop@db.example/shop")?.lease(Duration::from_secs(10)); let
-/// timer = DurableTimer::builder()
+/// let store = PostgresStore::connect("postgres://shop@db.example/shop")?;
+/// let timer = DurableTimer::builder()
 ///     .topic("order.close", |due: &Due<String>| {
 ///         // The order and the end of its timeout are written in one transaction.
 ///         let order = due.payload().clone();
@@ -68,7 +67,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 ///         })?;
 ///         Ok(())
 ///     })
-///     .open(store)?;
+///     .open(store.lease(Duration::from_secs(10)))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PostgresStore {
