@@ -6,7 +6,8 @@ use crate::error::Error;
 use crate::stats::Stats;
 use crate::store::{Counts, DeadLetter, StoreError};
 use crate::timer::DurableTimer;
-use std::any::{Any, type_name};
+use crate::work::on_connection;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
@@ -64,7 +65,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] with the error of `work`, after which nothing is written.
+    /// [`Error::Store`] with the error or the panic of `work`, after which nothing is written.
     /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed, and
     /// [`Error::Stopped`].
     pub fn with_connection<C: Any, R: Send + 'static>(
@@ -73,15 +74,12 @@ impl DurableTimer {
     ) -> Result<R, Error> {
         self.visit(move |store| {
             let (send, result) = std::sync::mpsc::channel();
-            let work = move |connection: &mut dyn Any| match connection.downcast_mut::<C>() {
-                Some(connection) => {
-                    // The receiver is alive, because this call holds it.
-                    let _sent = send.send(work(connection)?);
-                    Ok(())
-                }
-                None => Err(format!("the connection of this store is not a {}", type_name::<C>()).into()),
-            };
-            store.transact_with(Box::new(work))?;
+            let work = on_connection(work);
+            store.transact_with(Box::new(move |connection| {
+                // The receiver is alive, because this call holds it.
+                let _sent = send.send(work(connection)?);
+                Ok(())
+            }))?;
             result.recv().map_err(|_| StoreError::Failed("the work was not run".to_owned()))
         })
     }

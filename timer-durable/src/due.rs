@@ -4,7 +4,8 @@ use crate::TimeoutId;
 use crate::engine::Link;
 use crate::error::Error;
 use crate::store::{Micros, StoreError};
-use std::any::{Any, type_name};
+use crate::work::on_connection;
+use std::any::Any;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -83,8 +84,9 @@ impl<P> Due<P> {
     /// Ends the attempt in one transaction with `work`, for an effect that happens exactly once.
     ///
     /// `work` receives the store's connection inside a transaction. The type `C` is the one that
-    /// the store documents, `rusqlite::Connection` for SQLite. If `work` returns an error, or if
-    /// the attempt is no longer the last one, nothing is written.
+    /// the store documents, `rusqlite::Connection` for SQLite. If `work` returns an error or
+    /// panics, or if the attempt is no longer the last one, nothing is written. `work` must not end
+    /// the transaction itself.
     ///
     /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
     /// should only execute a few statements, because all other calls wait for it.
@@ -98,11 +100,7 @@ impl<P> Due<P> {
         &self,
         work: impl FnOnce(&mut C) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), CompleteError> {
-        let work = move |connection: &mut dyn Any| match connection.downcast_mut::<C>() {
-            Some(connection) => work(connection),
-            None => Err(format!("the connection of this store is not a {}", type_name::<C>()).into()),
-        };
-        self.started.link.complete_in(self.id(), self.attempt(), Box::new(work))
+        self.started.link.complete_in(self.id(), self.attempt(), Box::new(on_connection(work)))
     }
 }
 

@@ -61,6 +61,7 @@ mod timer_async;
 mod topic;
 pub mod transaction;
 mod weak;
+mod work;
 
 pub use answer::{Cancelled, ResetAnswer};
 pub use builder::DurableTimerBuilder;

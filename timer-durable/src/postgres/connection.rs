@@ -111,12 +111,13 @@ impl QueryError {
     /// again.
     fn is_undone(&self) -> bool {
         // A connection that ends (57P, 08) may have ended after the commit. A server that became
-        // read-only (25006) has been replaced by another one.
+        // read-only (25006) has been replaced by another one. Without a transaction (25P01) the
+        // user's work has committed or rolled back by itself.
         self.code().is_some_and(|code| {
             !self.has_lost_session()
                 && !code.code().starts_with("57P")
                 && !code.code().starts_with("08")
-                && *code != SqlState::READ_ONLY_SQL_TRANSACTION
+                && ![SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::NO_ACTIVE_SQL_TRANSACTION].contains(code)
         })
     }
 }

@@ -92,6 +92,15 @@ impl Link {
             limit.as_millis()
         ))
     }
+
+    /// Commits a transaction of the user. After an error the transaction may be open.
+    ///
+    /// PostgreSQL answers `commit` without an error if an earlier statement has failed, and rolls
+    /// back. A savepoint is refused in such a transaction, and also if there is no transaction
+    /// because the user has ended it.
+    pub(super) fn commit(&mut self) -> Result<(), QueryError> {
+        self.connection.batch_execute("savepoint timer_end; commit")
+    }
 }
 
 fn run(connection: &mut PostgresConnection, query: &Query, params: Params<'_>) -> Result<Vec<Row>, QueryError> {

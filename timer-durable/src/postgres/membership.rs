@@ -99,7 +99,8 @@ impl PostgresStore {
             || (!self.signals.is_listening() && self.next_sweep <= now)
             || upkeep.shards_gained
         {
-            upkeep.foreign = self.sweep()?;
+            // A look that fails is repeated, although no notification announces it.
+            upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
         Ok(upkeep)
     }

@@ -100,20 +100,15 @@ impl Store for PostgresStore {
     }
 
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        let mut accepted = false;
         let result = self.transact(|store| {
             let batch = Batch { dones: vec![done], ..Batch::default() };
-            accepted = store.execute(&batch)?.dones[0];
-            if !accepted {
-                return Err(StoreError::Failed("the attempt is not the one that runs".to_owned()));
+            let is_running = store.execute(&batch)?.dones[0];
+            if is_running {
+                store.work(work)?;
             }
-            store.work(work)
+            Ok(is_running)
         });
-        match self.check(result) {
-            Ok(()) => Ok(true),
-            Err(StoreError::Failed(_)) if !accepted => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.check(result)
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
@@ -177,17 +172,13 @@ impl PostgresStore {
     fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
         let limit = self.limit();
         self.link()?.begin(limit)?;
-        let result = body(self);
-        let end = match &result {
-            Err(StoreError::InDoubt(_)) => return result,
-            Ok(_) => "commit",
-            Err(_) => "rollback",
-        };
-        let ended = self.link()?.connection.batch_execute(end).map_err(StoreError::from);
-        match (result, ended) {
-            (Ok(result), Ok(())) => Ok(result),
-            (Err(error), Ok(())) => Err(error),
-            (_, Err(error)) => Err(error),
+        let result = body(self).and_then(|value| {
+            self.link()?.commit()?;
+            Ok(value)
+        });
+        if matches!(result, Err(StoreError::Failed(_) | StoreError::Fenced)) {
+            self.link()?.connection.batch_execute("rollback")?;
         }
+        result
     }
 }

@@ -162,6 +162,37 @@ fn a_futures_call_is_durable_when_it_is_ready() {
 }
 
 #[test]
+fn work_that_panics_is_rolled_back() {
+    let folder = Folder::new();
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .topic(Topic::new("t").backoff(Duration::ZERO, Duration::ZERO), move |due: &Due<()>| {
+            let attempt = due.attempt();
+            let result = due.complete_in(move |connection: &mut rusqlite::Connection| {
+                connection.execute("insert into orders values (?1)", [attempt])?;
+                assert_ne!(attempt, 1, "the first attempt");
+                Ok(())
+            });
+            let _ = sender.send(result.clone());
+            Ok(result?)
+        })
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    let create = |connection: &mut rusqlite::Connection| Ok(connection.execute_batch("create table orders(closed)")?);
+    timer.with_connection(create).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let failed = ran.recv_timeout(LONG).unwrap().unwrap_err().to_string();
+    assert!(failed.starts_with("nothing was written: ") && failed.contains("the first attempt"), "{failed}");
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()), "the keeper goes on");
+    let error = timer.with_connection(|_: &mut rusqlite::Connection| -> Result<(), _> { panic!("here") });
+    assert!(error.unwrap_err().to_string().contains("the work panicked: here"));
+    let count = |connection: &mut rusqlite::Connection| {
+        Ok(connection.query_row("select group_concat(closed) from orders", [], |row| row.get::<_, String>(0))?)
+    };
+    assert_eq!(timer.with_connection(count).unwrap(), "2");
+}
+
+#[test]
 fn work_of_the_user_is_committed_with_the_end() {
     let folder = Folder::new();
     let (sender, ran) = channel();

@@ -1,5 +1,8 @@
 //! The functions for other languages and for the user's own transaction.
 
+use std::time::{Duration, Instant};
+
+use timer_durable::StoreError;
 use timer_durable::store::Store;
 use timer_durable::transaction::Begun;
 
@@ -30,6 +33,27 @@ fn a_foreign_timeout_is_found_by_its_notification() {
     assert_eq!(database.sql(&complete), "t");
     assert_eq!(database.sql(&complete), "f", "it has ended");
     assert_eq!(node.begin(id), Ok(Begun::Gone));
+}
+
+#[test]
+fn a_look_that_fails_is_repeated() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    // The listener has made its first look.
+    database.sql("select timer.schedule('topic', ''::text, '1 hour')");
+    node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no''; end';
+         create trigger refuse before update on timer.timeout for each row execute function refuse();
+         select timer.schedule('topic', ''::text, '1 hour')",
+    );
+    let begun = Instant::now();
+    while !matches!(node.0.upkeep(&[]), Err(StoreError::Failed(_))) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the look meets the trigger");
+    }
+    database.sql("drop trigger refuse on timer.timeout");
+    node.keep_up_until(|node| node.0.membership().unwrap().foreign > 1);
+    assert_eq!(node.pending().len(), 2);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Timers on a real server, through the public API.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use timer_durable::{
-    Cancelled, Due, DurableTimer, DurableTimerBuilder, IfPending, PostgresConnection, PostgresStore, Retry,
+    Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore, Retry,
+    StoreError,
 };
 
 use super::{Database, LEASE};
@@ -77,6 +78,46 @@ fn an_order_and_its_timeout_end_together() {
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
     assert_eq!(database.sql("select number from orders"), "17");
     assert_eq!(timer.counts().unwrap().pending, 0);
+}
+
+/// Runs `work` on the timer's connection inside a transaction, and returns the answer.
+fn transact(
+    timer: &DurableTimer,
+    work: fn(&mut PostgresConnection) -> Result<(), timer_durable::QueryError>,
+) -> Result<(), Error> {
+    timer.with_connection(move |connection: &mut PostgresConnection| Ok(work(connection)?))
+}
+
+#[test]
+fn a_swallowed_error_is_no_commit() {
+    let Some(database) = Database::create() else { return };
+    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    database.sql("create table orders(number text primary key)");
+    let swallow = |connection: &mut PostgresConnection| {
+        connection.execute("insert into orders values ('17')", &[])?;
+        let _refused = connection.execute("insert into nowhere values ('17')", &[]);
+        Ok(())
+    };
+    let error = transact(&timer, swallow).unwrap_err();
+    assert!(matches!(&error, Error::Store(StoreError::Failed(why)) if why.contains("25P02")), "{error}");
+    let insert = |connection: &mut PostgresConnection| {
+        connection.execute("insert into orders values ('18')", &[])?;
+        Ok(())
+    };
+    transact(&timer, insert).unwrap();
+    assert_eq!(database.sql("select number from orders"), "18");
+}
+
+#[test]
+fn work_that_ends_its_transaction_is_in_doubt() {
+    let Some(database) = Database::create() else { return };
+    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let error = transact(&timer, |connection| connection.batch_execute("rollback")).unwrap_err();
+    assert!(matches!(&error, Error::OutcomeUnknown { why, .. } if why.contains("25P01")), "{error}");
+    let begun = Instant::now();
+    while timer.new_timeout("topic", Duration::ZERO, &String::new()).is_err() {
+        assert!(begun.elapsed() < PATIENCE, "the timer joins again");
+    }
 }
 
 #[test]
