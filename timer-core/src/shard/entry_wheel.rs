@@ -55,6 +55,18 @@ impl EntryWheel {
         either!(self, wheel => wheel.remove(timeout.location(), |at| at == timeout))
     }
 
+    /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
+    #[inline]
+    pub(crate) fn has_discarded(&self) -> bool {
+        either!(self, wheel => wheel.has_discarded())
+    }
+
+    /// Takes out a chunk without entries, or nothing. The caller frees it after it has left the
+    /// lock. glibc may take 100 ms for it after a million entries were freed.
+    pub(crate) fn take_discarded(&mut self) -> Vec<Slot> {
+        either!(self, wheel => wheel.take_discarded())
+    }
+
     /// Returns the tick under which an entry is linked.
     #[inline]
     pub(crate) fn linked(&self, timeout: &Timeout) -> Option<u64> {

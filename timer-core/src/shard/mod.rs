@@ -242,6 +242,15 @@ impl Shard {
         self.inbox.pushed.get()
     }
 
+    /// Unlocks the shard after removals, and frees the memory that they have left.
+    #[inline]
+    fn unlock_and_free(&self, core: Guard<'_, Core>) {
+        if core.wheel.has_discarded() {
+            return self.help_and_unlock(core);
+        }
+        self.unlock(core);
+    }
+
     /// Unlocks the shard, after serving some pending requests.
     #[inline]
     fn unlock(&self, core: Guard<'_, Core>) {
@@ -272,6 +281,7 @@ impl Shard {
             wake_before = wake_before.min(self.reconcile(&mut core.wheel, request, &mut drop_after_unlock));
         }
         let context = core.lease.context(self.id()).filter(|_| wake_before != NO_TICK).cloned();
+        let _free_after_unlock = core.wheel.take_discarded();
         self.answer(core.unlock());
         if let Some(context) = context {
             context.alarm.wake_before(wake_before);

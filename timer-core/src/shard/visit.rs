@@ -101,6 +101,7 @@ impl Shard {
         let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
         // ORDERING: Relaxed, as in `link`.
         self.next.store(next, Ordering::Relaxed);
+        let _free_after_unlock = core.wheel.take_discarded();
         let more = earliest <= tick || core.wheel.has_upkeep();
         self.answer(core.unlock());
         if cascaded > 0 {
@@ -204,17 +205,39 @@ mod tests {
         }
     }
 
+    fn exact() -> Arc<Context> {
+        let resolution = Resolution::Exact(0);
+        let backpressure = Backpressure::new(true);
+        Arc::new(Context::new("visit".into(), Present::real(), resolution, MissedRuns::Skip, None, backpressure))
+    }
+
+    #[test]
+    fn removals_leave_no_memory_to_be_freed() {
+        let block = pool().lease(1);
+        block.open(&exact(), WheelKind::Hierarchical);
+        let shard = block.shards()[0];
+        let schedule = |_| {
+            let (timeout, linked) = Timeout::new(shard.id(), Deadline::up(1 << 40), Closure(|_: &Timeout| {}));
+            assert!(shard.schedule(linked, 0).is_some());
+            timeout
+        };
+        let timeouts: Vec<Timeout> = (0..1_000).map(schedule).collect();
+        for (nth, timeout) in timeouts.iter().enumerate() {
+            drop(timeout.clone().cancel_by_stop());
+            match nth % 2 {
+                0 => shard.unlink_cancelled(timeout),
+                _ => assert!(shard.try_unlink_all(&[timeout])),
+            }
+            let core = shard.lock.lock();
+            assert!(!core.wheel.has_discarded(), "after {nth}");
+            shard.unlock(core);
+        }
+        drop(shard.close());
+    }
+
     #[test]
     fn the_earliest_of_many_requests() {
-        let context = Context::new(
-            "visit".into(),
-            Present::real(),
-            Resolution::Exact(0),
-            MissedRuns::Skip,
-            None,
-            Backpressure::new(true),
-        );
-        let context = Arc::new(context);
+        let context = exact();
         let block = pool().lease(1);
         block.open(&context, WheelKind::Hierarchical);
         let shard = block.shards()[0];

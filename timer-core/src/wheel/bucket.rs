@@ -86,26 +86,27 @@ impl<V> Bucket<V> {
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`, and keeps up the bucket.
+    /// Returns the memory of a chunk that is left without values, too.
     pub(super) fn remove_and_keep_up(
         &mut self,
         id: u32,
         position: u32,
         wanted: impl FnOnce(&V) -> bool,
         tracker: &mut impl Tracker<V>,
-    ) -> Option<V> {
+    ) -> Option<(V, Slots<V>)> {
         let ((deadline, value), needs_upkeep) = self.remove(position, wanted)?;
-        if needs_upkeep {
-            self.keep_up(id, position, deadline, tracker);
-        }
-        Some(value)
+        let discarded = if needs_upkeep { self.keep_up(id, position, deadline, tracker) } else { Slots::new() };
+        Some((value, discarded))
     }
 
     /// Restores the bounds on the memory and on the earliest deadline after a value at `position`
-    /// with the deadline `removed` has left.
-    pub(super) fn keep_up(&mut self, id: u32, position: u32, removed: u64, tracker: &mut impl Tracker<V>) {
-        self.slots.keep_up(position as usize, |value, position| tracker.moved(value, Location::new(id, position)));
+    /// with the deadline `removed` has left. Returns the memory of a chunk that is left without
+    /// values.
+    pub(super) fn keep_up(&mut self, id: u32, position: u32, removed: u64, tracker: &mut impl Tracker<V>) -> Slots<V> {
+        let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
+        let discarded = self.slots.keep_up(position as usize, moved);
         if !self.slots.is_short() {
-            return;
+            return discarded;
         }
         let len = self.slots.open.len as usize;
         if len == 0 {
@@ -114,6 +115,7 @@ impl<V> Bucket<V> {
         } else if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) {
             self.earliest = self.values().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
+        discarded
     }
 
     /// Exchanges the slots for those of `empty` in O(1). The bucket is empty afterwards.

@@ -245,7 +245,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         let at = location.position();
         if location.bucket() == OVERDUE {
-            let value = self.overdue.remove_and_keep_up(OVERDUE, at, wanted, &mut self.tracker)?;
+            let (value, _discarded) = self.overdue.remove_and_keep_up(OVERDUE, at, wanted, &mut self.tracker)?;
             self.len -= 1;
             return Some(value);
         }

@@ -21,7 +21,7 @@
 use super::bucket::{Bucket, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use super::slots::{Entry, Slots};
+use super::slots::{Entry, Slot, Slots};
 use cascade::{Cascade, Cascades};
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
@@ -37,6 +37,9 @@ pub(crate) struct RawHierarchical<V, P> {
     tracker: P,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,
+    /// Memory without values, which the owner frees one chunk at a time.
+    #[allow(clippy::box_collection, reason = "it is empty nearly always, and a shard fits into six cache lines")]
+    discarded: Option<Box<Vec<Slots<V>>>>,
     cascades: Cascades,
     /// Each level is allocated when it is first needed.
     levels: Levels<V>,
@@ -127,6 +130,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             occupied: 0,
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
+            discarded: None,
             cascades: Cascades::default(),
             tracker,
         }
@@ -186,9 +190,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let Some(level) = &mut self.levels[at] else { return };
         let bucket = &mut level.buckets[index];
-        bucket.keep_up(id, location.position(), removed, &mut self.tracker);
+        let discarded = bucket.keep_up(id, location.position(), removed, &mut self.tracker);
         if bucket.is_empty() {
             self.unmark(at, index);
+        }
+        self.discard(discarded);
+    }
+
+    /// Keeps memory without values until the owner frees it.
+    fn discard(&mut self, slots: Slots<V>) {
+        if !slots.is_unallocated() {
+            self.discarded.get_or_insert_default().push(slots);
         }
     }
 
@@ -236,7 +248,6 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
         let to = self.now.max(now);
-        self.free_chunk();
         if self.cascades.has_values() && self.step_cascade(to, due) {
             return true;
         }
@@ -266,11 +277,28 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         // Values that are due soon go first. Besides, the links end when the clock leaves the
         // bucket.
         let is_quiet = || self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(BUCKETS as u64));
-        (self.cascades.discarded != 0 || self.has_many_forwards()) && is_quiet()
+        (self.discarded.is_some() || self.has_many_forwards()) && is_quiet()
+    }
+
+    #[inline]
+    fn has_discarded(&self) -> bool {
+        self.discarded.is_some()
+    }
+
+    fn take_discarded(&mut self) -> Vec<Slot<V>> {
+        let Some(discarded) = &mut self.discarded else { return Vec::new() };
+        let mut slots = discarded.pop().unwrap_or_default();
+        let chunk = slots.pop_chunk();
+        if !slots.is_unallocated() {
+            discarded.push(slots);
+        } else if discarded.is_empty() {
+            self.discarded = None;
+        }
+        chunk
     }
 
     fn take_cascaded(&mut self) -> u64 {
-        std::mem::take(&mut self.cascades.moved)
+        u64::from(std::mem::take(&mut self.cascades.moved))
     }
 
     fn earliest(&self) -> Option<u64> {

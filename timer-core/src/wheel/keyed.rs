@@ -138,6 +138,7 @@ fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Opt
     let location = raw.tracker().find(key)?;
     // The table has the location of each value that is in the wheel.
     let item = raw.remove(location, |_| true)?;
+    drop(raw.take_discarded());
     raw.tracker_mut().release(item.index());
     if raw.len() == 0 {
         raw.tracker_mut().reset();
@@ -155,6 +156,7 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     Leaving { raw, due }.hand_out(&mut expired);
     while raw.take_next(now, due) {
         Leaving { raw, due }.hand_out(&mut expired);
+        drop(raw.take_discarded());
     }
     due.shrink();
     if raw.len() == 0 {

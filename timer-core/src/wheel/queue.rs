@@ -121,7 +121,9 @@ impl<T: Ranked> QueueWheel<T> {
                 Some(next) if next <= now => drop(self.raw.take_next(next, &mut self.step)),
                 // Nothing is due. The clock goes on, so that later insertions are near it.
                 _ => {
-                    while self.raw.take_next(now, &mut self.step) {}
+                    while self.raw.take_next(now, &mut self.step) {
+                        drop(self.raw.take_discarded());
+                    }
                     return false;
                 }
             }
@@ -139,6 +141,7 @@ impl<T: Ranked> QueueWheel<T> {
 
     /// Moves the values of a step to the list.
     fn append_step(&mut self) {
+        drop(self.raw.take_discarded());
         let Self { step, due, .. } = self;
         step.drain(|chunk| due.extend(chunk.iter_mut().map(|slot| (slot.0, slot.1.take()))));
         due.retain(|slot| slot.1.is_some());
@@ -203,7 +206,9 @@ impl<T: Ranked> QueueWheel<T> {
             return Some(item);
         }
         // A key that is good knows where its value is.
-        self.raw.remove(location, |_| true)
+        let item = self.raw.remove(location, |_| true);
+        drop(self.raw.take_discarded());
+        item
     }
 
     #[inline]

@@ -14,7 +14,7 @@
 //! step does a bounded amount of work, in [`RawWheel::take_overdue`] and [`RawWheel::take_next`].
 
 use super::location::{Location, Tracker};
-use super::slots::{Entry, Slots};
+use super::slots::{Entry, Slot, Slots};
 
 /// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel<V> {
@@ -50,6 +50,19 @@ pub(crate) trait RawWheel<V> {
     /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep although
     /// nothing is due.
     fn has_upkeep(&self) -> bool;
+
+    /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
+    fn has_discarded(&self) -> bool {
+        false
+    }
+
+    /// Takes out a chunk of memory that has no values, or nothing. The owner calls this after each
+    /// removal and step, because a wheel with such memory asks for further steps. An owner who
+    /// holds a lock frees the memory after it has left the lock, because an allocator may take long
+    /// for it.
+    fn take_discarded(&mut self) -> Vec<Slot<V>> {
+        Vec::new()
+    }
 
     /// Returns the number of values that cascaded to a finer level since the last call.
     fn take_cascaded(&mut self) -> u64 {

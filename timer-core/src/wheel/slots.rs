@@ -243,6 +243,16 @@ impl<V> Slots<V> {
         chunk.unwrap_or_default().slots
     }
 
+    /// Returns storage of one chunk, whose slots are vacant.
+    pub(super) fn of_chunk(slots: Vec<Slot<V>>) -> Self {
+        Slots { open: Chunk { slots, ..Chunk::new() }, ..Slots::new() }
+    }
+
+    /// Returns `true` if there is no memory.
+    pub(super) fn is_unallocated(&self) -> bool {
+        self.open.slots.capacity() == 0 && self.others.is_none()
+    }
+
     /// Takes out a chunk, the open one last.
     pub(super) fn pop_chunk(&mut self) -> Vec<Slot<V>> {
         let last = self.others.as_mut().and_then(|others| others.pop());
@@ -251,32 +261,34 @@ impl<V> Slots<V> {
     }
 
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
-    /// value that has a new position.
-    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) {
+    /// value that has a new position. Returns the memory of a chunk that is left without values.
+    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) -> Slots<V> {
         let (is_short, start) = (self.is_short(), self.start);
-        let Some((chunk, _)) = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse()) else { return };
+        let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
+        let Some((chunk, _)) = sparse else { return Slots::new() };
         if is_short {
             if chunk.slots.capacity() > MIN_CAPACITY {
                 chunk.close_up(|value, position| moved(value, start + position));
             }
-            return;
+            return Slots::new();
         }
         let room = self.find_room(position / CHUNK, Chunk::has_much_room);
         match self.chunk_mut(position) {
             Some((chunk, _)) if chunk.len > 0 && room.is_none() => {
                 // The others are nearly full.
                 chunk.upkeep_below = chunk.len / 2 + 1;
-                return;
+                return Slots::new();
             }
             _ => {}
         }
-        let slots = self.take_chunk(position);
+        let mut slots = self.take_chunk(position);
         self.open_chunk(room.unwrap_or(self.open_number()));
-        for (deadline, value) in slots {
+        for (deadline, value) in slots.drain(..) {
             if let Some(value) = value {
                 self.insert(deadline, value, &mut moved);
             }
         }
+        Slots::of_chunk(slots)
     }
 
     /// Exchanges the slots for those of `empty` in O(1). The memory of the empty ones is kept if it

@@ -58,6 +58,7 @@ fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32
             assert!(taken.is_empty());
             return due;
         }
+        drop(wheel.take_discarded());
     }
 }
 

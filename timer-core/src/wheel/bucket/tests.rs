@@ -37,7 +37,7 @@ fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
 }
 
 fn remove(bucket: &mut Bucket<u32>, position: u32, tracker: &mut Tracked) -> Option<u32> {
-    let removed = bucket.remove_and_keep_up(3, position, |_| true, tracker)?;
+    let (removed, _discarded) = bucket.remove_and_keep_up(3, position, |_| true, tracker)?;
     bucket.check();
     Some(removed)
 }
@@ -147,16 +147,19 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     assert_eq!((tracker.moved, bucket.capacity()), (values.len(), values.len()), "no insertion moves others");
     tracker.moved = 0;
     random.shuffle(&mut values);
-    let mut most = 0;
+    let (mut most, mut discarded) = (0, 0);
     for value in &values {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
         let removed = bucket.remove_and_keep_up(3, location.position(), |_| true, &mut tracker);
-        assert_eq!(removed, Some(*value));
+        let (removed, memory) = removed.unwrap();
+        assert_eq!((removed, memory.values()), (*value, 0));
+        discarded += memory.capacity();
         bucket.check();
         most = most.max(tracker.moved - before);
     }
     assert_eq!(most, CHUNK / 4 - 1);
     assert!(tracker.moved < values.len());
+    assert_eq!(discarded, 99 * CHUNK, "only the last chunk is shrunk in place");
 }
 
 #[test]

@@ -22,8 +22,6 @@ use std::mem;
 pub(super) struct Cascade<V> {
     /// A slot without a value holds the new [`Location`] of the value.
     pub(super) slots: Slots<V>,
-    /// The slots of the former cascade, which are freed one chunk at a time.
-    discarded: Slots<V>,
     /// The number of values that have not left.
     pub(super) len: usize,
     /// The next chunk to scan.
@@ -43,17 +41,15 @@ pub(super) struct Cascades {
     scanning: u32,
     /// The levels whose cascades have values and have been scanned.
     resting: u32,
-    /// The levels whose former cascades have chunks to be freed.
-    pub(super) discarded: u32,
+    /// The number of values that were moved and that the owner has not counted yet.
+    pub(super) moved: u32,
     /// The number of slots in all cascades.
     pub(super) slots: usize,
-    /// The number of values that were moved and that the owner has not counted yet.
-    pub(super) moved: u64,
 }
 
 impl<V> Cascade<V> {
     pub(super) const fn new() -> Self {
-        Cascade { slots: Slots::new(), discarded: Slots::new(), len: 0, scanned: 0, emptied: 0, earliest: u64::MAX }
+        Cascade { slots: Slots::new(), len: 0, scanned: 0, emptied: 0, earliest: u64::MAX }
     }
 
     pub(super) fn into_slots(self) -> Slots<V> {
@@ -73,15 +69,14 @@ impl<V> Cascade<V> {
         value.is_none().then(|| Location::from_bits(*bits))
     }
 
-    /// Empties the cascade, which has no values left. Returns `true` if it has chunks to be freed.
-    fn discard(&mut self) -> bool {
+    /// Empties the cascade, which has no values left. Returns the memory of a long one.
+    fn clear(&mut self) -> Slots<V> {
         if !self.slots.is_short() {
-            self.discarded = mem::take(&mut self.slots);
-            return true;
+            return mem::take(&mut self.slots);
         }
         self.slots.clear();
         self.slots.shrink();
-        false
+        Slots::new()
     }
 }
 
@@ -216,7 +211,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             slot.0 = to.to_bits();
         }
         self.occupied = occupied;
-        self.cascades.moved += moved as u64;
+        // An owner who never asks may let it wrap round.
+        self.cascades.moved = self.cascades.moved.wrapping_add(moved as u32);
         self.len -= expired;
         level.cascade.len -= moved + expired;
         if level.cascade.len == 0 {
@@ -258,23 +254,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             let Some(level) = &mut self.levels[at] else { continue };
             debug_assert!(level.cascade.len == 0);
             self.cascades.slots -= level.cascade.slots.slots();
-            if level.cascade.discard() {
-                self.cascades.discarded |= 1 << at;
-            }
+            let discarded = level.cascade.clear();
+            self.discard(discarded);
         }
         self.cascades.open &= !set;
-    }
-
-    /// Frees one chunk of a former cascade.
-    #[inline]
-    pub(super) fn free_chunk(&mut self) {
-        if let Some(at) = levels(self.cascades.discarded).next() {
-            let Some(level) = &mut self.levels[at] else { return };
-            drop(level.cascade.discarded.pop_chunk());
-            if level.cascade.discarded.is_empty() {
-                self.cascades.discarded &= !(1 << at);
-            }
-        }
     }
 }
 
@@ -299,6 +282,6 @@ impl Cascade<u32> {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.slots.capacity() + self.discarded.capacity()
+        self.slots.capacity()
     }
 }

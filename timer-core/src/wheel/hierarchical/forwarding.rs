@@ -16,7 +16,7 @@ use super::cascade::{Cascade, levels};
 use super::{BUCKETS, LEVELS, Levels, RawHierarchical, bucket_of};
 use crate::wheel::bucket::{Bucket, OVERDUE};
 use crate::wheel::location::{Location, Tracker};
-use crate::wheel::slots::{CHUNK, Slot};
+use crate::wheel::slots::{CHUNK, Slot, Slots};
 
 /// Cascades are forgotten early if they have this many times more slots than there are values in
 /// the wheel.
@@ -84,7 +84,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let location = self.find(reported);
         let value = if location.bucket() == OVERDUE {
             let position = location.position();
-            let value = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
+            let (value, discarded) = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
+            self.discard(discarded);
             self.len -= 1;
             value
         } else if self.cascade_of(location).is_some() {
@@ -137,13 +138,13 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         self.forget(at, slots);
     }
 
-    /// Frees the slots of a chunk of a cascade. Values to which their links lead are reported, and
-    /// values that are still in them are inserted anew.
+    /// Discards the slots of a chunk of a cascade. Values to which their links lead are reported,
+    /// and values that are still in them are inserted anew.
     #[cold]
     #[inline(never)]
-    fn forget(&mut self, at: usize, slots: Vec<Slot<V>>) {
+    fn forget(&mut self, at: usize, mut slots: Vec<Slot<V>>) {
         self.cascades.slots -= slots.len();
-        for (bits, value) in slots {
+        for (bits, value) in slots.drain(..) {
             if let Some(value) = value {
                 self.left_cascade(at);
                 self.insert_uncounted(bits, value);
@@ -155,6 +156,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 self.tracker.moved(value, location);
             }
         }
+        self.discard(Slots::of_chunk(slots));
     }
 
     /// Counts a value that has left the cascade of a level.
