@@ -212,6 +212,25 @@ mod tests {
     }
 
     #[test]
+    fn timeouts_after_a_long_pause_do_not_cascade() {
+        let (context, block) = (exact(), pool().lease(1));
+        block.open(&context, WheelKind::Hierarchical);
+        let shard = block.shards()[0];
+        for now in [1 << 30, 1 << 40] {
+            for delay in [3, 5] {
+                let (_, timeout) = Timeout::new(shard.id(), Deadline::up(now + delay), Closure(|_: &Timeout| {}));
+                assert!(shard.schedule(timeout, now).is_some());
+            }
+            for delay in [3, 5] {
+                let mut out = Slots::new();
+                let _ = shard.visit(VisitMode::Next, now + delay, LockMode::Ask, &mut out, &context);
+                assert_eq!((out.len(), context.counters.cascaded.get()), (1, 0));
+            }
+        }
+        drop(shard.close());
+    }
+
+    #[test]
     fn removals_leave_no_memory_to_be_freed() {
         let block = pool().lease(1);
         block.open(&exact(), WheelKind::Hierarchical);

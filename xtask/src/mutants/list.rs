@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::Path;
 
 use crate::run::{Failure, Result, root};
 
@@ -35,6 +36,16 @@ pub(super) enum Program {
     Tests(String),
     /// The loom models of timer-core.
     Models,
+}
+
+impl Program {
+    /// Returns the folder of the package that contains the program.
+    fn package(&self) -> &str {
+        match self {
+            Program::Tests(words) => words.split(' ').skip_while(|word| *word != "-p").nth(1).unwrap_or("."),
+            Program::Models => "timer-core",
+        }
+    }
 }
 
 impl fmt::Display for Program {
@@ -80,10 +91,31 @@ pub(super) fn read() -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// Returns a message for each mutation that does not apply any more.
+/// Returns a message for each mutation that does not apply any more, or whose test is gone.
 pub(crate) fn stale() -> Result<Vec<String>> {
-    let applies = |mutant: &Mutant| mutant.apply(&fs::read_to_string(root().join(&mutant.file))?);
-    Ok(read()?.iter().filter_map(|mutant| applies(mutant).err()).map(|failure| failure.message).collect())
+    let mut stale = Vec::new();
+    for mutant in read()? {
+        let text = fs::read_to_string(root().join(&mutant.file))?;
+        stale.extend(mutant.apply(&text).err().map(|failure| failure.message));
+        let Some(Test { program, name }) = &mutant.caught_by else { continue };
+        let function = format!("fn {}(", name.rsplit("::").next().unwrap_or(name));
+        if !contains(&root().join(program.package()), &function)? {
+            stale.push(format!("`{}` names the test {name}, which is gone; adapt it in {FOLDER}", mutant.title));
+        }
+    }
+    Ok(stale)
+}
+
+/// Returns `true` if a Rust file in a folder contains `text`.
+fn contains(folder: &Path, text: &str) -> Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        if (path.is_dir() && contains(&path, text)?) || (is_rust && fs::read_to_string(&path)?.contains(text)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Parses a file of the list. Returns the first line that has no meaning as an error.
