@@ -24,7 +24,7 @@ use timer_core::infallible::Sleep;
 /// HTTP/2 keep-alive moves one sleep again and again. Here, a move to a later deadline costs one
 /// reading of the clock and one atomic operation, because the entry of the timer stays where it is.
 /// HTTP/1 makes a new sleep for the header of each request, and drops it when the header is
-/// complete.
+/// complete. That costs a schedule and a cancel per request.
 ///
 /// # Examples
 ///

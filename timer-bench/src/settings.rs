@@ -18,7 +18,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
     ("nice", "W15: 1 for callers beside holders of nice 19"),
     ("requests", "W20: how many requests each connection makes"),
-    ("turns", "W20: how often the server is measured with and without timeouts"),
+    ("turns", "W20: how often the server is measured with either timer"),
     ("count", "W20: 1 to count instructions, 0 not to"),
     ("port", "W20:clients: the port of the server"),
     ("rate", "E4: timeouts per second"),

@@ -4,7 +4,7 @@
 //! the scale of `Instant`. The scale is the same for all timers of the process.
 
 use crate::sync::{AtomicU64, OnceLock, Ordering};
-use crate::time::{END_OF_TIME, Nanos};
+use crate::time::{END_OF_TIME, Nanos, after};
 use std::time::{Duration, Instant};
 
 /// One moment on both scales.
@@ -92,10 +92,9 @@ pub(crate) fn instant(at: Nanos) -> Instant {
 /// Returns the time of `instant`, clamped to the scale.
 pub(crate) fn nanos_of(instant: Instant) -> Nanos {
     let anchor = anchor();
-    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     match instant.checked_duration_since(anchor.instant) {
-        Some(after) => anchor.nanos.saturating_add(nanos(after)),
-        None => anchor.nanos.saturating_sub(nanos(anchor.instant.duration_since(instant))),
+        Some(elapsed) => after(anchor.nanos, elapsed),
+        None => anchor.nanos.saturating_sub(after(0, anchor.instant.duration_since(instant))),
     }
 }
 
@@ -119,6 +118,16 @@ impl Present {
         match self.0.load(Ordering::Acquire) {
             Self::REAL => now(),
             by_hand => by_hand,
+        }
+    }
+
+    /// Returns the present as an instant.
+    #[inline]
+    pub(crate) fn instant(&self) -> Instant {
+        // ORDERING: Acquire, for the reason given in `now`.
+        match self.0.load(Ordering::Acquire) {
+            Self::REAL => Instant::now(),
+            by_hand => instant(by_hand),
         }
     }
 

@@ -160,8 +160,10 @@ pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
     if at < Deadline::EXACT || !delay.is_zero() { Deadline::up(at) } else { Deadline::down(at) }
 }
 
-/// Returns the deadline at `instant`. An instant that is past is due now.
-pub(crate) fn deadline_at(now: Nanos, instant: Instant) -> Deadline {
+/// Returns the deadline at `instant`. An instant that is past is due now. Only a deadline that is
+/// not exact needs a reading of the clock.
+#[inline]
+pub(crate) fn deadline_at(now: impl FnOnce() -> Nanos, instant: Instant) -> Deadline {
     let at = clock::nanos_of(instant);
-    if at <= now { Deadline::down(at) } else { Deadline::up(at) }
+    if at >= Deadline::EXACT && at <= now() { Deadline::down(at) } else { Deadline::up(at) }
 }

@@ -218,7 +218,7 @@ pub(crate) fn http_of_tokio(workload: &str, settings: &Settings, program: Progra
     http("tokio", HttpTimeouts::Tokio, workload, settings, program)
 }
 
-/// Runs the HTTP server without timeouts.
+/// Runs the HTTP server with a timer that does nothing.
 #[cfg(feature = "peers")]
 pub(crate) fn http_of_floor(workload: &str, settings: &Settings, program: Program) -> Result<(), Stop> {
     http(peers::FLOOR, HttpTimeouts::None, workload, settings, program)

@@ -119,7 +119,7 @@ impl<T> DelayQueue<T> {
     #[inline]
     pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
         let now = self.items.now();
-        self.put(value, deadline_at(now, deadline), now)
+        self.put(value, deadline_at(|| now, deadline), now)
     }
 
     #[inline]
@@ -187,7 +187,7 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) -> bool {
         let now = self.items.now();
-        self.relink(*key, deadline_at(now, deadline), now)
+        self.relink(*key, deadline_at(|| now, deadline), now)
     }
 
     fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {

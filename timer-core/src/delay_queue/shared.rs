@@ -181,7 +181,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert_eq!(queue.try_take().unwrap().into_inner(), "item");
     /// ```
     pub fn insert_at(&self, value: T, deadline: Instant) -> Key {
-        self.put(value, |now| deadline_at(now, deadline))
+        self.put(value, |now| deadline_at(|| now, deadline))
     }
 
     fn put(&self, value: T, deadline: impl FnOnce(Nanos) -> Deadline) -> Key {

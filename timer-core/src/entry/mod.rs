@@ -50,6 +50,8 @@
 //!    reaches it.
 
 mod job;
+#[allow(clippy::disallowed_types, reason = "no other thread sees the list of a thread")]
+mod spare;
 pub(crate) mod state;
 mod task_right;
 
@@ -61,7 +63,7 @@ use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Deadline, Nanos};
 use crate::wheel::{Location, Tracker};
 use state::{AtomicState, Cancel, Due, Runs};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 use task_right::{JobCell, VTable};
@@ -140,10 +142,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn new<J: Job>(shard: ShardId, deadline: Deadline, job: J) -> (Timeout, Timeout) {
         const { assert!(align_of::<Entry<J>>() >= align_of::<Header>()) };
-        let layout = Layout::new::<Entry<J>>();
-        // SAFETY: the layout is not empty, because it contains a header.
-        let Some(place) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        let place = place.cast::<Entry<J>>();
+        let Some(place) = spare::allocate::<J>() else { handle_alloc_error(Layout::new::<Entry<J>>()) };
         let header = Header {
             state: AtomicState::new(deadline),
             refs: AtomicU32::new(2),
@@ -250,19 +249,14 @@ impl Timeout {
 
     #[inline]
     fn free(&mut self) {
-        let layout = self.header().vtable.layout;
-        #[cfg(all(test, timer_loom))]
-        {
-            let place = self.entry.as_ptr().cast();
-            // SAFETY: as below.
-            return self.header().memory.end(move || unsafe { dealloc(place, layout) });
-        }
-        #[cfg(not(all(test, timer_loom)))]
+        let (place, vtable) = (self.entry.cast(), self.header().vtable);
         // SAFETY: by invariant 2 the last reference frees the entry. The job is gone, or leaked if
         // it unwound.
-        unsafe {
-            dealloc(self.entry.as_ptr().cast(), layout)
-        };
+        let free = move || unsafe { spare::free(place, vtable) };
+        #[cfg(all(test, timer_loom))]
+        return self.header().memory.end(free);
+        #[cfg(not(all(test, timer_loom)))]
+        free();
     }
 
     /// Fetches the entry into the cache of this CPU. Entries of different times are far apart in

@@ -91,6 +91,14 @@ impl Registration {
         }
     }
 
+    /// Fetches the entry into the cache, for a poll or a drop that follows soon.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        if let Some(entry) = &self.entry {
+            entry.prefetch();
+        }
+    }
+
     /// Returns `true` if the deadline has come. A poll then returns `Ok`, unless the timer was
     /// stopped before.
     pub(super) fn is_elapsed(&self) -> bool {

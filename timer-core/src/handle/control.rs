@@ -2,7 +2,6 @@
 
 use super::timer::Timer;
 use super::weak::WeakTimer;
-use crate::clock;
 use crate::counters::TimerStats;
 use crate::error::{RejectReason, StopError};
 use crate::sync::Arc;
@@ -125,7 +124,7 @@ impl Timer {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn now(&self) -> Instant {
-        clock::instant(self.engine.context.now())
+        self.engine.context.present.instant()
     }
 
     /// Returns the number of timeouts that were accepted and have not ended.

@@ -92,7 +92,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        self.schedule(Closure(task), |now| deadline_at(now, deadline), |job| job.0)
+        self.schedule(Closure(task), |now| deadline_at(|| now, deadline), |job| job.0)
     }
 
     /// Schedules a [`TimerTask`], which is told when it will not run. Otherwise the same as

@@ -109,7 +109,7 @@ impl Timeout {
     /// ```
     pub fn reset_at(&self, deadline: Instant) -> bool {
         let now = self.now();
-        let deadline = deadline_at(now, deadline);
+        let deadline = deadline_at(|| now, deadline);
         self.reset_to(deadline, now, deadline.is_due(now))
     }
 

@@ -55,7 +55,7 @@ impl Timer {
     /// # }).unwrap();
     /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        self.sleep_to(deadline_at(self.engine().context.now(), deadline))
+        self.sleep_to(deadline_at(|| self.engine().context.now(), deadline))
     }
 
     /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of

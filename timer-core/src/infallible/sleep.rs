@@ -116,6 +116,11 @@ impl Sleep {
         self.sleep.next_tick(period, missed)
     }
 
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.sleep.prefetch();
+    }
+
     pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.sleep.set(deadline, now);
     }

@@ -1,4 +1,5 @@
-//! The heap of a future, which is one entry while it waits and nothing more per reset or tick.
+//! The heap of a future, which is one entry while it waits and nothing more per reset or tick. The
+//! memory of ended entries, which a thread keeps.
 
 use crate::heap::{Mark, exclusive};
 use crate::support::wakers::poll;
@@ -12,6 +13,9 @@ const DELAY: Duration = Duration::from_nanos(1 << 24);
 
 /// Bytes of the entry, which is a header of 32 bytes and the waker.
 const ENTRY: usize = 48;
+
+/// The number of ended entries whose memory a thread keeps.
+const KEPT: usize = 64;
 
 /// Returns `true` if the result of `f` takes `left` bytes of heap, and `f` takes `most` at its
 /// peak, in one of three runs. The test harness allocates at times.
@@ -55,8 +59,11 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
         assert!(poll(&mut sleep, Waker::noop()).is_pending());
         sleep
     };
-    assert!(takes(ENTRY, ENTRY, waiting), "the first poll that waits takes an entry");
-    assert!(takes(0, ENTRY, || drop(waiting())), "a drop frees the entry");
+    let mut held = Vec::with_capacity(2 * KEPT);
+    held.extend((0..KEPT).map(|_| waiting()));
+    assert!(takes(ENTRY, ENTRY, || held.push(waiting())), "the first poll that waits takes an entry");
+    held.pop();
+    assert!(takes(0, 0, || drop(waiting())), "an entry takes the memory of one that was dropped");
     let mut sleep = waiting();
     let moved = || {
         for _ in 0..100 {
@@ -83,8 +90,9 @@ fn ticks(timer: &Timer, driver: &mut ManualDriver) {
         assert!(ticks.poll_tick(cx).is_ready() && ticks.poll_tick(cx).is_pending());
         ticks
     };
-    assert!(takes(ENTRY, ENTRY, &mut waiting), "the first poll that waits takes an entry");
-    assert!(takes(0, ENTRY, || drop(waiting())), "a drop frees the entry");
+    let mut held = Vec::with_capacity(2 * KEPT);
+    held.extend((0..KEPT).map(|_| waiting()));
+    assert!(takes(ENTRY, ENTRY, || held.push(waiting())), "the first poll that waits takes an entry");
     let mut ticks = waiting();
     let ticked = || {
         for _ in 0..100 {
@@ -93,4 +101,32 @@ fn ticks(timer: &Timer, driver: &mut ManualDriver) {
         }
     };
     assert!(takes(0, 0, ticked), "a tick takes nothing");
+}
+
+#[test]
+fn a_thread_keeps_little_memory_of_ended_futures() {
+    let _alone = exclusive();
+    let (timer, _driver) = manual(WHEELS[0]);
+    let uses_many = || {
+        let mark = Mark::set();
+        let mut sleeps = Vec::with_capacity(10 * KEPT);
+        let before = mark.grown();
+        sleeps.extend((0..10 * KEPT).map(|_| {
+            let mut sleep = timer.sleep(DELAY);
+            assert!(poll(&mut sleep, Waker::noop()).is_pending());
+            sleep
+        }));
+        sleeps.clear();
+        mark.grown() - before
+    };
+    let on_a_thread = || std::thread::scope(|scope| scope.spawn(uses_many).join()).unwrap();
+    // The wheel's own tables grow once.
+    on_a_thread();
+    assert!((0..3).any(|_| on_a_thread() == KEPT * ENTRY), "the memory of {KEPT} entries");
+    let gives_back = || {
+        let mark = Mark::set();
+        on_a_thread();
+        mark.grown() == 0
+    };
+    assert!((0..3).any(|_| gives_back()), "a thread that ends frees what it kept");
 }

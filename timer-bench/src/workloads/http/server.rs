@@ -11,11 +11,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_adapters::hyper::HyperTimer;
 use timer_core::{InfallibleTimer, Timer};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,7 +37,7 @@ pub(crate) enum Timeouts {
     Ours,
     /// The timer of the runtime.
     Tokio,
-    /// There are no timeouts.
+    /// A timer that does nothing.
     None,
 }
 
@@ -92,7 +94,7 @@ async fn connection(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTime
     match timeouts {
         Timeouts::Ours => builder.timer(HyperTimer::new(timer.clone())).header_read_timeout(LIMIT),
         Timeouts::Tokio => builder.timer(TokioTimer::new()).header_read_timeout(LIMIT),
-        Timeouts::None => builder.header_read_timeout(None),
+        Timeouts::None => builder.timer(NoTimer).header_read_timeout(LIMIT),
     };
     let service = service_fn(|request| {
         // ORDERING: Relaxed, a count on which nothing else depends.
@@ -101,6 +103,33 @@ async fn connection(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTime
     });
     // A connection that its client closes ends with an error or without one.
     let _: hyper::Result<()> = builder.serve_connection(TokioIo::new(socket), service).await;
+}
+
+/// A timer whose sleeps never end.
+#[derive(Debug)]
+struct NoTimer;
+
+impl hyper::rt::Timer for NoTimer {
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(Never)
+    }
+
+    fn sleep_until(&self, _: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(Never)
+    }
+}
+
+/// A sleep that never ends. It occupies no memory.
+struct Never;
+
+impl hyper::rt::Sleep for Never {}
+
+impl Future for Never {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
 }
 
 async fn answer(

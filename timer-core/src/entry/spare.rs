@@ -1,0 +1,113 @@
+//! The memory of ended futures' entries, which a thread keeps for its next ones.
+//!
+//! A server that limits the time of its requests frees the entry of one request and allocates that
+//! of another all the time. A runtime's thread often does dozens of the one before dozens of the
+//! other. The caches of general allocators are smaller than that, so they leave their fast path.
+//!
+//! The list of a thread has at most [`CAPACITY`] places, and is freed when the thread ends. Only
+//! memory is kept. The entry that was in it has ended, and its waker is dropped.
+
+use super::job::{Job, Wakeup};
+use super::state::Runs;
+use super::{Entry, VTable};
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// The number of places that a thread keeps, which are 3 KiB.
+const CAPACITY: usize = 64;
+
+/// The layout of the entry of a future. [`is_kept`] relies on no other job waking tasks.
+const LAYOUT: Layout = Layout::new::<Entry<Wakeup>>();
+
+/// Returns `true` if the memory of this kind of entries is kept. Checkers get all memory back, so
+/// that they find uses of an entry that has ended.
+#[inline]
+const fn is_kept(runs: Runs) -> bool {
+    matches!(runs, Runs::Wake) && !cfg!(any(miri, all(test, timer_loom)))
+}
+
+/// The places of one thread.
+struct Spares {
+    count: Cell<usize>,
+    places: [Cell<Option<NonNull<u8>>>; CAPACITY],
+}
+
+thread_local! {
+    static SPARES: Spares = const { Spares { count: Cell::new(0), places: [const { Cell::new(None) }; CAPACITY] } };
+}
+
+/// Allocates the memory of an entry with the job `J`. Returns `None` if there is none.
+#[inline]
+pub(super) fn allocate<J: Job>() -> Option<NonNull<Entry<J>>> {
+    const { assert!(!is_kept(J::RUNS) || size_of::<Entry<J>>() == LAYOUT.size()) };
+    const { assert!(!is_kept(J::RUNS) || align_of::<Entry<J>>() == LAYOUT.align()) };
+    if is_kept(J::RUNS) {
+        if let Ok(Some(place)) = SPARES.try_with(Spares::take) {
+            return Some(place.cast());
+        }
+    }
+    // SAFETY: the layout is not empty, because it contains a header.
+    NonNull::new(unsafe { alloc(Layout::new::<Entry<J>>()) }).map(NonNull::cast)
+}
+
+/// Frees the memory of an entry, or keeps it for another one.
+///
+/// # Safety
+///
+/// The memory is from [`allocate`] for an entry of this table, and no reference to it is left.
+#[inline]
+pub(super) unsafe fn free(place: NonNull<u8>, vtable: &VTable) {
+    // A thread that is ending has no list any more.
+    if is_kept(vtable.runs) && SPARES.try_with(|spares| spares.keep(place)) == Ok(true) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { dealloc(place.as_ptr(), vtable.layout) };
+}
+
+impl Spares {
+    #[inline]
+    fn take(&self) -> Option<NonNull<u8>> {
+        let last = self.count.get().checked_sub(1)?;
+        self.count.set(last);
+        self.places.get(last)?.take()
+    }
+
+    /// Returns `false` if the list is full.
+    #[inline]
+    fn keep(&self, place: NonNull<u8>) -> bool {
+        let count = self.count.get();
+        let Some(free) = self.places.get(count) else { return false };
+        free.set(Some(place));
+        self.count.set(count + 1);
+        true
+    }
+}
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        while let Some(place) = self.take() {
+            // SAFETY: the list holds the memory of entries of this layout, to which no reference is
+            // left.
+            unsafe { dealloc(place.as_ptr(), LAYOUT) };
+        }
+    }
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_list_refuses_a_place() {
+        let spares = Spares { count: Cell::new(0), places: [const { Cell::new(None) }; CAPACITY] };
+        // SAFETY: the layout is not empty.
+        let places = || NonNull::new(unsafe { alloc(LAYOUT) }).unwrap();
+        let kept: Vec<_> = (0..CAPACITY).map(|_| places()).collect();
+        assert!(kept.iter().all(|place| spares.keep(*place)));
+        assert!(!spares.keep(NonNull::dangling()));
+        assert_eq!(spares.take(), kept.last().copied(), "the one that is in the cache most likely");
+        assert!(spares.keep(kept[CAPACITY - 1]));
+    }
+}
