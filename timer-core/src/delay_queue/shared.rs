@@ -35,7 +35,8 @@ use super::{Expired, Key};
 use crate::clock;
 use crate::context::deadline_after;
 use crate::context::deadline_at;
-use crate::handle::Timer;
+use crate::entry::Timeout;
+use crate::handle::{CancelOnDrop, Timer};
 use crate::sync::{Arc, Mutex, Parker};
 use crate::time::{Deadline, Nanos, after};
 use core::fmt;
@@ -80,6 +81,9 @@ struct State<T> {
     followers: VecDeque<Arc<Parker>>,
     is_closed: bool,
 }
+
+/// The real time after which a consumer looks at virtual time again.
+const MAX_IDLE: Duration = Duration::from_millis(10);
 
 /// The thread that waits for the first deadline.
 struct Leader {
@@ -264,6 +268,7 @@ impl<T> SharedDelayQueue<T> {
 
     fn take_by(&self, limit: Option<Nanos>) -> Option<Expired<T>> {
         let parker = Arc::new(Parker::default());
+        let mut alarm = None;
         let mut state = self.shared.state.lock();
         let taken = loop {
             let taken = state.pop();
@@ -273,7 +278,7 @@ impl<T> SharedDelayQueue<T> {
             }
             let first = state.enlist(&parker);
             drop(state);
-            self.wait(&parker, first.into_iter().chain(limit).min());
+            self.wait(&parker, first.into_iter().chain(limit).min(), &mut alarm);
             state = self.shared.state.lock();
             state.retire(&parker);
         };
@@ -285,19 +290,21 @@ impl<T> SharedDelayQueue<T> {
         taken
     }
 
-    /// Waits for a wake-up, or until a time of the timer's clock.
-    fn wait(&self, parker: &Arc<Parker>, until: Option<Nanos>) {
+    /// Waits for a wake-up, or until a time of the timer's clock. On virtual time it may return
+    /// early, and `alarm` keeps the timeout that ends the wait.
+    fn wait(&self, parker: &Arc<Parker>, until: Option<Nanos>, alarm: &mut Option<CancelOnDrop>) {
         let Some(until) = until.map(clock::instant) else { return parker.park(None) };
         if !self.shared.timer.has_virtual_time() {
             return parker.park(Some(until));
         }
         // The clock of the system does not know when virtual time comes so far.
         let bell = parker.clone();
-        let alarm = self.shared.timer.new_timeout_at(until, move |_| bell.unpark());
-        parker.park(None);
-        if let Ok(alarm) = alarm {
-            alarm.cancel();
-        }
+        let next = self.shared.timer.new_timeout_at(until, move |_| bell.unpark());
+        // The former one ends after that, so that the timer always has one that is pending.
+        *alarm = next.ok().map(Timeout::cancel_on_drop);
+        // Another thread may have moved the time meanwhile, and may never move it again. Then
+        // nobody runs the timeout.
+        parker.park(Some(Instant::now() + MAX_IDLE));
     }
 
     /// Returns the number of items, due ones included.
