@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// A task that is also told when it will not run.
 ///
-/// A closure is enough in most cases. Implement this trait if a cancelled task has to answer as
-/// well.
+/// A closure is enough in most cases. Implement this trait if a task must also act when it is
+/// cancelled.
 ///
 /// # Examples
 ///
@@ -44,8 +44,9 @@ pub trait TimerTask: Sized + Send + 'static {
     /// panic is caught and counted.
     fn run(self, timeout: &Timeout);
 
-    /// Is called at most once, instead of [`run`](Self::run), if the timeout was cancelled, or if
-    /// `stop` handed it back and it was dropped unrun.
+    /// Tells the task that it will not run. The timer calls this at most once, and instead of
+    /// [`run`](Self::run), if the timeout is cancelled, or if `stop` returned the timeout and the
+    /// program drops it unrun.
     ///
     /// Runs on the thread that cancels the timeout, before that call returns. It may call any
     /// method of the timer. The default drops the task. A panic goes to the caller of `cancel`.

@@ -10,18 +10,20 @@
 //! - The **state word** belongs to all threads, which change it only by the transitions of
 //!   [`state`].
 //! - The **job** (the task and its captures) belongs to the thread that won it by a transition, as
-//!   a [`TaskRight`]. It is called and dropped with nothing held.
+//!   a [`TaskRight`]. That thread calls and drops the job while it holds no lock.
 //! - The **location** (bucket and position) is written by the holder of the shard's lock.
-//! - The **shard** and its generation never change. An entry knows them as numbers, not as a type.
+//! - The **shard** and its generation never change. The entry stores them as numbers, so this
+//!   module does not name the type of a shard.
 //! - A **reference** is a [`Timeout`], whether it belongs to the user, a wheel, a request or a
 //!   turn. All references are counted in `refs`.
 //!
 //! # The reference of the wheel
 //!
 //! When a cancelled timeout leaves its wheel, counting down the wheel's reference would cost a
-//! read-modify-write. The canceller takes that reference over instead. It stores
-//! [`Location::HANDED_OVER`] ([`Timeout::take_over`]), and from then on one reference fewer than
-//! `refs` is left. The last reference is dropped by loads alone:
+//! read-modify-write. Instead, the canceller takes that reference over and leaves `refs` as it is.
+//! It marks the entry with [`Location::HANDED_OVER`] ([`Timeout::take_over`]). From then on, `refs`
+//! is one more than the number of references that are left. A thread drops a reference in two
+//! steps, and needs only step 1 for the last one:
 //!
 //! 1. Load `refs` (Acquire), then the mark. If one reference is left, free the entry.
 //! 2. Otherwise subtract one from `refs` by a compare-and-swap. If that fails, start again.
@@ -34,7 +36,7 @@
 //! - A thread that drops its reference and reads the mark too early sees `refs` of 3 or more: its
 //!   own, the canceller's and the wheel's. A real reference therefore remains after its swap.
 //! - A thread that sees 2 after the canceller has dropped its own also sees the mark, because the
-//!   canceller's swap came after the mark and this load acquires it.
+//!   canceller stored the mark before its swap, and this load acquires that swap.
 //! - A thread that sees 2 while the wheel's reference is real subtracts one, and the wheel's
 //!   remains.
 //! - A thread never touches the entry after a swap that was not the last.
@@ -68,8 +70,8 @@ use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 use task_right::{JobCell, VTable};
 
-/// More references than a program can hold. A program that reaches this count leaks references, and
-/// a count that wrapped would free an entry in use.
+/// More references than a program can hold. A program that reaches this count leaks references. It
+/// is aborted, because a count that wraps around would free an entry in use.
 const MAX_REFS: u32 = i32::MAX as u32;
 
 /// The part that is the same for every type of job.
@@ -217,12 +219,13 @@ impl Timeout {
     /// Returns `true` if this is the only reference.
     #[inline]
     pub(crate) fn is_last(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of a drop, so that the work of the others comes
-        // before.
+        // ORDERING: Acquire pairs with the Release of a drop, so that this thread sees the work of
+        // the former owners.
         self.left(self.header().refs.load(Ordering::Acquire)) == 1
     }
 
-    /// Returns the number of references if `refs` are counted.
+    /// Returns the number of references that are left, which is `refs`, or one fewer after a
+    /// [`take_over`](Self::take_over).
     #[inline]
     fn left(&self, refs: u32) -> u32 {
         // ORDERING: Relaxed, see the module's head.
@@ -259,8 +262,8 @@ impl Timeout {
         free();
     }
 
-    /// Fetches the entry into the cache of this CPU. Entries of different times are far apart in
-    /// memory.
+    /// Fetches the entry into the cache of this CPU. Entries that were made at different times are
+    /// far apart in memory.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

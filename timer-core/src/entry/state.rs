@@ -17,29 +17,30 @@
 //! ```
 //!
 //! Every transition is one read-modify-write of this word. All threads therefore agree on one
-//! history, and exactly one of two rivals wins. Because the deadline is in the same word, the first
-//! swap also decides between `reset` and expiry, as it does between `cancel` and expiry. The winner
-//! owns the task.
+//! history, and exactly one of two rivals wins. The deadline is in the same word. If a `reset`
+//! meets an expiry, the thread whose swap comes first therefore wins, as it does if a `cancel`
+//! meets an expiry. The winner owns the task.
 //!
-//! `Cancelled` is final. The hand-over of the wheel's reference ([`super::Header`]) depends on
-//! that.
+//! No transition leaves `Cancelled`. The canceller relies on this when it takes over the wheel's
+//! reference (see the head of [`super`]).
 //!
 //! # The flag
 //!
 //! Bit 3 has one meaning for each group of states:
 //!
 //! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run.
-//!   [`AtomicState::end_run`] reports it.
-//! - `UNLINKED`, in `Waiting`: the wheel may know the entry under a tick after its deadline, or not
-//!   at all. A thread sets it in the transition that makes this true, links the entry, and clears
-//!   it ([`AtomicState::set_linked`]).
+//!   [`AtomicState::end_run`] then returns `true`.
+//! - `UNLINKED`, in `Waiting`: the entry may be in no wheel, or linked under a tick after its
+//!   deadline. The thread whose transition causes this sets the flag in the same transition. It
+//!   then links the entry and clears the flag ([`AtomicState::set_linked`]).
 //!
-//! `UNLINKED` exists for the thread that is preempted between these steps. Without the flag, a
-//! later `reset` by another thread to a deadline after the first one would rely on a link that does
-//! not exist yet, and the timeout would wait for the preempted thread. With it, the second thread
-//! links the entry itself. At most one of them clears the flag too early, which is harmless,
-//! because a thread clears it only if it has linked the entry under a deadline that is not after
-//! the present one.
+//! The flag matters if that thread is preempted before it links the entry, and a second thread then
+//! resets the timeout to a deadline after that of the first thread. Without the flag, the second
+//! thread would rely on a link that does not exist yet, and the timeout would wait for the
+//! preempted thread. With the flag, the second thread links the entry itself. One of the two
+//! threads may clear the flag before the other one has linked the entry. This is harmless, because
+//! a thread clears the flag only if it has linked the entry under a deadline that is not after the
+//! present one.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -57,7 +58,8 @@ const DEADLINE_SHIFT: u32 = 64 - Deadline::BITS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum State {
-    /// Waits for its deadline, so it belongs into a wheel.
+    /// Waits for its deadline. The entry is in a wheel, or a thread is about to link it or to start
+    /// it.
     Waiting = 0,
     /// Handed over to an executor and not started.
     Queued = 1,
@@ -80,8 +82,8 @@ pub(crate) enum State {
 pub(crate) enum Runs {
     Once,
     Again,
-    /// As `Once`, but it wakes the task of a future, always on the thread that takes the turn.
-    /// `stop` does not hand it back.
+    /// As `Once`, but the run wakes the task of a future, always on the thread that takes the turn.
+    /// `stop` wakes that task too, and does not return the timeout.
     Wake,
 }
 
@@ -141,9 +143,8 @@ impl Word {
     }
 }
 
-/// The word as an atomic. Any thread may read it. The transitions that win the task or give it back
-/// are private to this folder, because the right to the task ([`super::TaskRight`]) is made from
-/// them.
+/// The word as an atomic. Any thread may read it. Only this folder may call the transitions that
+/// win the task or give it back, because it makes a [`super::TaskRight`] for each win.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct AtomicState(AtomicU64);
@@ -158,7 +159,7 @@ impl AtomicState {
     #[inline]
     fn load(&self) -> Word {
         // ORDERING: Acquire pairs with the Release of every change, so that this thread sees all
-        // that was written before the change that it sees.
+        // writes that came before the change whose result it reads.
         Word(self.0.load(Ordering::Acquire))
     }
 
@@ -221,7 +222,7 @@ impl AtomicState {
     }
 
     /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an
-    /// executor has chosen, once for each `hand_over` that won.
+    /// executor has chosen, once for each successful `hand_over`.
     pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         let started = |word: Word| {
             let is_due = word.deadline().is_due(now);
@@ -239,7 +240,8 @@ impl AtomicState {
     #[inline]
     pub(super) fn cancel(&self) -> Cancel {
         let cancelled = |word: Word| match word.state() {
-            // The flag has no meaning in `Cancelled`.
+            // `Cancelled` has all three bits, so no bit has to be cleared. The flag has no meaning
+            // in it.
             State::Waiting | State::Queued => Some(Word(word.0 | State::Cancelled as u64)),
             State::Running | State::Moved => Some(word.with(State::Dying)),
             State::Fired | State::Expired | State::Dying | State::Cancelled => None,
@@ -258,8 +260,8 @@ impl AtomicState {
         self.update(|word| (word.state() == State::Waiting).then(|| word.with(State::Cancelled))).is_ok()
     }
 
-    /// Moves the timeout to `deadline`. Any thread may call it. `is_due` asks for a link in any
-    /// case.
+    /// Moves the timeout to `deadline`. Any thread may call it. If `is_due` is set, an entry that
+    /// waits must be linked even if its deadline does not become earlier.
     #[inline]
     pub(crate) fn reset(&self, deadline: Deadline, is_due: bool) -> Reset {
         // The common case is a later deadline for an entry that waits and is linked.
@@ -305,9 +307,9 @@ impl AtomicState {
         }
     }
 
-    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. An entry with an
-    /// earlier deadline by now stays as it is, because the thread that has moved it still has to
-    /// link it.
+    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. If another thread has
+    /// moved the entry to an earlier deadline meanwhile, the flag stays set, because that thread
+    /// still has to link the entry.
     pub(crate) fn set_linked(&self, deadline: Deadline) {
         let _ = self.update(|word| {
             let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() >= deadline;
@@ -330,8 +332,8 @@ impl AtomicState {
         }
     }
 
-    /// Makes a run that panicked the last one. Returns `false` if the entry was cancelled during
-    /// the run.
+    /// Turns a run that panicked into the last one. Returns `false` if the entry was cancelled
+    /// during the run.
     pub(crate) fn fail(&self) -> bool {
         let failed =
             |word: Word| matches!(word.state(), State::Running | State::Moved).then(|| word.with(State::Fired));
@@ -348,7 +350,8 @@ impl AtomicState {
         self.update(ended).is_ok_and(Word::is_flagged)
     }
 
-    /// Returns `true` if a last run is in progress. Its thread will then report its end.
+    /// Asks for a notification at the end of the last run. Returns `true` if that run is in
+    /// progress. Its thread then notifies the threads that wait.
     pub(crate) fn wait_for_run(&self) -> bool {
         let runs = |word: Word| matches!(word.state(), State::Fired | State::Dying);
         self.update(|word| runs(word).then_some(Word(word.0 | WAITED))).is_ok()

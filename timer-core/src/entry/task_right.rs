@@ -1,8 +1,8 @@
 //! The right to the job of a timeout, and the table that reaches a job of any type.
 //!
 //! This module contains unsafe code, see the head of [`super`]. The job is in the entry exactly
-//! while no [`TaskRight`] has taken it out. Only the thread whose transition has won the task makes
-//! a `TaskRight`, once for each such transition.
+//! while no [`TaskRight`] has taken it out. A thread makes a `TaskRight` only after its transition
+//! has won the task, and only one per transition.
 
 use super::job::{Job, Period};
 use super::state::{Rearm, Runs};
@@ -89,9 +89,10 @@ unsafe fn discard<J: Job>(entry: NonNull<Header>) {
     drop(unsafe { take::<J>(entry) });
 }
 
-/// The right to the job of a timeout, with a reference that is owned or borrowed.
+/// The right to the job of a timeout. It contains a reference to the timeout, owned or borrowed.
 ///
-/// Every method but [`rearm`](TaskRight::rearm) uses the right up. A right that is dropped leaks the job.
+/// Every method that takes the right by value uses it up, but [`run`](TaskRight::run) and
+/// [`rearm`](TaskRight::rearm) may return it. If a right is dropped instead, the job leaks.
 #[must_use]
 pub(crate) struct TaskRight<R: Borrow<Timeout>> {
     timeout: R,

@@ -22,7 +22,7 @@ fn two_references_and_the_last_frees() {
     assert!(user.is_last());
 }
 
-// B56: what was cancelled was freed while the wheel still had it.
+// B56: a cancelled entry was freed while the wheel still had it.
 #[test]
 fn the_wheels_reference_is_handed_over() {
     let task = Arc::new(());

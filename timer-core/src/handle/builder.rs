@@ -55,7 +55,7 @@ impl TimerBuilder {
 
     /// Sets the length of a tick, 1 us to 365 days. The default is 1 ms. Timeouts that are due
     /// within one tick run in one turn at its end. A finer tick costs nothing while no timeout is
-    /// due, and more wake-ups while many are.
+    /// due, and causes more wake-ups while many are due.
     ///
     /// # Examples
     ///
@@ -88,9 +88,9 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets the bound on pending timeouts, at least 1. The timer refuses further timeouts. The
-    /// bound is exact, and its price is a counter that all threads share. By default there is no
-    /// bound.
+    /// Sets the bound on pending timeouts, at least 1. While that many are pending, the timer
+    /// refuses further ones. The bound is exact. It costs a counter that all threads share. By
+    /// default there is no bound.
     ///
     /// # Examples
     ///
@@ -164,8 +164,8 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets a function that is called once on the worker's thread, before the first turn. The last
-    /// call wins.
+    /// Sets a function that is called once on the worker's thread, before the first turn. A further
+    /// call replaces the function.
     ///
     /// The worker inherits niceness and CPU affinity from the thread that starts it, which is the
     /// first caller or the caller of [`Timer::start`]. The hook can set priority and affinity, or
@@ -253,7 +253,7 @@ impl TimerBuilder {
         Ok((Timer::from_engine(engine.clone()), Driver::new(Dispatcher::new(engine))))
     }
 
-    /// [`build`](Self::build) of choices that are known to be in range.
+    /// Builds a timer as [`build`](Self::build) does, from choices that are known to be in range.
     pub(crate) fn build_default(self) -> Timer {
         Timer::from_engine(Engine::new(self.config, self.executor, DrivenBy::Worker))
     }

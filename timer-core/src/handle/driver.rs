@@ -56,7 +56,7 @@ pub struct Turn {
     /// The number of timeouts that ran or were handed over to the executor.
     pub expired: usize,
     /// The instant at which to take the next turn. It is never later than the tick of the earliest
-    /// deadline. It may be the present, and it may be due to a timeout that was cancelled or moved
+    /// deadline. It may be the present, and it may belong to a timeout that was cancelled or moved
     /// since. It is `None` if no timeout waits.
     pub next: Option<Instant>,
 }
@@ -87,8 +87,9 @@ impl Driver {
         let expired = self.dispatcher.turn_to_end(context.now()).expired;
         loop {
             context.alarm.arm();
-            // This turn has asked for the lock of a shard that a caller holds. A loop without a
-            // waker would not learn when the lock is free, so it must not sleep.
+            // An executor has dropped a task, or a caller holds the lock of a shard for which this
+            // turn has asked. A loop without a waker would not learn when the lock is free, so it
+            // must not sleep.
             if !context.abandoned.is_empty() || !engine.is_quiescent() {
                 context.alarm.disarm();
                 return Turn { expired, next: Some(Instant::now()) };

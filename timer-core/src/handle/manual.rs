@@ -126,7 +126,7 @@ impl ManualDriver {
     /// Runs `future` to its end on this thread and returns its output. Whenever the future waits,
     /// time moves to the next deadline.
     ///
-    /// Time stands still while the future is polled, and after it was woken until the next poll. If
+    /// Time stands still while the future is polled, and from each wake-up until the next poll. If
     /// no timeout is pending, the call waits for another thread to wake the future or to schedule a
     /// timeout, and looks for a new timeout every 10 ms of real time. Code that uses
     /// [`global`](crate::global) takes part if the thread has [entered](crate::global::enter) the

@@ -44,8 +44,8 @@ impl Timer {
     /// # Errors
     ///
     /// Returns a [`RejectedTimeout`] that contains the task if the timer is stopped, if its bound
-    /// is reached, or if the system has no thread or no shard left for it. [`RejectReason`] tells
-    /// which.
+    /// is reached, or if the system has no thread or no shard left for it. Its [`RejectReason`]
+    /// names the reason.
     ///
     /// # Examples
     ///

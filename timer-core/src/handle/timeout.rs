@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 impl Timeout {
     /// Cancels the timeout. Returns `true` for the one caller that has cancelled it.
     ///
-    /// Returns `false` if the task has started, or if the timeout was cancelled or returned by
-    /// `stop` before. A task that waits in the queue of an executor can still be cancelled.
+    /// Returns `false` if a task that runs once has started, or if the timeout was cancelled or
+    /// returned by `stop` before. A task that waits in the queue of an executor can still be
+    /// cancelled, and so can a periodic task during a run.
     ///
     /// Before the call returns, it drops the task with its captures, or calls
     /// [`TimerTask::cancelled`](crate::TimerTask::cancelled), on the calling thread. The exception
@@ -56,8 +57,8 @@ impl Timeout {
         true
     }
 
-    /// Moves the deadline to `delay` from now. Returns `false` if the task has started, or if the
-    /// timeout was cancelled or returned by `stop`.
+    /// Moves the deadline to `delay` from now. Returns `false` if a task that runs once has
+    /// started, or if the timeout was cancelled or returned by `stop`.
     ///
     /// Moving a deadline later, as an idle timeout does with every packet, costs a reading of the
     /// clock and one read-modify-write of the timeout. The worker relinks the timeout when the old
@@ -86,8 +87,8 @@ impl Timeout {
     pub fn reset(&self, delay: Duration) -> bool {
         let now = self.now();
         let deadline = deadline_after(now, delay);
-        // A timeout that is due now must not wait for the tick under which it is linked, even if
-        // its old deadline has passed.
+        // A timeout with a delay of zero must not wait for the tick under which it was linked, even
+        // if its old deadline has passed.
         self.reset_to(deadline, now, delay.is_zero())
     }
 

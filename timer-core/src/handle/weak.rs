@@ -30,8 +30,8 @@ impl WeakTimer {
         Self { engine }
     }
 
-    /// Returns a full handle as long as there is another one. Returns `None` once the last one was
-    /// dropped.
+    /// Returns a full handle while at least one other full handle exists. Returns `None` once the
+    /// last one was dropped.
     ///
     /// # Examples
     ///

@@ -16,10 +16,10 @@ impl Shard {
     /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps
     /// another.
     ///
-    /// The lease, the permit of the timer's bound and the counter are seen to while the lock is
-    /// held. The entry is neither counted nor linked if it is refused. Returns the tick before
-    /// which the caller must wake the worker, or [`NO_TICK`]. Returns `None` if the timer refuses
-    /// the entry ([`Context::refusal`](crate::context::Context::refusal)).
+    /// While the call holds the lock, it checks the lease, acquires a permit of the timer's bound
+    /// and counts the entry. It neither counts nor links an entry that is refused. Returns the tick
+    /// before which the caller must wake the worker, or [`NO_TICK`]. Returns `None` if the timer
+    /// refuses the entry ([`Context::refusal`](crate::context::Context::refusal)).
     // An `Option` and not a `Result`, because it is returned in registers.
     #[inline]
     pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Option<u64> {
@@ -69,7 +69,8 @@ impl Shard {
     /// Makes the wheel agree with the state word of an entry that waits again or has to be linked
     /// earlier. Does nothing if the entry has ended.
     ///
-    /// An entry that was never linked is linked without a count and without a permit.
+    /// The call neither counts the entry nor acquires a permit, even if the entry was never linked
+    /// before.
     ///
     /// # Errors
     ///

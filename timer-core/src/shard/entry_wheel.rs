@@ -37,8 +37,8 @@ impl EntryWheel {
         }
     }
 
-    /// Links an entry that is not linked. `now` returns the present, which is asked for if the
-    /// wheel is empty.
+    /// Links an entry that is not linked. Calls `now` for the present tick only if the wheel is
+    /// empty.
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout, now: impl FnOnce() -> u64) {
         either!(self, wheel => {

@@ -11,10 +11,10 @@
 //! 2. Push the request and count the operation. A new timeout also acquires its permit. If the
 //!    thread has used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full
 //!    ([`CAPACITY`]), fail instead; the caller then waits for the lock and does the work itself.
-//!    The quota keeps a fast caller from living on the worker.
+//!    The quota keeps a fast caller from leaving all of its work to the worker.
 //! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
-//!    or to [`MAX_DELAY`] from now, whichever is earlier. If that lowered it, wake the worker
-//!    before that tick (see [`crate::alarm`]).
+//!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, wake the worker
+//!    before the new tick (see [`crate::alarm`]).
 //!
 //! # Serving requests
 //!
@@ -27,7 +27,7 @@
 //! # No request is forgotten
 //!
 //! The critical case is a request that is pushed right after the holder of the shard's lock has
-//! looked at the inbox. Nobody helps with it, so the worker has to wake up in time:
+//! looked at the inbox. No holder serves it, so the worker has to wake up in time:
 //!
 //! - The caller lowers `due` while it holds the queue's lock, and wakes the worker afterwards.
 //!   These are steps 1 and 2 of the alarm's protocol, which guarantees that the worker does not
@@ -233,7 +233,8 @@ impl Inbox {
         self.take(&mut self.queue.lock().requests, |_| {})
     }
 
-    /// Calls `lower_next` with the earliest tick of the removed requests before it raises `due`.
+    /// Removes up to [`MAX_HELPED`] requests. Calls `lower_next` with their earliest tick before it
+    /// raises `due`.
     fn take(&self, requests: &mut Vec<Request>, lower_next: impl FnOnce(u64)) -> Vec<Request> {
         let taken = match requests.len() {
             0..=MAX_HELPED => std::mem::take(requests),

@@ -24,8 +24,8 @@
 //!
 //! # Under the lock
 //!
-//! No user code runs and no user value is dropped while the lock is held. Entries that leave the
-//! wheel are kept until it is unlocked. A holder does one of the following:
+//! No user code runs and no user value is dropped while the lock is held. The holder drops entries
+//! that leave the wheel after it has unlocked. A holder does one of the following:
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
 //!   [`inbox::MAX_HELPED`] requests. An insertion or a removal copies, allocates or frees at most
@@ -63,16 +63,16 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 /// One of the parts among which the callers of a timer are spread.
 ///
 /// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them
-/// only if it was moved there. The fields that the worker and the callers write in turn share one
-/// line, which has the end of a hierarchical wheel, the word of the lock, and the fields behind it.
+/// only if it was moved there. One line contains the fields that both the worker and the callers
+/// write. They are the end of a hierarchical wheel, the word of the lock, and the fields behind it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// The virtual time of the timer, if it has one.
     present: Present,
     inbox: Inbox,
     index: u16,
-    /// The generation of the lease, shifted left by one, and in the lowest bit whether the lease is
-    /// open. A hint for threads that do not lock the shard. Written with the lock held.
+    /// The generation of the lease, shifted left by one. The lowest bit is set while the lease is
+    /// open. Only a holder of the lock writes it. Other threads read it as a hint.
     lease_hint: AtomicU32,
     lock: Lock<Core>,
     next: AtomicU64,

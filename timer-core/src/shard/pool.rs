@@ -6,7 +6,7 @@
 //! nothing. Because shards are never freed, a name alone is enough to find one, without a reference
 //! count.
 //!
-//! A block has a power of two of shards. It always keeps its size.
+//! The number of shards in a block is a power of two and never changes.
 //!
 //! - *Generations run out*: after 65,535 leases a block is retired, so no name is ever used twice.
 //! - *Indices run out* ([`INDICES`]): a timer gets a smaller block if there is one. Otherwise its
@@ -82,7 +82,7 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 
 #[inline]
 fn shard_at(shards: &[OnceRef<Shard>], index: u16) -> &'static Shard {
-    // An index has one lessee at a time, so no two threads make the first lease of one.
+    // One timer at a time leases an index, so no two threads make the shard of an index at once.
     shards[usize::from(index)].get_or_init(|| Shard::leak(index))
 }
 

@@ -1,4 +1,5 @@
-//! The way of one timeout through its shard: cancel and reset, after the state word has decided.
+//! The second part of `cancel` and `reset`, which changes the shard after the state word has
+//! decided.
 
 use super::{Shard, shard_of};
 use crate::clock;
@@ -28,7 +29,8 @@ impl Timeout {
     }
 
     /// Counts a cancel that the state word has decided, and unlinks the entry. Returns `false` if
-    /// the cancel was lost. Call it before user code.
+    /// the cancel was lost. The caller drops the task only after this call, because user code runs
+    /// last.
     #[inline]
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
@@ -51,8 +53,8 @@ impl Timeout {
     /// Moves the timeout to `deadline`, which was computed at `now`. Returns `false` if it has
     /// ended.
     ///
-    /// `is_due` asks for a link although the deadline may not be earlier, because a timeout that is
-    /// due now must not wait for the tick under which it is linked.
+    /// If `is_due` is set, the entry is linked again even if its deadline does not become earlier.
+    /// A timeout that is due now must not wait for the tick under which it was linked.
     #[inline]
     pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, is_due: bool) -> bool {
         match self.state().reset(deadline, is_due) {
@@ -81,8 +83,8 @@ impl Timeout {
     #[cold]
     #[inline(never)]
     fn link_earlier(&self, deadline: Deadline, now: Nanos) {
-        // If the timer is gone, the timeout has ended. A closed shard has given the entry out
-        // already.
+        // If the timer is gone, the timeout has ended. If the shard is closed, `stop` has taken the
+        // entry out.
         if let Some(context) = self.context() {
             let _ = self.link(deadline, context.resolution.tick_from(deadline, now));
         }

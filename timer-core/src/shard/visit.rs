@@ -54,9 +54,9 @@ impl Shard {
 
     /// Returns [`next`](Self::next), or [`NO_TICK`] while the worker's wake request stands.
     ///
-    /// The holder that takes the request off wakes the worker. If the holder did so before the
-    /// worker armed the alarm, this call sees that the request is gone, because the holder's
-    /// read-modify-write of the alarm's word came after it.
+    /// The holder clears the request first and then wakes the worker. If it woke the worker before
+    /// the worker armed the alarm, this call finds the request cleared, because the holder cleared
+    /// it before its read-modify-write of the alarm's word.
     #[inline]
     pub(crate) fn next_to_visit(&self) -> u64 {
         if self.lock.is_wake_owed() { NO_TICK } else { self.next() }

@@ -1,5 +1,5 @@
-//! The lock of a shard. Its word also records the waiters, which are a caller at the gate, or the
-//! worker.
+//! The lock of a shard. Its word also records whether a caller at the gate or the worker waits for
+//! it.
 //!
 //! ```text
 //!   3          2       1       0
@@ -10,21 +10,21 @@
 //!
 //! # A caller
 //!
-//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. It looks
-//!    [`CALLER_SPINS`] times more before it fails. The caller then leaves a request elsewhere, or
-//!    continues with step 2.
+//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. Otherwise it
+//!    reads the word up to [`CALLER_SPINS`] times more before it fails. The caller then leaves a
+//!    request elsewhere, or continues with step 2.
 //! 2. [`Lock::lock`] acquires the mutex of the gate, so that one thread at a time waits for the
 //!    word. The thread spins for a while. Then it sets `GATE` by a swap that succeeds only if
-//!    `LOCKED` or `RESERVED` is set, and parks on the bell. It locks by a swap of a word in which
-//!    both are clear, and clears `GATE` by the same swap.
+//!    `LOCKED` or `RESERVED` is set, and parks on the bell. Once both bits are clear, one swap sets
+//!    `LOCKED` and clears `GATE`.
 //!
 //! # The worker
 //!
 //! 3. [`Lock::try_lock_or_ask`] locks if `LOCKED` is clear, whatever the other bits are. If
 //!    `LOCKED` stays set for a while, the worker sets `WAKE` by a swap that succeeds only if
 //!    `LOCKED` is set, and continues with other work.
-//! 4. If step 3 has failed several times, [`Lock::lock_reserved`] does the same with `RESERVED`,
-//!    and parks. Callers keep out meanwhile.
+//! 4. If step 3 has failed several times, [`Lock::lock_reserved`] sets `RESERVED` in the same way,
+//!    and parks. While `RESERVED` is set, no caller locks.
 //!
 //! # The holder
 //!
@@ -54,9 +54,9 @@
 //! # Alternatives
 //!
 //! A worker behind a `parking_lot` mutex that callers acquire at full speed waits for hundreds of
-//! milliseconds (48 threads on 2 cores: 700 to 970 ms instead of 9 to 20). A request left in a
-//! queue would also cost a further read-modify-write when the holder unlocks. There is no
-//! poisoning, because no code here panics while the lock is held.
+//! milliseconds (48 threads on 2 cores: 700 to 970 ms instead of 9 to 20). If the worker left a
+//! request in a queue beside the mutex, each holder would need a further read-modify-write when it
+//! unlocks. There is no poisoning, because no code here panics while the lock is held.
 //!
 //! This is one of two modules with unsafe code.
 
@@ -79,7 +79,7 @@ const GATE_SPINS: u32 = spins(20);
 /// The number of times that the worker looks again.
 const WORKER_SPINS: u32 = spins(30);
 
-/// A model does not spin.
+/// Returns `count`, or zero in a model, which does not spin.
 const fn spins(count: u32) -> u32 {
     if cfg!(all(test, timer_loom)) { 0 } else { count }
 }
@@ -256,8 +256,8 @@ impl<T> Lock<T> {
     }
 }
 
-/// The right to the value of a [`Lock`]. It should be ended by [`unlock`](Guard::unlock), which
-/// returns the holder's duties.
+/// The right to the value of a [`Lock`]. End it by [`unlock`](Guard::unlock), which returns the
+/// holder's duties.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
 }

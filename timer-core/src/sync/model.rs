@@ -2,10 +2,10 @@
 //!
 //! Atomics, cells, locks and threads are those of loom. With `--cfg timer_shuttle` in addition they
 //! are those of shuttle, which runs whole timers under schedules that a seed determines, in a
-//! sequentially consistent order. The queue is a stand-in with the guarantees of crossbeam's only.
-//! A pop that finds an item sees the writes before its push. The order of items, and pushes that
-//! did not happen before the pop, are not guaranteed. `Arc` and `OnceLock` are those of `std`,
-//! because they are not checked.
+//! sequentially consistent order. The queue is a stand-in that guarantees no more than that of
+//! crossbeam. A pop that finds an item sees the writes before the push of that item. The stand-in
+//! keeps no order, and a pop may miss a push that did not happen before it. `Arc` and `OnceLock`
+//! are those of `std`, because they are not checked.
 //!
 //! A model that must fail names one line of the code that ships and a [`fault`] of it. The atomics
 //! and bells here are weaker in that line, and unchanged everywhere else.

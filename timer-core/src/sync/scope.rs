@@ -1,4 +1,5 @@
-//! A value of the calling thread, which a guard elsewhere puts here and takes away again.
+//! A value per thread. The guard of [`crate::global::enter`] stores it here and takes it away
+//! again.
 //!
 //! Nothing is shared, so the model checker uses this module as it is.
 

@@ -64,8 +64,8 @@ impl InPeriod {
     }
 }
 
-/// Counts a request of the calling thread. Returns `true` if the thread has left fewer than `quota`
-/// requests in `period` before.
+/// Counts a request of the calling thread. Returns `true` if it is among the thread's first `quota`
+/// requests in `period`.
 pub(crate) fn within_quota(period: u64, quota: u64) -> bool {
     thread_local! {
         static REQUESTS: InPeriod = const { InPeriod::new() };
@@ -82,8 +82,8 @@ pub(crate) fn never_slow_down() {
     IS_WORKER.set(true);
 }
 
-/// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` if
-/// that makes `burst` of them, which happens once per period.
+/// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` for
+/// the one call in a period by which their number reaches `burst`. Returns `false` on a worker.
 pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     thread_local! {
         static SCHEDULED: InPeriod = const { InPeriod::new() };
@@ -92,8 +92,8 @@ pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
 }
 
-/// Returns the time at which the calling thread first saw `value` in the word `name`, in an
-/// unbroken series of looks at that word. The first look is at `now`.
+/// Returns the time at which the calling thread first found `value` in the word `name`. A call with
+/// another word or another value forgets that time and returns `now`.
 pub(crate) fn first_look(name: usize, value: u64, now: u64) -> u64 {
     thread_local! {
         static LOOK: Cell<(usize, u64, u64)> = const { Cell::new((0, 0, 0)) };
@@ -157,7 +157,7 @@ const NONE: Running = Running { timeout: 0, timer: 0 };
 
 thread_local! {
     static INNERMOST: Cell<Running> = const { Cell::new(NONE) };
-    /// The tasks that are interrupted by the innermost one on this stack.
+    /// The tasks on this stack that wait for the innermost one to return.
     static OUTER: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -10,7 +10,7 @@ pub(crate) enum Due<T> {
     Won(T),
     /// A `reset` has moved the entry to this deadline. The caller must link it again.
     Later(Deadline),
-    /// The entry has ended.
+    /// The entry is in another state, because it was cancelled.
     Gone,
 }
 
@@ -31,7 +31,7 @@ impl<T> Due<T> {
 pub(crate) enum Cancel {
     /// Won, with the task.
     Waiting,
-    /// Won, with the task. An empty shell stays in the executor's queue.
+    /// Won, with the task. The executor's queue keeps a shell, which does nothing when it runs.
     Queued,
     /// Won, but a run is in progress and drops the task when it returns.
     Running,
@@ -45,7 +45,7 @@ pub(crate) enum Cancel {
 pub(crate) enum Reset {
     /// Moved. The caller must link the entry under the new deadline.
     MustLink,
-    /// Moved. The wheel or a run in progress will find the new deadline.
+    /// Moved. The wheel, the executor's task or a run in progress will find the new deadline.
     Done,
     /// Lost, because the timeout had ended.
     Lost,

@@ -60,7 +60,7 @@ impl Fault {
     }
 }
 
-/// Returns the fault of the line that calls the caller of this function.
+/// Returns the fault of the line from which the caller of this function was called.
 #[track_caller]
 pub(crate) fn here() -> Option<How> {
     let active = ACTIVE.get()?;
