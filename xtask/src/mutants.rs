@@ -136,9 +136,9 @@ fn table(verdicts: &[(&Mutant, Verdict)], commit: &str) -> String {
     let equivalent = count(|it| matches!(it, Verdict::Equivalent(_)));
     let surviving = count(|it| *it == Verdict::Survives);
     let mut text = format!(
-        "# Mutations\n\n`cargo xtask mutants` writes this page. It applies the changes in `xtask/mutants` one by one and runs the\n\
-         tests, as described in [CONTRIBUTING.md](../CONTRIBUTING.md). Of {} changes, the tests catch {caught}, {equivalent} \
-         make no\ndifference, and {surviving} survive. The run was at commit `{commit}`.\n\n\
+        "# Mutations\n\n`cargo xtask mutants` writes this page. It applies the changes in `xtask/mutants` one by one and\n\
+         runs the tests, as described in [CONTRIBUTING.md](../CONTRIBUTING.md). Of {} changes, the tests\n\
+         catch {caught}, {equivalent} make no difference, and {surviving} survive. The run was at commit `{commit}`.\n\n\
          | file | change | result |\n|---|---|---|\n",
         verdicts.len()
     );

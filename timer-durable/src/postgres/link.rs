@@ -1,7 +1,7 @@
 //! A connection that is ready for the statements of the store.
 
 use super::connection::{Params, PostgresConnection, QueryError};
-use super::statements::{self, Sql};
+use super::statements::{self, Scope, Sql};
 use std::time::Duration;
 use tokio_postgres::{Row, Statement};
 
@@ -14,7 +14,8 @@ struct Query {
 /// A connection with the statements of the store.
 pub(super) struct Link {
     pub(super) connection: PostgresConnection,
-    write: [Query; 2],
+    /// By the index of their scope.
+    write: Vec<Query>,
     put: Query,
     holders: Query,
     look: Query,
@@ -43,7 +44,7 @@ impl Link {
             Ok::<_, QueryError>(Query { sql, prepared })
         };
         Ok(Self {
-            write: [query(statements::write(false))?, query(statements::write(true))?],
+            write: Scope::every().map(|scope| query(statements::write(scope))).collect::<Result<_, _>>()?,
             put: query(statements::put())?,
             holders: query(statements::holders())?,
             look: query(statements::look())?,
@@ -54,8 +55,8 @@ impl Link {
         })
     }
 
-    pub(super) fn write(&mut self, rare: bool, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.write[usize::from(rare)], params)
+    pub(super) fn write(&mut self, scope: Scope, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.write[scope.index()], params)
     }
 
     pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {

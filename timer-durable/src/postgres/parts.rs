@@ -1,6 +1,6 @@
 //! The parameters of a batch, as columns of arrays.
 
-use super::statements::Kind;
+use super::statements::{Kind, Scope};
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::{Batch, Done, Insert};
@@ -152,11 +152,27 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Returns `true` if the statement needs the rare parts.
-    pub(super) fn has_rare(&self) -> bool {
+    /// Returns the scope of the statement that executes the batch.
+    pub(super) fn scope(&self) -> Scope {
         let keeps = !self.cancels[1].is_empty() || !self.dones[1].is_empty();
         let dead = !self.buries.is_empty() || !self.requeues.is_empty();
-        keeps || dead || self.purges.iter().any(|purges| !purges.is_empty())
+        if keeps || dead || self.purges.iter().any(|purges| !purges.is_empty()) {
+            return Scope::All;
+        }
+        // In the order of the statement.
+        let empty = [
+            self.inserts.is_empty(),
+            self.moves.is_empty(),
+            self.cancels[0].is_empty(),
+            self.dones[0].is_empty(),
+            self.repeats.is_empty(),
+            self.begins.is_empty(),
+        ];
+        let mut used = (0..empty.len()).filter(|part| !empty[*part]);
+        match (used.next(), used.next()) {
+            (Some(part), None) => Scope::Only(part),
+            _ => Scope::Common,
+        }
     }
 
     /// Returns the index in the batch of a row of the answer.
@@ -177,7 +193,12 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns the parameters of [`write`](super::statements::write) behind the first three.
-    pub(super) fn parameters(&'a self, shards: Vec<i16>, instance: u32, rare: bool) -> Vec<Box<dyn ToSql + Sync + 'a>> {
+    pub(super) fn parameters(
+        &'a self,
+        shards: Vec<i16>,
+        instance: u32,
+        scope: Scope,
+    ) -> Vec<Box<dyn ToSql + Sync + 'a>> {
         let inserts = &self.inserts;
         let mut columns: Vec<Box<dyn ToSql + Sync + 'a>> = vec![
             Box::new(inserts.ids()),
@@ -201,7 +222,7 @@ impl<'a> Tables<'a> {
             Box::new(self.repeats.column(|(.., kind)| *kind)),
             Box::new(self.begins.ids()),
         ];
-        if rare {
+        if scope == Scope::All {
             columns.push(Box::new(self.cancels[1].ids()));
             columns.push(Box::new(self.cancels[1].column(|until| *until)));
             columns.push(Box::new(self.dones[1].ids()));

@@ -11,39 +11,64 @@ pub(super) struct Sql {
 /// The server's clock in microseconds.
 const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000000)::bigint";
 
-/// The parts of a batch that occur all the time.
+/// The fence, with which each statement begins.
 ///
-/// The fence is the share lock on the row of this instance. A take-over has to wait for it, so
-/// nothing of an instance is executed after it was taken over. All parts are one statement, so a
-/// client cannot stall between them.
+/// It is the share lock on the row of this instance. A take-over has to wait for it, so nothing of
+/// an instance is executed after it was taken over. All parts of a batch are one statement with it,
+/// so a client cannot stall between them.
+const FENCE: &str = "
+with fence as materialized (select {CLOCK} as now from timer.node where id = $1 and alive for share)";
+
+/// A part of a batch: the kind of its rows in the answer, its name, and its statement.
+type Part = (Kind, &'static str, &'static str);
+
+/// The parts that occur all the time.
 ///
 /// No id occurs twice, because a statement sees each row as it was before and changes it once. The
 /// ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
 /// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
 /// be planned the other way round.
-const COMMON: &str = "
-with fence as materialized (select {CLOCK} as now from timer.node where id = $1 and alive for share),
-inserted as (
+const COMMON: &[Part] = &[
+    (
+        Kind::Inserted,
+        "inserted",
+        "
     insert into timer.timeout(id, shard, is_foreign, due, topic, key, format, payload, period, max_lateness)
     select i.id, i.shard, $3 is null, i.due, i.topic, i.key, i.format, i.payload, i.period, i.max_lateness
     from fence, unnest($4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
         as i(id, shard, due, topic, key, format, payload, period, max_lateness, until)
     where i.until is null or i.until > fence.now
-    on conflict do nothing returning id),
-moved as (
+    on conflict do nothing returning id",
+    ),
+    (
+        Kind::Moved,
+        "moved",
+        "
     update timer.timeout t set due = ($15)[width_bucket(t.id, $14)], {MINE}
     where t.id = any ($14) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id),
-cancelled as (
+    returning t.id",
+    ),
+    (
+        Kind::Cancelled,
+        "cancelled",
+        "
     delete from timer.timeout t
     where t.id = any ($16) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id),
-done as (
+    returning t.id",
+    ),
+    (
+        Kind::Done,
+        "done",
+        "
     delete from timer.timeout t
     where t.id = any ($17) and t.attempt = ($18)[width_bucket(t.id, $17)] and t.begun is not null and {LIVE}
         and exists (select from fence)
-    returning t.id),
-repeated as (
+    returning t.id",
+    ),
+    (
+        Kind::Repeated,
+        "repeated",
+        "
     update timer.timeout t set due = ($21)[width_bucket(t.id, $19)], begun = null,
         is_foreign = $3 is null or ($22)[width_bucket(t.id, $19)] = 2,
         shard = case
@@ -54,45 +79,76 @@ repeated as (
         forgiven = case when ($22)[width_bucket(t.id, $19)] > 0 then t.attempt else t.forgiven end
     where t.id = any ($19) and t.attempt = ($20)[width_bucket(t.id, $19)] and t.begun is not null and {LIVE}
         and exists (select from fence)
-    returning t.id),
-begun as (
+    returning t.id",
+    ),
+    (
+        Kind::Begun,
+        "begun",
+        "
     update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], is_foreign = false
     where t.id = any ($23) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness)";
+    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness",
+    ),
+];
 
 /// The parts that are rare: tombstones, dead letters and their ends.
-const RARE: &str = ",
-cancelled_young as (
+const RARE: &[Part] = &[
+    (
+        Kind::Cancelled,
+        "cancelled_young",
+        "
     update timer.timeout t set ended = ($25)[width_bucket(t.id, $24)], key = null, payload = '', is_foreign = false
     where t.id = any ($24) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id),
-done_young as (
+    returning t.id",
+    ),
+    (
+        Kind::Done,
+        "done_young",
+        "
     update timer.timeout t set ended = ($28)[width_bucket(t.id, $26)], key = null, payload = '', is_foreign = false
     where t.id = any ($26) and t.attempt = ($27)[width_bucket(t.id, $26)] and t.begun is not null and {LIVE}
         and exists (select from fence)
-    returning t.id),
-buried as (
+    returning t.id",
+    ),
+    (
+        Kind::Buried,
+        "buried",
+        "
     update timer.timeout t set ended = (select now from fence), reason = ($31)[width_bucket(t.id, $29)], is_foreign = false
     where t.id = any ($29) and t.attempt = ($30)[width_bucket(t.id, $29)] and t.begun is not null and {LIVE}
         and exists (select from fence)
-    returning t.id),
-requeued as (
+    returning t.id",
+    ),
+    (
+        Kind::Requeued,
+        "requeued",
+        "
     update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {MINE},
         due = ($33)[width_bucket(t.id, $32)], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
         ) then null else t.key end
     where t.id = any ($32) and t.reason is not null and exists (select from fence)
-    returning t.id),
-purged as (
+    returning t.id",
+    ),
+    (
+        Kind::Purged,
+        "purged",
+        "
     delete from timer.timeout t
     where t.id = any ($34) and t.reason is not null and exists (select from fence)
-    returning t.id),
-purged_young as (
+    returning t.id",
+    ),
+    (
+        Kind::Purged,
+        "purged_young",
+        "
     update timer.timeout t set ended = ($36)[width_bucket(t.id, $35)], reason = null, key = null, payload = ''
     where t.id = any ($35) and t.reason is not null and exists (select from fence)
-    returning t.id)";
+    returning t.id",
+    ),
+];
 
 /// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
 /// reads the whole index of due times and compares each id.
@@ -134,16 +190,44 @@ impl Kind {
     ];
 }
 
-/// The statement of a batch. With `rare`, it has the rare parts too.
-pub(super) fn write(rare: bool) -> Sql {
-    let mut text = COMMON.to_owned();
-    let mut sources = vec![
-        (Kind::Inserted, "inserted"),
-        (Kind::Moved, "moved"),
-        (Kind::Cancelled, "cancelled"),
-        (Kind::Done, "done"),
-        (Kind::Repeated, "repeated"),
-    ];
+/// The parts that a statement has. PostgreSQL starts each part of a statement even if it changes no
+/// row, which takes longer than the change of one row. So batches of one part have statements of
+/// their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// One of the common parts.
+    Only(usize),
+    /// All common parts.
+    Common,
+    All,
+}
+
+impl Scope {
+    /// Returns all scopes, each at its [`index`](Self::index).
+    pub(super) fn every() -> impl Iterator<Item = Self> {
+        (0..COMMON.len()).map(Self::Only).chain([Self::Common, Self::All])
+    }
+
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::Only(part) => part,
+            Self::Common => COMMON.len(),
+            Self::All => COMMON.len() + 1,
+        }
+    }
+
+    fn parts(self) -> impl Iterator<Item = &'static Part> {
+        let (common, rare) = match self {
+            Self::Only(part) => (&COMMON[part..=part], &RARE[..0]),
+            Self::Common => (COMMON, &RARE[..0]),
+            Self::All => (COMMON, RARE),
+        };
+        common.iter().chain(rare)
+    }
+}
+
+/// The statement of a batch. A parameter has the same number in each scope.
+pub(super) fn write(scope: Scope) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     types.extend([Type::UUID_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]);
     types.extend([Type::INT2_ARRAY, Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY]);
@@ -152,16 +236,7 @@ pub(super) fn write(rare: bool) -> Sql {
     types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY]);
     types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY]);
     types.push(Type::UUID_ARRAY);
-    if rare {
-        text.push_str(RARE);
-        sources.extend([
-            (Kind::Cancelled, "cancelled_young"),
-            (Kind::Done, "done_young"),
-            (Kind::Buried, "buried"),
-            (Kind::Requeued, "requeued"),
-            (Kind::Purged, "purged"),
-            (Kind::Purged, "purged_young"),
-        ]);
+    if scope == Scope::All {
         types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
         types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY]);
         types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY]);
@@ -169,22 +244,38 @@ pub(super) fn write(rare: bool) -> Sql {
         types.push(Type::UUID_ARRAY);
         types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
     }
-    let columns = "null::int, null::bigint, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint";
-    text.push_str(&format!(
+    let mut text = FENCE.to_owned();
+    let mut answer = format!(
         "
 select {}::int, null::uuid, null::int, now, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint from fence",
         Kind::Fence as i32
-    ));
-    for (kind, source) in sources {
-        text.push_str(&format!("\nunion all select {}, id, {columns} from {source}", kind as i32));
+    );
+    let columns = "null::int, null::bigint, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint";
+    let mut announced = Vec::new();
+    for (kind, name, statement) in scope.parts() {
+        text.push_str(&format!(",\n{name} as ({statement})"));
+        answer.push_str(&match kind {
+            Kind::Begun => format!("\nunion all select {}, * from {name}", *kind as i32),
+            _ => format!("\nunion all select {}, id, {columns} from {name}", *kind as i32),
+        });
+        match kind {
+            Kind::Inserted | Kind::Moved => announced.push(format!("$3 is null and exists (select from {name})")),
+            Kind::Repeated => {
+                announced.push(format!("2 = any ($22) or $3 is null and exists (select from {name})"));
+            }
+            _ => {}
+        }
     }
-    text.push_str(&format!("\nunion all select {}, * from begun", Kind::Begun as i32));
-    // The owners of the shards learn of rows that an instance without shards has written.
-    text.push_str(&format!(
-        "\nunion all select {}, null, null::int, null::bigint, null::int, null::smallint, pg_notify('timer', '')::text, null, null, null, null
-         where 2 = any ($22) or $3 is null and (exists (select from inserted) or exists (select from moved) or exists (select from repeated))",
-        Kind::Notified as i32
-    ));
+    text.push_str(&answer);
+    if !announced.is_empty() {
+        // The owners of the shards learn of rows that an instance without shards has written.
+        text.push_str(&format!(
+            "\nunion all select {}, null, null::int, null::bigint, null::int, null::smallint, pg_notify('timer', '')::text, null, null, null, null
+             where {}",
+            Kind::Notified as i32,
+            announced.join(" or ")
+        ));
+    }
     Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE).replace("{CLOCK}", CLOCK), types }
 }
 

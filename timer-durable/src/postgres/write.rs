@@ -135,15 +135,15 @@ impl Writer<'_> {
             [self.resolve(batch.resets.iter().map(|reset| &reset.target))?, self.resolve(batch.cancels.iter())?];
         let instance = self.instance as u32;
         let tables = Tables::new(batch, &targets[0], &targets[1], instance, self.now);
-        let rare = tables.has_rare();
+        let scope = tables.scope();
         let shards = self.spread(batch.inserts.len());
         let refuge = (!self.shards.is_empty()).then(|| self.spread(1)[0]);
-        let columns = tables.parameters(shards, instance, rare);
+        let columns = tables.parameters(shards, instance, scope);
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &self.epochs, &refuge];
         parameters.extend(columns.iter().map(|column| &**column));
         let mut attempts = 0;
         let rows = loop {
-            match self.link.write(rare, &parameters) {
+            match self.link.write(scope, &parameters) {
                 Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
                 result => break result?,
             }
