@@ -7,6 +7,9 @@ use timer_durable::{PostgresStore, SqliteStore, Store};
 
 use crate::cli::{Args, Refused, Stop};
 
+/// The allowed values of `--store`.
+const ALLOWED: &str = "sqlite:FILE, postgres://URL";
+
 /// The value of `--store`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreName {
@@ -23,7 +26,12 @@ impl StoreName {
     ///
     /// No value, or one of another form.
     pub fn from_args(args: &mut Args) -> Result<Self, Stop> {
-        args.value("sqlite:FILE or postgres://URL", Self::parse)
+        args.value(ALLOWED, Self::parse)
+    }
+
+    /// Returns the refusal of a program that was started without a store.
+    pub fn missing() -> Stop {
+        Stop::Refused(Refused(format!("--store is missing; allowed: {ALLOWED}")))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -57,14 +65,6 @@ impl StoreName {
 
 /// The lease unless `--ttl` gives another one.
 pub const LEASE: Duration = Duration::from_secs(15);
-
-/// Appends the usage text to a refusal.
-pub fn with_usage(stop: Stop, usage: &str) -> Stop {
-    match stop {
-        Stop::Refused(Refused(text)) => Stop::Refused(Refused(format!("{text}\n\n{usage}"))),
-        Stop::Help => Stop::Help,
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use examples::cli::{self, Args, Checks, Refused, Stop};
-use examples::durable::{LEASE, StoreName, with_usage};
+use examples::durable::{LEASE, StoreName};
 use timer_durable::transaction::{Batch, Requeue};
 use timer_durable::{DeadLetter, Store, TimeoutId};
 
@@ -39,7 +39,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    cli::main("dead_letters", USAGE, |args| parse(args).map_err(|stop| with_usage(stop, USAGE)), run)
+    cli::main("dead_letters", USAGE, parse, run)
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
@@ -57,7 +57,7 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             _ => return Err(args.unknown(option)),
         }
     }
-    let store = store.ok_or_else(|| Stop::Refused(Refused("--store is missing; allowed: sqlite:FILE".to_owned())))?;
+    let store = store.ok_or_else(StoreName::missing)?;
     Ok(Options { store, action, id })
 }
 

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use examples::cli::{self, Args, Checks, Stop};
-use examples::durable::{LEASE, StoreName, with_usage};
+use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
 use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
@@ -62,7 +62,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    cli::main("order_close", USAGE, |args| parse(args).map_err(|stop| with_usage(stop, USAGE)), run)
+    cli::main("order_close", USAGE, parse, run)
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
@@ -138,7 +138,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     println!("{} orders, finished in {:.1?}", options.orders, began.elapsed());
     println!("{paid:>8} paid in time");
     println!("{closed:>8} closed unpaid");
-    println!("{again:>8} attempts repeated after a crash");
+    println!("{again:>8} attempts begun again, because the first one had not ended");
     println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max);
     let mut checks = Checks::default();
     // The number is the primary key, so no order has two. Other programs may add orders.

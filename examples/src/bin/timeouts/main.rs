@@ -25,8 +25,8 @@ use std::thread;
 use std::time::Duration;
 
 use announcing::Announcing;
-use examples::cli::{self, Args, Checks, Refused, Stop};
-use examples::durable::{LEASE, StoreName, with_usage};
+use examples::cli::{self, Args, Checks, Stop};
+use examples::durable::{LEASE, StoreName};
 use timer_durable::{Cancelled, Due, DurableTimer, IfPending, ResetAnswer};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
@@ -61,7 +61,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    cli::main("timeouts", USAGE, |args| parse(args).map_err(|stop| with_usage(stop, USAGE)), run)
+    cli::main("timeouts", USAGE, parse, run)
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
@@ -75,8 +75,7 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             _ => return Err(args.unknown(option)),
         }
     }
-    let store = store
-        .ok_or_else(|| Stop::Refused(Refused("--store is missing; allowed: sqlite:FILE, postgres://URL".to_owned())))?;
+    let store = store.ok_or_else(StoreName::missing)?;
     Ok(Options { store, node, lease, handler })
 }
 
