@@ -65,7 +65,7 @@ fn command_line_is_checked() {
         PROGRAM,
         &[
             (&["--do", "list"], "--store is missing; allowed: sqlite:FILE"),
-            (&["--store", "mysql://localhost/shop"], "allowed: sqlite:FILE or postgres://URL"),
+            (&["--store", "mysql://localhost/shop"], "allowed: sqlite:FILE, postgres://URL"),
             (&["--store", "sqlite:a.db", "--do", "eat"], "list"),
             (&["--store", "sqlite:a.db", "--id", "17"], "allowed: 32 hexadecimal digits or all"),
         ],

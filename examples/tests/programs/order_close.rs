@@ -61,7 +61,7 @@ fn command_line_is_checked() {
         PROGRAM,
         &[
             (&["--orders", "0"], "--orders: '0' given; allowed: a whole number in 1..=100000"),
-            (&["--store", "mysql://localhost/shop"], "allowed: sqlite:FILE or postgres://URL"),
+            (&["--store", "mysql://localhost/shop"], "allowed: sqlite:FILE, postgres://URL"),
             (&["--speed", "x"], "--speed: 'x' given"),
         ],
     );
