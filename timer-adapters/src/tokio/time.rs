@@ -1,15 +1,17 @@
 //! The names of `tokio::time`, on the timer of [`timer_core::global`].
 //!
-//! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. In all
-//! other respects the functions are those of [`timer_core::global`], whose documentation lists the
-//! differences from tokio.
+//! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. A
+//! [`Sleep`] and an [`Interval`] that are ready use up some of the task's cooperative budget, as
+//! tokio's do. In all other respects the functions are those of [`timer_core::global`], whose
+//! documentation lists the differences from tokio.
 
 #[cfg(feature = "tokio")]
 use super::runtime::{Follower, with_follower};
+use ::tokio::task::coop::poll_proceed;
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use timer_core::global;
 
 #[doc(no_inline)]
@@ -29,6 +31,17 @@ pub use super::clock::{advance, pause, resume};
 fn follow() {
     #[cfg(feature = "tokio")]
     with_follower(Follower::follow);
+}
+
+/// Polls a future that uses up some of the task's cooperative budget when it is ready. A task
+/// without budget yields, so a loop of short sleeps does not keep its thread from other tasks.
+#[inline]
+fn cooperate<T>(cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    let budget = ready!(poll_proceed(cx));
+    poll(cx).map(|output| {
+        budget.made_progress();
+        output
+    })
 }
 
 /// Returns a future that is ready `duration` from now.
@@ -190,7 +203,7 @@ impl Future for Sleep {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(cx)
+        cooperate(cx, |cx| Pin::new(&mut self.0).poll(cx))
     }
 }
 
@@ -222,7 +235,7 @@ impl Interval {
 
     /// Polls for the next tick.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
-        self.0.poll_tick(cx).map(Instant::from_std)
+        cooperate(cx, |cx| self.0.poll_tick(cx)).map(Instant::from_std)
     }
 
     /// Moves the next tick to one period from now.

@@ -30,6 +30,30 @@ fn a_thousand_tasks_sleep_through_hours() {
 }
 
 #[test]
+fn a_loop_of_short_sleeps_can_be_aborted() {
+    use timer_adapters::tokio::time::{interval, sleep};
+
+    let runtime = ::tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let sleeper = spawn(async {
+            loop {
+                sleep(Duration::from_nanos(1)).await;
+            }
+        });
+        let ticker = spawn(async {
+            let mut ticks = interval(Duration::from_nanos(1));
+            loop {
+                ticks.tick().await;
+            }
+        });
+        yield_now().await;
+        sleeper.abort();
+        ticker.abort();
+        assert!(sleeper.await.unwrap_err().is_cancelled() && ticker.await.unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
 fn tokio_and_the_manual_timer_tell_one_time() {
     paused(async {
         let begin = ::tokio::time::Instant::now();
