@@ -6,7 +6,10 @@ mod faults;
 mod functions;
 mod members;
 mod repeated;
+mod replica;
 mod timers;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../support/postgres_server.rs"]

@@ -4,18 +4,23 @@
 //! It is stopped by its process id when the value is dropped. PostgreSQL refuses to run as root, so
 //! a test that runs as root starts it as the user `postgres` or `nobody`.
 //!
-//! Without the binaries the tests that need them are skipped with a message. When `CI` is set they
-//! fail instead.
+//! The environment variable `TIMER_POSTGRES_BIN` names the folder of the binaries. Without it the
+//! newest version below `/usr/lib/postgresql` is used. If there is none, the tests that need a
+//! server are skipped with a message. When `CI` is set they fail instead. A folder without `psql`
+//! and `pg_isready` is enough, since those of another version do.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+/// The environment variable with the folder of the server's binaries.
+const BINARIES: &str = "TIMER_POSTGRES_BIN";
 
 /// How a server is stopped.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +111,46 @@ impl Server {
         }
     }
 
+    /// Writes a file that only the server may read, and returns its path.
+    pub(crate) fn write_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).expect("a file of the server");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("the rights change");
+        if let Some((uid, gid)) = self.user {
+            chown(&path, Some(uid), Some(gid)).expect("the file changes its owner");
+        }
+        path
+    }
+
+    /// Starts the server again with other settings, which are lines of `postgresql.conf`.
+    pub(crate) fn configure(&mut self, settings: &str) {
+        self.stop(Shutdown::Fast);
+        self.append_settings(settings);
+        self.launch();
+    }
+
+    fn append_settings(&self, settings: &str) {
+        let file = fs::OpenOptions::new().append(true).open(self.folder.join("data/postgresql.conf"));
+        writeln!(file.expect("the settings"), "{settings}").expect("a setting");
+    }
+
+    /// Starts a streaming replica. The server restarts meanwhile, so that its files can be copied.
+    pub(crate) fn start_replica(&mut self) -> Self {
+        self.stop(Shutdown::Fast);
+        let (folder, port) = (temporary_folder().expect("a temporary folder"), free_port().expect("a free port"));
+        let copy = Command::new("cp").arg("-a").arg(self.folder.join("data")).arg(&folder).status();
+        assert!(copy.is_ok_and(|status| status.success()), "cp copies the files");
+        if let Some((uid, gid)) = self.user {
+            chown(&folder, Some(uid), Some(gid)).expect("the folder changes its owner");
+        }
+        self.launch();
+        let mut replica = Self { binaries: self.binaries.clone(), folder, port, user: self.user, process: None };
+        replica.write_file("data/standby.signal", "");
+        replica.append_settings(&format!("primary_conninfo = 'host=127.0.0.1 port={} user=timer'", self.port));
+        replica.launch();
+        replica
+    }
+
     /// Returns the port on the loopback interface.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -155,8 +200,9 @@ impl Server {
         assert!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr));
         // Users with a password need it.
         let rules = self.folder.join("data/pg_hba.conf");
-        fs::write(&rules, "local all all trust\nhost all timer all trust\nhost all all all scram-sha-256\n")
-            .expect("rules");
+        let lines = "local all all trust\nhost all timer all trust\nhost replication timer all trust\n\
+                     host all all all scram-sha-256\n";
+        fs::write(&rules, lines).expect("rules");
     }
 
     fn accepts_connections(&self) -> bool {
@@ -169,8 +215,17 @@ impl Server {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
+    /// Returns the path of a program, if need be of a client of another version.
+    fn program(&self, name: &str) -> PathBuf {
+        let own = self.binaries.join(name);
+        if own.is_file() {
+            return own;
+        }
+        installed().map_or(PathBuf::from(name), |folder| folder.join(name))
+    }
+
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.binaries.join(program));
+        let mut command = Command::new(self.program(program));
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
         if let Some((uid, gid)) = self.user {
             command.uid(uid).gid(gid);
@@ -192,8 +247,18 @@ pub(crate) fn send(signal: &str, pid: u32) {
     assert!(status.success(), "kill {signal} {pid}");
 }
 
-/// Returns the folder of the newest installed version.
-fn binaries() -> Option<PathBuf> {
+/// Returns the folder that [`BINARIES`] names, or else that of the newest installed version.
+pub(crate) fn binaries() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(BINARIES) {
+        let folder = PathBuf::from(folder);
+        assert!(folder.join("postgres").is_file(), "{BINARIES}={} has no postgres", folder.display());
+        return Some(folder);
+    }
+    installed()
+}
+
+/// Returns the folder of the newest version below `/usr/lib/postgresql`.
+pub(crate) fn installed() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut found: Vec<(u32, PathBuf)> = versions
         .filter_map(|version| {
