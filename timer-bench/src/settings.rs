@@ -21,8 +21,9 @@ pub const NAMES: &[(&str, &str)] = &[
     ("turns", "W20: how often the server is measured with either timer"),
     ("count", "W20: 1 to count instructions, 0 not to"),
     ("port", "W20:clients: the port of the server"),
-    ("rate", "E4: timeouts per second"),
-    ("alone", "E4: 1 if all timeouts are scheduled before the first one is due"),
+    ("rate", "E4, P4 and P9: timeouts per second"),
+    ("alone", "E4, P4 and P9: 1 if all timeouts are scheduled before the first one is due"),
+    ("nodes", "P2, P3 and P7: nodes that share the database"),
     ("floor-ms", "E1 to E7: how long the floor is measured, in milliseconds"),
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];

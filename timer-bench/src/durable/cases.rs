@@ -91,7 +91,11 @@ fn rate<S: Subject>(
 
 /// Returns the number of timeouts per second that were scheduled and ran while `in_flight` of them
 /// are under way.
-fn lives<S: Subject>(
+///
+/// # Errors
+///
+/// Fails if the subject does, or if nothing runs for 30 s.
+pub fn lives<S: Subject>(
     in_flight: usize,
     span: Duration,
     open: impl FnOnce(OnRun) -> Result<S, String>,

@@ -1,21 +1,28 @@
 //! Durable timeouts beside a raw sync of 4 KB and beside other ways to keep timeouts on disk.
 //!
 //!     cargo build --release -p timer-bench --features durable --bin durable
-//!     target/release/durable --store sqlite:FILE [--peer NAME=PROGRAM] [--save NAME] [CASE..]
+//!     target/release/durable --store STORE [--peer NAME=PROGRAM] [--save NAME] [CASE..]
 //!
-//! The program runs each case in a process of its own, all implementations in turn, and prints
-//! tables with the goals. The store is emptied before each case. `--peer` names a program that
-//! measures another implementation, which takes the words `FILE NAME CASE SETTING..` and prints
-//! rows. `--save` keeps the figures and a plot of the lag under `results/NAME`.
+//! STORE is `sqlite:FILE`, `postgres` or `postgres://URL`. The program runs each case in a process
+//! of its own, all implementations in turn, and prints tables with the goals. A file is emptied
+//! before each case. Without a URL the program starts a PostgreSQL server from the installed
+//! binaries, and each case has a new database. `--peer` names a program that measures another
+//! implementation, which takes the words `FILE NAME CASE SETTING..` or `URL NAME CASE SETTING..`
+//! and prints rows. `--save` keeps the figures and a plot of the lag under `results/NAME`.
 //!
 //!     durable --store sqlite:FILE --one PEER CASE [NAME=NUMBER]..
 //!
 //! runs one case in this process and prints its rows.
 #![forbid(unsafe_code)]
 
+mod cluster;
+mod nodes;
 mod ours;
 mod plan;
 mod poller;
+#[allow(dead_code, clippy::expect_used, reason = "tests use the rest of it, and a benchmark may panic, too")]
+#[path = "../../../../timer-durable/tests/support/postgres_server.rs"]
+mod postgres_server;
 mod sizes;
 mod stores;
 
@@ -30,7 +37,7 @@ use timer_bench::row::Row;
 use timer_bench::settings::Settings;
 
 const USAGE: &str =
-    "usage: durable --store sqlite:FILE|postgres://URL [--peer NAME=PROGRAM] [--save NAME] [E1|..|E7].. [NAME=NUMBER]..
+    "usage: durable --store sqlite:FILE|postgres[://URL] [--peer NAME=PROGRAM] [--save NAME] [E1|..|E7|P1|..|P9].. [NAME=NUMBER]..
        durable --store sqlite:FILE|postgres://URL --one PEER CASE [NAME=NUMBER]..";
 
 fn main() -> ExitCode {
@@ -74,6 +81,11 @@ fn start(words: &[String]) -> Result<(), String> {
 fn single(store: &StoreName, peer: &str, case: &str, settings: &Settings) -> Result<(), String> {
     let print = |row: Row| println!("{row}");
     let file = store.file();
+    if let StoreName::Postgres(Some(url)) = store
+        && let Some(result) = nodes::run(url, case, settings, |row| println!("{row}"))
+    {
+        return result;
+    }
     match case {
         "E5" => return sizes::reopen(store, print),
         "E5-before" => return sizes::write_overdue(store),

@@ -1,5 +1,6 @@
 //! All cases, each in a process of its own, and the tables of their figures.
 
+use crate::cluster::Cluster;
 use crate::stores::StoreName;
 use std::path::Path;
 use std::process::Command;
@@ -19,13 +20,25 @@ const CASES: &[(&str, &str)] = &[
     ("E5", "reopen: the first overdue timeout after a kill, and memory"),
     ("E6", "fill: pending timeouts of the next 30 days"),
     ("E7", "idle: a thousand pending, nothing due"),
+    ("P1", "inserts"),
+    ("P2", "lives: schedule, begin, handler, end"),
+    ("P3", "lives, one at a time"),
+    ("P4", "lag of durable timeouts"),
+    ("P5", "a node is killed: the first of its timeouts that runs elsewhere"),
+    ("P6", "idle: a thousand pending, nothing due"),
+    ("P7", "the write-ahead log"),
+    ("P8", "as P5, with many pending"),
+    ("P9", "a long run at a fixed rate"),
 ];
 
-/// The peers of this program.
+/// The peers of this program, which use a file.
 const POLLERS: &[&str] = &["poller-1s", "poller-100ms"];
 
-/// The processes of a run: case, settings, and whether the peers take part.
-const STEPS: &[(&str, &str, bool)] = &[
+/// A process of a run: case, settings, and whether the peers take part.
+type Step = (&'static str, &'static str, bool);
+
+/// The steps of a file.
+const FILE_STEPS: &[Step] = &[
     ("E1", "threads=1", true),
     ("E1", "threads=64", true),
     ("E1", "threads=512", false),
@@ -39,6 +52,26 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("E5", "", false),
     ("E7", "ms=10000", true),
 ];
+
+/// The steps of a server. Those of [`LONG`] run only if they are named.
+const SERVER_STEPS: &[Step] = &[
+    ("P1", "", true),
+    ("P2", "n=512 nodes=1", true),
+    ("P2", "n=512 nodes=2", false),
+    ("P2", "n=64 nodes=1", false),
+    ("P2", "n=64 nodes=2", false),
+    ("P3", "n=1 nodes=1", false),
+    ("P4", "rate=100", true),
+    ("P4", "rate=1000", false),
+    ("P5", "", false),
+    ("P6", "ms=60000", true),
+    ("P7", "n=512 nodes=1", false),
+    ("P8", "n=10000000", false),
+    ("P9", "rate=10000 ms=600000", false),
+];
+
+/// The cases that take longer than a minute.
+const LONG: &[&str] = &["P8", "P9"];
 
 /// The command line.
 pub(crate) struct Options<'a> {
@@ -56,9 +89,15 @@ pub(crate) struct Options<'a> {
 pub(crate) fn run(options: &Options<'_>) -> Result<(), String> {
     let mut results = Results::new(Machine::of_this(), Size::Full);
     let mut failures = Vec::new();
-    for (case, settings, with_peers) in STEPS {
+    let cluster = match &options.store {
+        StoreName::Sqlite(_) => None,
+        StoreName::Postgres(url) => Some(Cluster::open(url.as_deref())?),
+    };
+    let steps = if cluster.is_some() { SERVER_STEPS } else { FILE_STEPS };
+    for (case, settings, with_peers) in steps {
         let name = case.split('-').next().unwrap_or(case);
-        if !options.cases.is_empty() && !options.cases.contains(&name) {
+        let is_wanted = if options.cases.is_empty() { !LONG.contains(&name) } else { options.cases.contains(&name) };
+        if !is_wanted {
             continue;
         }
         // The cases E6 and E5 share a store.
@@ -66,7 +105,10 @@ pub(crate) fn run(options: &Options<'_>) -> Result<(), String> {
             options.store.remove();
         }
         for peer in peers(options, *with_peers) {
-            let rows = process(options, peer, case, settings);
+            let rows = match &cluster {
+                None => process(options, &options.store, peer, case, settings),
+                Some(cluster) => in_database(options, cluster, peer, case, settings),
+            };
             match rows {
                 Ok(rows) if rows.is_empty() && *case != "E5-before" => {
                     failures.push(format!("{peer} {case}: no figure"))
@@ -89,30 +131,55 @@ pub(crate) fn run(options: &Options<'_>) -> Result<(), String> {
 }
 
 fn peers<'a>(options: &'a Options<'_>, with_peers: bool) -> impl Iterator<Item = &'a str> {
-    let others = POLLERS.iter().copied().chain(options.peers.iter().map(|(name, _)| name.as_str()));
+    let pollers = if matches!(options.store, StoreName::Sqlite(_)) { POLLERS } else { &[] };
+    let others = pollers.iter().copied().chain(options.peers.iter().map(|(name, _)| name.as_str()));
     ["timer"].into_iter().chain(others.filter(move |_| with_peers))
 }
 
+/// Runs one case in a database of its own.
+fn in_database(
+    options: &Options<'_>,
+    cluster: &Cluster,
+    peer: &str,
+    case: &str,
+    settings: &str,
+) -> Result<Vec<Row>, String> {
+    let url = cluster.create()?;
+    let rows = process(options, &StoreName::Postgres(Some(url.clone())), peer, case, settings);
+    cluster.remove(&url)?;
+    rows
+}
+
 /// Runs one case and returns its rows, which are complete although the process may be aborted.
-fn process(options: &Options<'_>, peer: &str, case: &str, settings: &str) -> io::Result<Vec<Row>> {
+fn process(
+    options: &Options<'_>,
+    store: &StoreName,
+    peer: &str,
+    case: &str,
+    settings: &str,
+) -> Result<Vec<Row>, String> {
     let program = options.peers.iter().find(|(name, _)| name == peer);
     let mut command = match program {
         Some((_, program)) => {
             let mut command = Command::new(program);
-            command.arg(options.store.file());
+            match store {
+                StoreName::Postgres(Some(url)) => command.arg(url),
+                _ => command.arg(store.file()),
+            };
             command
         }
         None => {
-            let mut command = Command::new(std::env::current_exe()?);
-            let store = match &options.store {
+            let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+            let store = match store {
                 StoreName::Sqlite(file) => format!("sqlite:{}", file.display()),
-                StoreName::Postgres(url) => url.clone(),
+                StoreName::Postgres(url) => url.clone().unwrap_or_default(),
             };
             command.args(["--store", &store, "--one"]);
             command
         }
     };
-    let output = command.args([peer, case]).args(settings.split_whitespace()).args(&options.settings).output()?;
+    command.args([peer, case]).args(settings.split_whitespace()).args(&options.settings);
+    let output = command.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     eprint!("{text}{}", String::from_utf8_lossy(&output.stderr));
     Ok(text.lines().filter_map(Row::parse).collect())
@@ -125,10 +192,13 @@ fn save(results: &Results, text: &str, folder: &Path) -> io::Result<()> {
     fs::write(folder.join("results.csv"), results.to_csv())?;
     fs::write(folder.join("tables.txt"), text)?;
     let mut lags = results.clone();
-    lags.series
-        .retain(|one| one.workload == "E4" && one.params.starts_with("rate=100,") && one.unit.starts_with("us-p"));
-    if !lags.series.is_empty() {
-        let plot = svg::workload(&lags, "E4", "lag of durable timeouts, 100 a second").map_err(io::Error::other)?;
+    lags.series.retain(|one| {
+        ["E4", "P4"].contains(&one.workload.as_str())
+            && one.params.starts_with("rate=100,")
+            && one.unit.starts_with("us-p")
+    });
+    if let Some(case) = lags.series.first().map(|one| one.workload.clone()) {
+        let plot = svg::workload(&lags, &case, "lag of durable timeouts, 100 a second").map_err(io::Error::other)?;
         fs::write(folder.join("lag.svg"), plot)?;
     }
     Ok(())

@@ -9,17 +9,20 @@ use timer_durable::{PostgresStore, SqliteStore, Store};
 pub(crate) enum StoreName {
     /// A file.
     Sqlite(PathBuf),
-    /// The URL of a server.
-    Postgres(String),
+    /// The URL of a database, or `None` for a server that the program starts.
+    Postgres(Option<String>),
 }
 
 impl StoreName {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text == "postgres" {
+            return Ok(Self::Postgres(None));
+        }
         if text.starts_with("postgres://") {
-            return Ok(Self::Postgres(text.to_owned()));
+            return Ok(Self::Postgres(Some(text.to_owned())));
         }
         let file = text.strip_prefix("sqlite:").filter(|file| !file.is_empty());
-        let file = file.ok_or_else(|| format!("`{text}` is neither sqlite:FILE nor postgres://URL"))?;
+        let file = file.ok_or_else(|| format!("`{text}` is neither sqlite:FILE nor postgres[://URL]"))?;
         Ok(Self::Sqlite(file.into()))
     }
 
@@ -27,12 +30,13 @@ impl StoreName {
     pub(crate) fn open(&self) -> Result<Box<dyn Store>, String> {
         match self {
             Self::Sqlite(file) => Ok(Box::new(SqliteStore::open(file).map_err(|error| error.to_string())?)),
-            Self::Postgres(url) => Ok(Box::new(PostgresStore::connect(url).map_err(|error| error.to_string())?)),
+            Self::Postgres(None) => Err("which database?".to_owned()),
+            Self::Postgres(Some(url)) => Ok(Box::new(PostgresStore::connect(url).map_err(|error| error.to_string())?)),
         }
     }
 
     /// Returns the file, which also determines the disk of the floor and of the peers. For a server
-    /// it is a file in the folder of temporary files.
+    /// it is a file in the folder of temporary files, where a server of this program is, too.
     pub(crate) fn file(&self) -> PathBuf {
         match self {
             Self::Sqlite(file) => file.clone(),
@@ -40,7 +44,7 @@ impl StoreName {
         }
     }
 
-    /// Removes everything that is in the store. A server must be given an empty database instead.
+    /// Removes everything that is in a file. A server is given a new database instead.
     pub(crate) fn remove(&self) {
         if let Self::Sqlite(file) = self {
             remove(file);

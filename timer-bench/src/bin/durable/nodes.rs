@@ -1,0 +1,213 @@
+//! The cases of PostgreSQL.
+//!
+//! | case | work | figure |
+//! |---|---|---|
+//! | P1 | one thread schedules and leaves at most 4,096 calls open | inserts per second |
+//! | P2, P3 | timeouts are in flight at each node, as in E3; P3 has one | lives per second of all nodes |
+//! | P4, P9 | timeouts come due at a fixed rate, as in E4 | lag; P9 gives dead rows and size, too |
+//! | P5, P8 | a node is killed; P8 has many pending timeouts | time until its first timeout runs elsewhere |
+//! | P6 | a thousand timeouts are pending, and nothing is due | transactions per minute |
+//! | P7 | as P2 | bytes of the write-ahead log per life |
+
+use crate::cluster::{number, transactions};
+use crate::ours::{Ours, TOPIC};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use timer_bench::durable::cases::{HOUR, lives};
+use timer_bench::durable::{OnRun, Subject, lags, payload, row};
+use timer_bench::process;
+use timer_bench::row::Row;
+use timer_bench::settings::Settings;
+use timer_durable::PostgresStore;
+
+/// The peer of all rows.
+const PEER: &str = "timer";
+/// The most calls of P1 that have no answer yet.
+const OPEN_CALLS: usize = 4_096;
+/// The lease of P5 and P8.
+const LEASE: Duration = Duration::from_secs(3);
+/// How long a node waits for its shards.
+const LATEST: Duration = Duration::from_secs(90);
+
+/// Runs the case in the database of `url`, and returns `None` if there is no such case.
+pub(crate) fn run(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Option<Result<(), String>> {
+    Some(match case {
+        "P1" => inserts(url, settings, print),
+        "P2" | "P3" | "P7" => all_lives(url, case, settings, print),
+        "P4" => lag(url, case, settings, print),
+        "P5" => orphans(url, case, print),
+        "P8" => fill(url, settings).and_then(|()| orphans(url, case, print)),
+        "P5-victim" => die(url),
+        "P6" => idle(url, settings, print),
+        "P9" => {
+            let watched = url.to_owned();
+            thread::spawn(move || watch(&watched, print));
+            lag(url, case, settings, print)
+        }
+        _ => return None,
+    })
+}
+
+/// Opens a node with a lease.
+fn open(url: &str, lease: Duration, on_run: OnRun) -> Result<Ours, String> {
+    let store = PostgresStore::connect(url).map_err(|error| error.to_string())?;
+    Ours::open(Box::new(store.lease(lease)), on_run)
+}
+
+/// Opens one of `nodes` nodes and waits until it owns its share of the shards.
+fn join(url: &str, lease: Duration, nodes: usize, on_run: OnRun) -> Result<Ours, String> {
+    let node = open(url, lease, on_run)?;
+    await_share(&node, nodes)?;
+    Ok(node)
+}
+
+fn await_share(Ours(timer): &Ours, nodes: usize) -> Result<(), String> {
+    let begin = Instant::now();
+    let is_settled = || {
+        let membership = timer.stats().membership;
+        membership.is_some_and(|now| now.nodes as usize == nodes && now.shards as usize == 64 / nodes)
+    };
+    while !is_settled() {
+        if begin.elapsed() > LATEST {
+            return Err(format!("no share of the shards: {:?}", timer.stats().membership));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn inserts(url: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
+    let span = Duration::from_millis(settings.number("ms", 3_000, 300) as u64);
+    let Ours(timer) = join(url, LEASE, 1, Arc::new(|_| ()))?;
+    let (begin, mut calls, mut count) = (Instant::now(), VecDeque::new(), 0_u64);
+    while begin.elapsed() < span {
+        calls.push_back(timer.new_timeout_async(TOPIC, HOUR, &payload()));
+        if calls.len() >= OPEN_CALLS
+            && let Some(call) = calls.pop_front()
+        {
+            futures::executor::block_on(call).map_err(|error| error.to_string())?;
+            count += 1;
+        }
+    }
+    let rate = count as f64 / begin.elapsed().as_secs_f64();
+    print(row(PEER, "P1", &format!("open={OPEN_CALLS}"), rate, "inserts/s"));
+    Ok(())
+}
+
+fn all_lives(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
+    let span = Duration::from_millis(settings.number("ms", 3_000, 300) as u64);
+    let nodes = settings.number("nodes", 1, 1);
+    let in_flight = settings.number("n", 512, 64);
+    let log = |url: &str| number(url, "select pg_current_wal_lsn() - '0/0'");
+    let before = log(url)?;
+    let rates: Vec<_> = thread::scope(|scope| {
+        let node = || lives(in_flight, span, |on_run| join(url, Duration::from_secs(15), nodes, on_run));
+        let threads: Vec<_> = (0..nodes).map(|_| scope.spawn(node)).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| "a node panicked".to_owned())?).collect()
+    });
+    let rate = rates.into_iter().sum::<Result<f64, String>>()?;
+    let params = format!("nodes={nodes},in-flight={in_flight}");
+    if case == "P7" {
+        // The first lives are written, too, although the rate leaves them out.
+        let count = rate * span.as_secs_f64() + in_flight as f64;
+        print(row(PEER, case, &params, (log(url)? - before) / count, "B-wal/life"));
+    } else {
+        print(row(PEER, case, &params, rate, "lives/s"));
+    }
+    Ok(())
+}
+
+fn lag(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
+    let rows = lags::run(PEER, settings, |on_run| join(url, Duration::from_secs(15), 1, on_run))?;
+    rows.into_iter().for_each(|one| print(Row { workload: case.to_owned(), ..one }));
+    Ok(())
+}
+
+/// Prints the dead rows and the size of the table once a minute.
+fn watch(url: &str, print: fn(Row)) {
+    for minute in 1.. {
+        thread::sleep(Duration::from_secs(60));
+        let params = format!("minute={minute}");
+        let dead =
+            "select n_dead_tup from pg_stat_user_tables where schemaname = 'timer' order by n_dead_tup desc limit 1";
+        let size = "select pg_database_size(current_database()) / 1e6";
+        for (question, unit) in [(dead, "dead-rows"), (size, "MB-database")] {
+            match number(url, question) {
+                Ok(value) => print(row(PEER, "P9", &params, value, unit)),
+                Err(error) => eprintln!("{error}"),
+            }
+        }
+    }
+}
+
+/// Fills the database in a process of its own, which ends as after a kill.
+fn fill(url: &str, settings: &Settings) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let total = format!("n={}", settings.number("n", 10_000_000, 20_000));
+    let mut command = Command::new(program);
+    command.args(["--store", url, "--one", PEER, "E6", &total]);
+    command.status().map(drop).map_err(|error| error.to_string())
+}
+
+/// Kills a node that owns half of the shards.
+fn orphans(url: &str, case: &str, print: fn(Row)) -> Result<(), String> {
+    let (ran, runs) = mpsc::channel();
+    // This node schedules nothing, so all that runs is an orphan.
+    let node = open(url, LEASE, Arc::new(move |_| _ = ran.send(Instant::now())))?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(["--store", url, "--one", PEER, "P5-victim"]).stdout(Stdio::piped());
+    let mut victim = command.spawn().map_err(|error| error.to_string())?;
+    let mut line = String::new();
+    let read = victim.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut line));
+    let killed = Instant::now();
+    victim.kill().and_then(|()| victim.wait()).map_err(|error| error.to_string())?;
+    read.transpose().map_err(|error| error.to_string())?;
+    if line.trim() != READY {
+        return Err(format!("the victim said `{line}`"));
+    }
+    let first = runs.recv_timeout(LATEST).map_err(|_| "no orphan has run")?;
+    let params = format!("lease={}s", LEASE.as_secs());
+    print(row(PEER, case, &params, (first - killed).as_secs_f64() * 1e3, "ms-first-orphan"));
+    thread::sleep(Duration::from_secs(2));
+    print(row(PEER, case, &params, node.0.stats().in_memory as f64, "timeouts-loaded"));
+    if let Some(bytes) = process::resident() {
+        print(row(PEER, case, &params, bytes as f64 / 1e6, "MB-resident"));
+    }
+    // The store is not left in good order, because it goes with its database.
+    std::process::exit(0)
+}
+
+/// The line of a victim that waits for its end.
+const READY: &str = "ready";
+
+/// Owns half of the shards and waits to be killed.
+fn die(url: &str) -> Result<(), String> {
+    let node = join(url, LEASE, 2, Arc::new(|_| ()))?;
+    for _ in 0..100 {
+        node.schedule(LEASE / 3)?;
+    }
+    println!("{READY}");
+    loop {
+        thread::park();
+    }
+}
+
+fn idle(url: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
+    let span = Duration::from_millis(settings.number("ms", 60_000, 2_000) as u64);
+    let node = join(url, Duration::from_secs(15), 1, Arc::new(|_| ()))?;
+    (0..1_000).try_for_each(|_| node.submit(HOUR))?;
+    node.schedule(HOUR)?;
+    // A server counts the transactions of a connection with a delay.
+    thread::sleep(Duration::from_secs(12));
+    let (begin, before) = (Instant::now(), transactions(url)?);
+    thread::sleep(span);
+    let count = transactions(url)? - before;
+    let rate = count / begin.elapsed().as_secs_f64() * 60.0;
+    print(row(PEER, "P6", "lease=15s", rate, "transactions/min"));
+    Ok(())
+}
