@@ -6,14 +6,14 @@
 //! A list is visited only when the earliest of its deadlines is due, and then it is read once. The
 //! original visits every list at every tick and looks at all values in it. Here a tree of minima
 //! ([`bounds`]) finds the next list, so a jump of any length costs only the values that are due.
-//! The cost that remains is that of a list shared by many rounds, because each visit reads all of
-//! the list.
+//! The cost that remains is that of a list shared by many deadlines, because each visit reads all
+//! of the list.
 //!
-//! *The ring has as many lists as there are values for them*, up to the number that was asked for.
-//! It grows and shrinks by one list at a time (linear hashing), with one or a few operations. A
-//! list is split or merged by moving its nodes. The nodes of a long list stay where they are. That
-//! is harmless, because no operation depends on the list in which a value is. A removal needs only
-//! the node, and the bound of a list covers all its values.
+//! *The ring has one list for a few values*, up to the number of lists that was asked for. It grows
+//! and shrinks by one list at a time (linear hashing). A list is an array, like a bucket of the
+//! hierarchical wheel, so a visit reads it in sequence. A new list takes no values from another
+//! one. That is harmless, because the location of a value names its list, and the bound of a list
+//! covers all its values. The values of a list that is given up move to another list.
 //!
 //! *Stale bounds.* A removal leaves the bound of a long list unchanged, so the bound may be too
 //! low. When nothing is due, the wheel reads the first list again if its bound is stale, before the
@@ -25,24 +25,23 @@ use super::bucket::{Bucket, OVERDUE};
 use super::chunks::Chunks;
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use super::slots::{Entry, Slots};
+use super::slots::{CHUNK, Entry, Slots};
 use bounds::Bounds;
-use lists::{Lists, Node};
 
 mod bounds;
-mod lists;
 
 /// The largest number of lists.
 const MAX_LISTS: usize = 1 << 30;
 
-/// A ring has at least one list for so many values, unless it has all lists.
-const VALUES_PER_LIST: usize = 2;
+/// A ring has at least one list for so many values, unless it has all lists. It has at most one
+/// list for each value.
+const VALUES_PER_LIST: usize = 32;
 
-/// The number of values that a step reads.
+/// The number of slots that a step reads.
 const STEP: usize = if cfg!(test) { 4 } else { 128 };
 
-/// A list of at most this many values is read again after a removal or split.
-const MAX_REREAD: usize = 16;
+/// A list of at most this many slots is read again after its earliest value was removed.
+const MAX_REREAD: usize = 64;
 
 /// The hashed wheel without keys.
 pub(crate) struct RawHashed<V, P> {
@@ -50,21 +49,26 @@ pub(crate) struct RawHashed<V, P> {
     len: usize,
     /// The number of lists that was asked for, less one.
     mask: u32,
-    lists: Lists<V>,
+    lists: Chunks<List<V>>,
     bounds: Bounds,
-    /// Whether the bound of a list may be too low.
-    stale: Chunks<bool>,
     visit: Option<Visit>,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,
     tracker: P,
 }
 
+/// The values whose deadlines share their low bits.
+struct List<V> {
+    slots: Slots<V>,
+    /// Whether the bound may be too low.
+    is_stale: bool,
+}
+
 /// The reading of a list, which may take several steps.
 struct Visit {
     list: u32,
-    /// The next node to read.
-    node: u32,
+    /// The next slot to read.
+    position: usize,
     /// The earliest deadline of the values that were read and remain.
     earliest: u64,
     /// The value with that deadline was removed since.
@@ -76,8 +80,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let mask = ticks_per_wheel.clamp(1, MAX_LISTS).next_power_of_two() as u32 - 1;
-        let (lists, bounds, stale) = (Lists::new(), Bounds::new(), Chunks::new());
-        RawHashed { now: 0, len: 0, mask, lists, bounds, stale, visit: None, overdue: Bucket::new(), tracker }
+        let (lists, bounds) = (Chunks::new(), Bounds::new());
+        RawHashed { now: 0, len: 0, mask, lists, bounds, visit: None, overdue: Bucket::new(), tracker }
     }
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {
@@ -92,60 +96,49 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         if (low as usize) < lists { low } else { low ^ 1 << low.ilog2() }
     }
 
-    /// Returns the list that a list was split from.
-    fn sibling(list: u32) -> u32 {
-        list.checked_ilog2().map_or(0, |bit| list ^ 1 << bit)
-    }
-
-    /// Adds a list, and splits another one if it is short. The values of a long list stay in order
-    /// where they are.
+    /// Adds an empty list.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let new = self.lists.len() as u32;
-        self.lists.push_list();
+        self.lists.push(List { slots: Slots::new(), is_stale: false });
         self.bounds.push();
-        self.stale.push(false);
-        let from = Self::sibling(new);
-        if new == 0 || !self.reread(from) {
-            return;
-        }
-        let mut at = self.lists.first(from);
-        while let Some(&Node { deadline, next, .. }) = self.lists.node(at) {
-            if self.list_of(deadline) == new {
-                self.lists.move_to(new, at);
-                self.bounds.lower(new as usize, deadline);
-            }
-            at = next;
-        }
-        self.reread(from);
     }
 
-    /// Makes the bound of a list exact if the list is short, and marks it as stale if not. Returns
-    /// `true` if the list is short.
-    fn reread(&mut self, list: u32) -> bool {
-        let (mut earliest, mut at) = (u64::MAX, self.lists.first(list));
-        for _ in 0..MAX_REREAD {
-            let Some(node) = self.lists.node(at) else { break };
-            earliest = earliest.min(node.deadline);
-            at = node.next;
+    /// Inserts a value that is not due into a list, without counting it.
+    #[inline(always)]
+    fn insert_into(&mut self, list: u32, deadline: u64, value: V) {
+        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return };
+        slots.insert(deadline, value, |value, position| self.tracker.moved(value, Location::new(list, position)));
+        self.bounds.lower(list as usize, deadline);
+        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.list == list) {
+            visit.earliest = visit.earliest.min(deadline);
         }
-        let is_short = self.lists.node(at).is_none();
-        if is_short {
+    }
+
+    /// Restores the bound on the memory of a list after a removal at `position`. Returns `true` if
+    /// values were moved.
+    fn keep_up(&mut self, list: u32, position: usize) -> bool {
+        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return false };
+        let mut has_moved = false;
+        slots.keep_up(position, |value, position| {
+            has_moved = true;
+            self.tracker.moved(value, Location::new(list, position));
+        });
+        if slots.is_short() && slots.open.len == 0 {
+            slots.clear();
+        }
+        has_moved
+    }
+
+    /// Makes the bound of a list exact if the list is short, and marks it as stale if not.
+    fn reread(&mut self, list: u32) {
+        let Some(List { slots, is_stale }) = self.lists.get_mut(list as usize) else { return };
+        *is_stale = !slots.is_short() || slots.open.slots.len() > MAX_REREAD;
+        if !*is_stale {
+            let earliest =
+                slots.iter().fold(u64::MAX, |min, slot| if slot.1.is_some() { min.min(slot.0) } else { min });
             self.bounds.set(list as usize, earliest);
         }
-        self.set_stale(list, !is_short);
-        is_short
-    }
-
-    fn set_stale(&mut self, list: u32, is_stale: bool) {
-        if let Some(stale) = self.stale.get_mut(list as usize) {
-            *stale = is_stale;
-        }
-    }
-
-    fn is_stale(&self, list: usize) -> bool {
-        self.stale.get(list) == Some(&true)
     }
 
     /// Returns the list with the earliest bound.
@@ -154,119 +147,127 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
             return self.bounds.first() as u32;
         }
         // Empty lists have the same bound as those whose values are all at the last tick.
-        (0..self.lists.len() as u32).find(|list| !self.lists.is_empty(*list)).unwrap_or(0)
+        let has_values = |list: &u32| self.lists.get(*list as usize).is_some_and(|list| !list.slots.is_empty());
+        (0..self.lists.len() as u32).find(has_values).unwrap_or(0)
     }
 
-    /// Gives back memory after some values have left.
-    fn shrink(&mut self, removed: usize) {
-        for _ in 0..4 * removed {
-            let Some((from, to)) = self.lists.compact() else { continue };
-            if let Some(value) = self.lists.node(to).and_then(|node| node.value.as_ref()) {
-                self.tracker.moved(value, Location::new(0, to));
-            }
-            if let Some(visit) = self.visit.as_mut().filter(|visit| visit.node == from) {
-                visit.node = to;
-            }
-        }
-        for _ in 0..4 * removed {
-            if self.visit.is_some() || self.lists.len() <= self.lists.values().max(1) {
-                return;
-            }
-            self.merge_last();
-        }
+    /// Returns `true` if a visit is to go on, or the first list is to be read although nothing may
+    /// be due in it.
+    fn has_stale_first(&self) -> bool {
+        self.visit.is_some() || self.lists.get(self.bounds.first()).is_some_and(|list| list.is_stale)
     }
 
-    /// Moves values of the last list to the list that it was split from, and removes the list if it
-    /// is empty.
+    /// Returns `true` if the ring should give up a list.
+    #[inline]
+    fn is_sparse(&self) -> bool {
+        self.lists.len() > self.len.max(1) && self.visit.is_none()
+    }
+
+    /// Moves values of the last list to the list from which its number differs in the highest bit,
+    /// and removes the list if it is empty.
+    #[cold]
+    #[inline(never)]
     fn merge_last(&mut self) {
-        let last = self.lists.len() as u32 - 1;
-        for _ in 0..MAX_REREAD {
-            let node = self.lists.first(last);
-            let Some(deadline) = self.lists.node(node).map(|node| node.deadline) else { break };
-            let to = Self::sibling(last);
-            self.lists.move_to(to, node);
-            self.bounds.lower(to as usize, deadline);
+        let last = self.lists.len() - 1;
+        let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { return };
+        let (moved, is_empty) = (slots.pop_chunk(), slots.is_empty());
+        *is_stale = true;
+        for (deadline, value) in moved {
+            if let Some(value) = value {
+                self.insert_into(last as u32 ^ 1 << last.ilog2(), deadline, value);
+            }
         }
-        if self.lists.is_empty(last) {
-            self.bounds.set(last as usize, u64::MAX);
-            self.lists.pop_list();
+        if is_empty {
+            self.bounds.set(last, u64::MAX);
             self.bounds.pop();
-            self.stale.pop();
-            self.stale.shrink();
+            self.lists.pop();
+            self.lists.shrink();
         }
     }
 
-    /// Reads the next value of the visited list. The visit ends if there is none.
-    fn read(&mut self, due: &mut Slots<V>) {
-        let Some(visit) = &mut self.visit else { return };
-        let (list, at) = (visit.list, visit.node);
-        let Some(node) = self.lists.node_mut(at) else {
-            let (earliest, is_stale) = (visit.earliest, visit.is_stale);
+    /// Reads at most `budget` slots of the visited list, or ends the visit if all were read.
+    /// Returns the cost, which is at least 1.
+    fn read(&mut self, budget: usize, due: &mut Slots<V>) -> usize {
+        let Some(visit) = &mut self.visit else { return 1 };
+        let (list, position) = (visit.list, visit.position);
+        let Some(List { slots, is_stale }) = self.lists.get_mut(list as usize) else { return 1 };
+        if position >= slots.len() {
+            *is_stale = visit.is_stale && !slots.is_empty();
+            self.bounds.set(list as usize, if slots.is_empty() { u64::MAX } else { visit.earliest });
             self.visit = None;
-            self.bounds.set(list as usize, if self.lists.is_empty(list) { u64::MAX } else { earliest });
-            self.set_stale(list, is_stale && !self.lists.is_empty(list));
-            return;
-        };
-        visit.node = node.next;
-        if node.deadline > self.now {
-            visit.earliest = visit.earliest.min(node.deadline);
-        } else if let Some(value) = node.value.take() {
-            due.insert(node.deadline, value, |_, _| ());
-            self.lists.remove(at);
-            self.len -= 1;
+            return 1;
         }
+        visit.position = (position / CHUNK + 1) * CHUNK;
+        // The chunk is a gap, or it has slots.
+        let Some((chunk, from)) = slots.chunk_mut(position) else { return 1 };
+        let (len, removed_from) = (chunk.slots.len(), chunk.len);
+        let to = len.min(from + budget);
+        for at in from..to {
+            let (deadline, value) = &chunk.slots[at];
+            if value.is_none() {
+                continue;
+            }
+            if *deadline > self.now {
+                visit.earliest = visit.earliest.min(*deadline);
+            } else if let Some((deadline, value)) = chunk.remove(at, |_| true) {
+                due.insert(deadline, value, |_, _| ());
+            }
+        }
+        self.len -= (removed_from - chunk.len) as usize;
+        if to < len {
+            visit.position = position + budget;
+        } else if chunk.len < chunk.upkeep_below {
+            // The values that this moves were read.
+            self.keep_up(list, position);
+        }
+        1 + to.saturating_sub(from)
     }
 }
 
 impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     type Tracker = P;
 
+    #[inline]
     fn insert(&mut self, deadline: u64, value: V) {
-        self.len += 1;
         if deadline <= self.now {
+            self.len += 1;
             self.overdue.push(OVERDUE, deadline, value, |value, location| self.tracker.moved(value, location));
             return;
         }
         let lists = self.lists.len();
-        if self.visit.is_none() && lists <= self.lists.values() / VALUES_PER_LIST && lists <= self.mask as usize {
+        if lists <= self.len / VALUES_PER_LIST && lists <= self.mask as usize {
             self.grow();
         }
-        let list = self.list_of(deadline);
-        self.bounds.lower(list as usize, deadline);
-        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.list == list) {
-            visit.earliest = visit.earliest.min(deadline);
-        }
-        let node = self.lists.insert(list, deadline, value);
-        if let Some(value) = self.lists.node(node).and_then(|node| node.value.as_ref()) {
-            self.tracker.moved(value, Location::new(0, node));
-        }
+        self.len += 1;
+        self.insert_into(self.list_of(deadline), deadline, value);
     }
 
+    #[inline]
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
-        let at = location.position();
-        if location.bucket() == OVERDUE {
-            let (value, _discarded) = self.overdue.remove_and_keep_up(OVERDUE, at, wanted, &mut self.tracker)?;
+        let (list, position) = (location.bucket(), location.position());
+        if list == OVERDUE {
+            let (value, _discarded) = self.overdue.remove_and_keep_up(list, position, wanted, &mut self.tracker)?;
             self.len -= 1;
             return Some(value);
         }
-        let node = self.lists.node_mut(at).filter(|_| location.bucket() == 0)?;
-        let (deadline, next) = (node.deadline, node.next);
-        let value = node.value.take_if(|value| wanted(value))?;
-        let list = self.lists.list_of_last(at).unwrap_or_else(|| self.list_of(deadline));
-        if let Some(visit) = &mut self.visit {
-            visit.is_stale |= visit.list == list && visit.earliest == deadline;
-            if visit.node == at {
-                visit.node = next;
+        let List { slots, is_stale } = self.lists.get_mut(list as usize)?;
+        let (chunk, at) = slots.chunk_mut(position as usize)?;
+        let (deadline, value) = chunk.remove(at, wanted)?;
+        let (needs_upkeep, is_stale) = (chunk.len < chunk.upkeep_below, *is_stale);
+        self.len -= 1;
+        let has_moved = needs_upkeep && self.keep_up(list, position as usize);
+        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.list == list) {
+            visit.is_stale |= visit.earliest == deadline;
+            if has_moved {
+                visit.position = 0;
             }
         }
-        self.lists.remove(at);
-        self.len -= 1;
-        let is_sparse = self.len <= MAX_REREAD * self.lists.len();
-        let is_bound = self.bounds.get(list as usize) == deadline;
-        if self.lists.is_empty(list) || if self.is_stale(list as usize) { is_sparse } else { is_bound } {
+        if if is_stale { needs_upkeep } else { self.bounds.get(list as usize) == deadline } {
             self.reread(list);
         }
-        self.shrink(1);
+        if self.is_sparse() {
+            self.merge_last();
+        }
         Some(value)
     }
 
@@ -276,14 +277,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
-        match location.bucket() {
-            OVERDUE => self.overdue.get(location.position()),
-            0 => {
-                let node = self.lists.node(location.position())?;
-                node.value.as_ref().map(|value| (node.deadline, value))
-            }
-            _ => None,
+        if location.bucket() == OVERDUE {
+            return self.overdue.get(location.position());
         }
+        let (deadline, value) = self.lists.get(location.bucket() as usize)?.slots.get(location.position() as usize)?;
+        value.as_ref().map(|value| (*deadline, value))
     }
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
@@ -295,29 +293,30 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         // The clock moves at once, so that each list is read once, however many of its rounds are
         // due.
         self.now = self.now.max(now);
-        let mut budget = STEP;
-        while budget > 0 {
+        let mut cost = 0;
+        while cost < STEP {
             if self.visit.is_none() {
                 let is_due = self.earliest().is_some_and(|earliest| earliest <= self.now);
-                if !is_due && !self.has_upkeep() {
+                if !is_due && !self.has_stale_first() {
                     break;
                 }
-                let list = self.first();
-                self.visit = Some(Visit { list, node: self.lists.first(list), earliest: u64::MAX, is_stale: false });
+                self.visit = Some(Visit { list: self.first(), position: 0, earliest: u64::MAX, is_stale: false });
             }
-            self.read(due);
-            budget -= 1;
+            cost += self.read(STEP - cost, due);
         }
-        self.shrink(due.len());
-        budget < STEP
+        while cost < STEP && self.is_sparse() {
+            self.merge_last();
+            cost += VALUES_PER_LIST.min(STEP);
+        }
+        cost > 0
     }
 
     fn has_upkeep(&self) -> bool {
-        self.visit.is_some() || self.is_stale(self.bounds.first())
+        self.has_stale_first() || self.is_sparse()
     }
 
     fn earliest(&self) -> Option<u64> {
-        (self.lists.values() > 0).then(|| self.bounds.earliest())
+        (self.len > self.overdue.len()).then(|| self.bounds.earliest())
     }
 
     fn has_overdue(&self) -> bool {
@@ -334,10 +333,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn drain(&mut self, out: &mut Vec<Entry<V>>) {
         out.reserve(self.len);
-        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).into_slots().into_iter();
-        out.extend(overdue.filter_map(|(deadline, value)| Some((deadline, value?))));
-        out.extend(std::mem::replace(&mut self.lists, Lists::new()).into_entries());
-        (self.bounds, self.stale, self.visit, self.len) = (Bounds::new(), Chunks::new(), None, 0);
+        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).into_slots();
+        let lists = std::mem::take(&mut self.lists).into_iter().map(|list| list.slots);
+        let slots = lists.chain([overdue]).flat_map(Slots::into_iter);
+        out.extend(slots.filter_map(|(deadline, value)| Some((deadline, value?))));
+        (self.bounds, self.visit, self.len) = (Bounds::new(), None, 0);
     }
 
     fn tracker(&self) -> &P {

@@ -321,9 +321,11 @@ fn values_that_are_hopped_to_come_in_order() {
         expected.sort_unstable();
         let mut due = Vec::new();
         while let Some(next) = wheel.next_expiry() {
-            due.extend(advance(&mut wheel, next).into_iter().map(|value| (next, value)));
+            let mut values = advance(&mut wheel, next);
+            values.sort_unstable();
+            due.extend(values.into_iter().map(|value| (next, value)));
         }
-        assert_eq!(due, expected);
+        assert!(due == expected);
     }
     in_order(RawHierarchical::new(Tracked::default()));
     in_order(RawHashed::new(2048, Tracked::default()));
