@@ -155,3 +155,26 @@ fn a_long_list_is_read_in_short_steps() {
     assert!(steps >= 800 / STEP as u32);
     assert_eq!(wheel.next_expiry(), Some(11));
 }
+
+#[test]
+fn a_round_that_is_late_is_read_in_short_steps() {
+    const SLOTS: u64 = 1 << 10;
+    const VALUES: u32 = 12_000;
+    let mut wheel = ring(SLOTS as usize);
+    for value in 0..VALUES {
+        wheel.insert(1 + u64::from(value) * 7_919 % (2 * SLOTS), value);
+    }
+    let (mut due, mut steps, mut expired) = (Slots::new(), 0, 0);
+    while wheel.take_next(SLOTS, &mut due) {
+        assert!(due.len() <= STEP, "{} at once", due.len());
+        expired += due.len();
+        due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
+        steps += 1;
+    }
+    let late = (0..VALUES).filter(|value| u64::from(*value) * 7_919 % (2 * SLOTS) < SLOTS).count();
+    assert_eq!(expired, late);
+    // Each step reads as much as it may, and each value is read once.
+    let lists = wheel.lists.len();
+    assert!(steps <= (VALUES as usize + 2 * lists) / STEP * 2, "{steps} steps for {lists} lists");
+    wheel.check();
+}

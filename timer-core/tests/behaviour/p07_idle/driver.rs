@@ -155,3 +155,32 @@ fn a_driver_names_an_instant_to_wait_for() {
         }
     }
 }
+
+/// Request timeouts of half a second are cancelled after 50 ms, under many timeouts of an hour.
+#[test]
+fn cancelled_requests_cause_few_turns() {
+    const STANDING: usize = 20_000;
+    const PER_SECOND: u32 = 3_700;
+    const SECONDS: u32 = 4;
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        for _ in 0..STANDING {
+            accepted(timer.new_timeout(HOUR, |_| {}));
+            driver.advance(SECOND / PER_SECOND);
+        }
+        let before = timer.stats().turns;
+        let mut pending = std::collections::VecDeque::new();
+        for _ in 0..SECONDS * PER_SECOND {
+            pending.push_back(accepted(timer.new_timeout(SECOND / 2, |_| {})));
+            if pending.len() > PER_SECOND as usize / 20 {
+                assert!(pending.pop_front().unwrap().cancel());
+            }
+            driver.advance(SECOND / PER_SECOND);
+        }
+        // A turn for a cancelled timeout sets the alarm for one that is pending, which is at least
+        // 450 ms away.
+        let turns = timer.stats().turns - before;
+        println!("{turns} turns in {SECONDS} s, {wheel:?}");
+        assert!(turns <= u64::from(3 * SECONDS), "{turns} turns, {wheel:?}");
+    }
+}
