@@ -188,6 +188,9 @@ const READY: &str = "ready";
 /// Owns half of the shards and waits to be killed.
 fn die(url: &str) -> Result<(), String> {
     let node = join(url, LEASE, 2, Arc::new(|_| ()))?;
+    // A node that has joined a moment ago looks twice before it takes over. The case is about nodes
+    // that have run for a while.
+    thread::sleep(LEASE * 2);
     for _ in 0..100 {
         node.schedule(LEASE / 3)?;
     }
