@@ -55,14 +55,19 @@ fn timeouts_run_after_a_restart() {
 fn nothing_begins_early_and_soon_after() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
+    let delay = Duration::from_millis(20);
+    let mut taken = Vec::new();
     for _ in 0..20 {
         let begun = Instant::now();
-        timer.new_timeout("t", Duration::from_millis(20), &"a".to_owned()).unwrap();
+        timer.new_timeout("t", delay, &"a".to_owned()).unwrap();
         ran.recv_timeout(LONG).unwrap();
-        assert!(begun.elapsed() >= Duration::from_millis(20), "D5");
+        taken.push(begun.elapsed());
     }
-    let lag = timer.stats().lag;
-    assert_eq!(lag.count(), 20, "D6");
+    assert_eq!(timer.stats().lag.count(), 20);
+    taken.sort_unstable();
+    assert!(taken[0] >= delay, "D5: {taken:?}");
+    // A busy machine delays some of them, but not most.
+    assert!(taken[10] < delay + Duration::from_millis(500), "D6: {taken:?}");
 }
 
 #[test]
@@ -113,6 +118,7 @@ fn old_timeouts_do_not_hold_up_a_new_one() {
         .unwrap();
     timer.new_timeout("t", Duration::ZERO, &"new".to_owned()).unwrap();
     while ran.recv_timeout(LONG).unwrap() != "new" {}
+    assert!(timer.stats().begun < 50, "D13: one of the old ones begins each second");
     assert!(timer.counts().unwrap().pending > 0, "D13: the old ones keep their rate");
 }
 
