@@ -1,8 +1,12 @@
 //! The cases that proptest generates.
 
-use super::run::run;
+use super::executors::Mode;
+use super::ops::{Kind, Op, Spawn, Target, When};
+use super::run::{End, Setup, run};
 use super::strategies;
 use proptest::prelude::*;
+use std::time::Duration;
+use timer_core::{MissedRuns, WheelKind};
 
 /// The number of cases for each wheel, unless the environment sets another. Nothing is written to
 /// the source tree.
@@ -26,4 +30,29 @@ proptest! {
     fn a_hashed_timer_matches_the_model(setup in strategies::hashed(), ops in strategies::program()) {
         run(&setup, &ops);
     }
+}
+
+#[test]
+fn a_hook_may_panic_while_its_canceller_unwinds() {
+    let spawn = |kind, delay, panics| Spawn {
+        kind,
+        when: When::In(Duration::from_secs(delay)),
+        run: Vec::new(),
+        end: Vec::new(),
+        panics,
+        hook_panics: true,
+        runs: 1,
+    };
+    let cancel = Op::CancelAll(vec![Target::Waiting(0)]);
+    let canceller = Spawn { end: vec![cancel.clone(), cancel], ..spawn(Kind::Once, 1, true) };
+    let hooked = || Op::Schedule(spawn(Kind::Task, 9, false));
+    let setup = Setup {
+        wheel: WheelKind::Hierarchical,
+        mode: Mode::Immediate,
+        uptime: Duration::ZERO,
+        bound: None,
+        missed_runs: MissedRuns::Skip,
+        end: End::StopAndRun,
+    };
+    run(&setup, &[hooked(), hooked(), Op::Schedule(canceller), Op::Advance(Duration::from_secs(5))]);
 }

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::ops::Kind;
-use super::slot::{END_OF_TIME, State, up};
+use super::slot::{END_OF_TIME, Slot, State, up};
 use std::time::Duration;
 use timer_core::MissedRuns;
 
@@ -161,12 +161,11 @@ impl Model {
         }
     }
 
-    /// Counts the panics that the timer has caught.
+    /// Counts the panics that the timer has caught. A task that panics drops its captures before it
+    /// is caught, but the panic of a hook that these cancel is caught at once.
     pub(crate) fn count_panics(&mut self) {
-        if std::thread::panicking() {
-            return;
-        }
-        for slot in self.slots.iter_mut().filter(|slot| slot.uncounted) {
+        let is_caught = |slot: &&mut Slot| slot.uncounted && (slot.hook_called || !std::thread::panicking());
+        for slot in self.slots.iter_mut().filter(is_caught) {
             slot.uncounted = false;
             self.counts.panics += 1;
             if slot.state == State::InRun {
