@@ -201,6 +201,15 @@ impl PostgresStore {
         self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))
     }
 
+    /// Returns the connection for questions, which also a store that has not joined may ask.
+    fn reader(&mut self) -> Result<&mut PostgresConnection, StoreError> {
+        match (&mut self.link, &mut self.fresh) {
+            (Some(link), _) => Ok(&mut link.connection),
+            (None, Some(fresh)) => Ok(fresh),
+            (None, None) => Err(StoreError::InDoubt("the connection was lost".to_owned())),
+        }
+    }
+
     /// Drops the connection after an error that leaves its state unknown.
     fn check<R>(&mut self, result: Result<R, StoreError>) -> Result<R, StoreError> {
         if matches!(result, Err(StoreError::InDoubt(_))) {

@@ -52,7 +52,7 @@ impl Store for PostgresStore {
             order by id limit $3";
         let types = [Type::TEXT, Type::UUID, Type::INT8];
         let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.link()?.connection.query_typed(sql, &types, &[&topic, &after, &max]).map_err(StoreError::from);
+        let rows = self.reader()?.query_typed(sql, &types, &[&topic, &after, &max]).map_err(StoreError::from);
         let letters = self.check(rows)?.into_iter().map(|row| DeadLetter {
             key: row.get(3),
             attempt: row.get::<_, i32>(4).unsigned_abs(),
@@ -66,7 +66,7 @@ impl Store for PostgresStore {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let sql = "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
-        let row = self.link()?.connection.ask(sql).map_err(StoreError::from);
+        let row = self.reader()?.ask(sql).map_err(StoreError::from);
         let row = self.check(row)?;
         let count = |column| row.get::<_, i64>(column).unsigned_abs();
         Ok(Counts { pending: count(0), dead: count(1) })

@@ -3,9 +3,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use timer_durable::StoreError;
 use timer_durable::store::Store;
 use timer_durable::transaction::{Begun, Done, Retry};
+use timer_durable::{PostgresStore, StoreError};
 
 use super::{Database, LEASE};
 
@@ -19,6 +19,15 @@ fn two_nodes_share_the_shards() {
     second.keep_up_until(|node| node.shards() == 32);
     let owners = "select count(distinct owner), count(*) from timer.shard where owner is not null";
     assert_eq!(database.sql(owners), "2|64");
+}
+
+#[test]
+fn a_store_that_has_not_joined_may_ask() {
+    let Some(database) = Database::create() else { return };
+    database.join().insert();
+    let mut store = PostgresStore::connect(&database.url()).unwrap();
+    assert_eq!(store.counts().unwrap().pending, 1);
+    assert!(store.dead_letters(None, None, 9).unwrap().is_empty());
 }
 
 #[test]

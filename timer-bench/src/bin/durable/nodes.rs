@@ -150,7 +150,9 @@ fn fill(url: &str, settings: &Settings) -> Result<(), String> {
     let total = format!("n={}", settings.number("n", 10_000_000, 20_000));
     let mut command = Command::new(program);
     command.args(["--store", url, "--one", PEER, "E6", &total]);
-    command.status().map(drop).map_err(|error| error.to_string())
+    let ended = command.status().map_err(|error| error.to_string())?;
+    // It ends by an abort, and by an exit code after an error.
+    ended.code().map_or(Ok(()), |code| Err(format!("the database could not be filled, exit code {code}")))
 }
 
 /// Kills a node that owns half of the shards.
