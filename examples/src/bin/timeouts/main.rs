@@ -27,7 +27,7 @@ use std::time::Duration;
 use announcing::Announcing;
 use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
-use timer_durable::{Cancelled, Due, DurableTimer, IfPending, ResetAnswer};
+use timer_durable::{Cancelled, Due, DurableTimer, IfPending, ResetAnswer, Topic};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
 
@@ -86,7 +86,8 @@ fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<d
     let timer = DurableTimer::builder()
         .name(node.as_deref().unwrap_or("timeouts"))
         .executor(ThreadPoolExecutor::new(THREADS))
-        .topic(TOPIC, move |due: &Due<String>| {
+        // The process may be killed many times in a row, which is no fault of its handlers.
+        .topic(Topic::new(TOPIC).attempts(u32::MAX), move |due: &Due<String>| {
             let key = due.key().unwrap_or_default();
             let lag = begun.lag(due.id()).unwrap_or_default();
             // Before the handler returns, so that no end is durable whose begin was not printed.
