@@ -4,7 +4,10 @@
 //! of a second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two
 //! seconds, and with `stop-ms=N` a second process stops this one for N ms by SIGSTOP. `svg=FILE`
 //! plots lag and pending timeouts over time. The lag counts from the timeout's deadline, so it does
-//! not include the time for which a caller was preempted before the call read the clock.
+//! not include the time for which a caller was preempted before the call read the clock. It does
+//! include preemption later in the call, when the timeout is not in the wheel yet. The longest
+//! pause shows how long a caller is preempted outside of calls. It is the longest time between two
+//! readings of the clock that follow each other.
 //!
 //!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
 #![forbid(unsafe_code)]
@@ -81,6 +84,8 @@ impl Options {
 struct Window {
     worst_lag: AtomicU64,
     worst_call: AtomicU64,
+    /// The longest time between two readings of the clock with no call of the timer between them.
+    worst_pause: AtomicU64,
     ran: AtomicU64,
 }
 
@@ -115,11 +120,14 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
             thread::spawn(move || call(&timer, &window, &ends, cancel, seed))
         })
         .collect();
-    println!("{:>6} {:>12} {:>10} {:>8} {:>12} {:>14}", "s", "lag ms", "pending", "MB", "runs/s", "slowest call ms");
+    println!(
+        "{:>6} {:>12} {:>10} {:>8} {:>12} {:>16} {:>16}",
+        "s", "lag ms", "pending", "MB", "runs/s", "slowest call ms", "longest pause ms"
+    );
     let begin = Instant::now();
     let mut stall = Some(options.stall).filter(|stall| !stall.is_zero());
     let mut stop = Some(options.stop).filter(|stop| !stop.is_zero());
-    let (mut worst_lag, mut worst_pending, mut worst_memory) = (0.0_f64, 0, 0.0_f64);
+    let (mut worst_lag, mut worst_pending, mut worst_memory, mut worst_pause) = (0.0_f64, 0, 0.0_f64, 0.0_f64);
     let (mut lags, mut pendings) = (Vec::new(), Vec::new());
     while begin.elapsed() < Duration::from_secs(options.seconds) {
         if begin.elapsed() >= WARM_UP {
@@ -134,16 +142,18 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         // ORDERING: Relaxed, only printed.
         let lag = window.worst_lag.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let call = window.worst_call.swap(0, Ordering::Relaxed) as f64 / 1e6;
+        let pause = window.worst_pause.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let runs = window.ran.swap(0, Ordering::Relaxed) as f64 / WINDOW.as_secs_f64();
         let pending = timer.pending_timeouts();
         let memory = process::resident().unwrap_or(0).saturating_sub(resident) as f64 / 1e6;
         worst_lag = worst_lag.max(lag);
+        worst_pause = worst_pause.max(pause);
         worst_pending = worst_pending.max(pending);
         worst_memory = worst_memory.max(memory);
         lags.push((begin.elapsed().as_secs_f64(), lag));
         pendings.push((begin.elapsed().as_secs_f64(), pending as f64));
         println!(
-            "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>14.1}",
+            "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>16.1} {pause:>16.1}",
             begin.elapsed().as_secs_f64()
         );
     }
@@ -154,7 +164,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     ends.store(true, Ordering::Relaxed);
     callers.into_iter().try_for_each(|caller| caller.join().map_err(|_| "a caller panicked"))?;
     println!(
-        "worst lag {worst_lag:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; stop took {:.1} ms and returned {unprocessed}",
+        "worst lag {worst_lag:.1} ms beside pauses of {worst_pause:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; stop took {:.1} ms and returned {unprocessed}",
         stop_took.as_secs_f64() * 1e3
     );
     if let Some(path) = &options.svg {
@@ -186,10 +196,12 @@ fn plot(path: &str, title: &str, panels: [(&str, &[(f64, f64)]); 2]) -> Result<(
 /// Schedules at full speed until `ends` is set or the timer is stopped.
 fn call(timer: &Timer, window: &Arc<Window>, ends: &AtomicBool, cancel: u64, seed: u64) {
     let mut random = timer_bench::random::SplitMix64::new(seed);
+    let mut ended = Instant::now();
     // ORDERING: Relaxed, only printed.
     while !ends.load(Ordering::Relaxed) {
         let delay = Duration::from_nanos(1_000_000 + random.below(2_000_000));
         let (called, inner) = (Instant::now(), window.clone());
+        window.worst_pause.fetch_max((called - ended).as_nanos() as u64, Ordering::Relaxed);
         let task = move |timeout: &timer_core::Timeout| {
             let lag = Instant::now().saturating_duration_since(timeout.deadline());
             inner.worst_lag.fetch_max(lag.as_nanos() as u64, Ordering::Relaxed);
@@ -201,6 +213,7 @@ fn call(timer: &Timer, window: &Arc<Window>, ends: &AtomicBool, cancel: u64, see
         if random.below(100) < cancel {
             timeout.cancel();
         }
+        ended = Instant::now();
     }
 }
 

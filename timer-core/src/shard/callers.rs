@@ -9,7 +9,7 @@ use super::inbox::{PushOutcome, Request, RequestKind};
 use super::{Core, Shard};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
-use crate::sync::Guard;
+use crate::sync::{Guard, yield_now};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 
 impl Shard {
@@ -59,11 +59,35 @@ impl Shard {
     #[inline(never)]
     fn schedule_by_request(&self, timeout: Timeout, now: Nanos) -> Option<u64> {
         // `push` computes the tick.
-        match self.inbox.push(Request { timeout, tick: IMMEDIATE }, RequestKind::New) {
-            PushOutcome::Accepted(wake_before) => Some(wake_before),
-            PushOutcome::Full(request) => self.schedule_locked(self.lock.lock(), request.timeout, now),
-            PushOutcome::Refused => None,
+        match self.request_or_lock(Request { timeout, tick: IMMEDIATE }, RequestKind::New) {
+            Ok(is_accepted) => is_accepted.then_some(NO_TICK),
+            Err((core, request)) => self.schedule_locked(core, request.timeout, now),
         }
+    }
+
+    /// Leaves a request and wakes the worker for it. Returns `false` if the request is refused.
+    ///
+    /// # Errors
+    ///
+    /// Returns the request with the lock if the caller has to do the work itself.
+    fn request_or_lock(&self, request: Request, kind: RequestKind) -> Result<bool, (Guard<'_, Core>, Request)> {
+        let (mut has_waiter, mut outcome) = (false, self.inbox.push(request, kind));
+        if let PushOutcome::Full(request) = outcome {
+            if let Some(core) = self.lock.lock_if_first() {
+                return Err((core, request));
+            }
+            (has_waiter, outcome) = (true, self.inbox.push_beside_a_waiter(request, kind));
+        }
+        match outcome {
+            PushOutcome::Accepted(Some((context, tick))) => context.alarm.wake_before(tick),
+            PushOutcome::Accepted(None) => {}
+            PushOutcome::Full(request) => return Err((self.lock.lock(), request)),
+            PushOutcome::Refused => return Ok(false),
+        }
+        if has_waiter {
+            yield_now();
+        }
+        Ok(true)
     }
 
     /// Makes the wheel agree with the state word of an entry that waits again or has to be linked
@@ -80,13 +104,10 @@ impl Shard {
         let request = Request { timeout, tick };
         let (mut core, request) = match self.lock.try_lock() {
             Some(core) => (core, request),
-            None => match self.inbox.push(request, RequestKind::Moved) {
-                PushOutcome::Accepted(wake_before) => {
-                    self.wake(id, wake_before);
-                    return Ok(());
-                }
-                PushOutcome::Full(request) => (self.lock.lock(), request),
-                PushOutcome::Refused => return Err(RejectReason::Stopped),
+            None => match self.request_or_lock(request, RequestKind::Moved) {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(RejectReason::Stopped),
+                Err(locked) => locked,
             },
         };
         if core.lease.serving(id).is_none() {
@@ -137,14 +158,9 @@ impl Shard {
     #[inline(never)]
     fn unlink_by_request(&self, timeout: &Timeout) {
         let request = Request { timeout: timeout.clone(), tick: NO_TICK };
-        match self.inbox.push(request, RequestKind::Cancelled) {
-            PushOutcome::Accepted(wake_before) => self.wake(timeout.shard_id(), wake_before),
-            PushOutcome::Full(request) => {
-                let mut core = self.lock.lock();
-                self.unlink_locked(&mut core, &request.timeout);
-                self.unlock(core);
-            }
-            PushOutcome::Refused => {}
+        if let Err((mut core, request)) = self.request_or_lock(request, RequestKind::Cancelled) {
+            self.unlink_locked(&mut core, &request.timeout);
+            self.unlock(core);
         }
     }
 

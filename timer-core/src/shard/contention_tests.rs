@@ -19,6 +19,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// time makes a test weaker, and never fail.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// The time after which a call counts as one that waits for the lock.
+const A_WHILE: Duration = Duration::from_secs(20);
+
 fn engine() -> Arc<Engine> {
     Engine::new(Config::default(), None, DrivenBy::ManualDriver)
 }
@@ -63,15 +66,35 @@ fn a_call_at_the_gate_wakes_the_worker() {
         scope.spawn(|| {
             let schedule = |delay| shard.schedule(new(&engine, delay).1, engine.context.now());
             // Uses up the quota. Virtual time stands still, so the next call waits at the gate.
-            let earliest = (0..8).filter_map(|_| schedule(2 * HOUR)).min();
-            said.send((earliest, schedule(HOUR))).unwrap();
+            assert!((0..8).all(|_| schedule(2 * HOUR) == Some(NO_TICK)), "a request wakes the worker");
+            said.send(schedule(HOUR)).unwrap();
         });
         assert!(heard.recv_timeout(PATIENCE).is_err(), "the lock is held");
         shard.unlock(core);
-        let (requests, at_gate) = heard.recv().unwrap();
-        assert!(requests.is_some_and(|tick| tick != NO_TICK));
+        let at_gate = heard.recv().unwrap();
         assert!(at_gate.is_some_and(|tick| tick != NO_TICK), "the worker would sleep for too long");
     });
+}
+
+#[test]
+fn one_caller_at_a_time_waits_for_the_lock() {
+    let engine = engine();
+    let shard = engine.shards()[0];
+    let core = shard.lock.try_lock().unwrap();
+    let (said, heard) = channel();
+    let calls = || (0..9).all(|_| shard.schedule(new(&engine, HOUR).1, engine.context.now()).is_some());
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let said = said.clone();
+            scope.spawn(move || said.send(calls()).unwrap());
+        }
+        let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE).is_ok_and(|accepted| accepted)).count();
+        let waits = heard.recv_timeout(PATIENCE).is_err();
+        shard.unlock(core);
+        assert_eq!(returned, 7, "the other callers leave a request");
+        assert!(waits && heard.recv().unwrap(), "the first caller waits for the lock");
+    });
+    assert_eq!(engine.stats().scheduled, 72);
 }
 
 #[test]

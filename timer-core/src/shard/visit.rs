@@ -1,7 +1,7 @@
 //! The work of the owner of the turn in a shard. It visits a shard in which entries may be due,
 //! takes them out, and links the ones again that were moved to later.
 
-use super::inbox::Request;
+use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
 use super::{MAX_PER_LOCK, Shard, Slots};
 use crate::context::Context;
 use crate::entry::Timeout;
@@ -140,9 +140,9 @@ impl Shard {
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let mut drop_after_unlock = Vec::new();
-        // The number of requests is bounded, because the quota does not grow while virtual time
-        // stands still.
-        while self.inbox.has_requests() {
+        // Requests that other threads push meanwhile come last and need not be served.
+        let mut drains = 0..=CROWDED_CAPACITY / MAX_HELPED;
+        while self.inbox.has_requests() && drains.next().is_some() {
             for request in self.inbox.drain() {
                 let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
             }

@@ -48,8 +48,9 @@
 //!
 //! # Duration of a wait
 //!
-//! A caller at the gate waits for the present holder, the worker, and the callers before it at the
-//! gate. [`crate::shard`] bounds the work of a holder.
+//! A caller at the gate waits for the present holder and the worker, and the callers before it at
+//! the gate. [`Lock::lock_if_first`] fails instead of waiting for other callers. [`crate::shard`]
+//! bounds the work of a holder.
 //!
 //! # Alternatives
 //!
@@ -172,7 +173,18 @@ impl<T> Lock<T> {
         if let Some(guard) = self.try_lock() {
             return guard;
         }
-        let gate = self.gate.lock();
+        self.wait(self.gate.lock())
+    }
+
+    /// Makes step 2 unless another caller waits already.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lock_if_first(&self) -> Option<Guard<'_, T>> {
+        self.gate.try_lock().map(|gate| self.wait(gate))
+    }
+
+    /// Waits for the word while it holds the gate.
+    fn wait(&self, gate: impl Sized) -> Guard<'_, T> {
         let mut spins = 0;
         loop {
             // ORDERING: Relaxed, as in `try_lock`.

@@ -43,7 +43,7 @@ fn a_request_is_announced_when_it_is_pushed() {
     let (inbox, _) = open_inbox();
     assert!(!inbox.has_requests());
     let tick = BEGIN + 1;
-    assert!(matches!(push(&inbox, tick, RequestKind::New), PushOutcome::Accepted(due) if due == tick));
+    assert!(matches!(push(&inbox, tick, RequestKind::New), PushOutcome::Accepted(Some((_, due))) if due == tick));
     assert!(inbox.has_requests() && inbox.is_due(tick));
     assert_eq!(inbox.due(), tick);
 }
@@ -52,7 +52,9 @@ fn a_request_is_announced_when_it_is_pushed() {
 fn a_cancelled_timeout_is_due_within_two_milliseconds() {
     let (inbox, _) = open_inbox();
     let latest = BEGIN + MAX_DELAY;
-    assert!(matches!(push(&inbox, NO_TICK, RequestKind::Cancelled), PushOutcome::Accepted(tick) if tick == latest));
+    assert!(
+        matches!(push(&inbox, NO_TICK, RequestKind::Cancelled), PushOutcome::Accepted(Some((_, tick))) if tick == latest)
+    );
     assert_eq!(inbox.due(), latest);
 }
 
@@ -69,6 +71,20 @@ fn a_thread_has_a_quota() {
 fn an_inbox_has_a_capacity() {
     let (inbox, context) = open_inbox();
     assert_eq!(push_slowly(&inbox, &context, CAPACITY + 3), CAPACITY);
+    let (_, timeout) = Timeout::new(ID, Deadline::up(BEGIN), Closure(|_: &Timeout| {}));
+    let more = || {
+        let request = Request { timeout: timeout.clone(), tick: BEGIN };
+        matches!(inbox.push_beside_a_waiter(request, RequestKind::Moved), PushOutcome::Accepted(_))
+    };
+    assert_eq!((0..CROWDED_CAPACITY).filter(|_| more()).count(), CROWDED_CAPACITY - CAPACITY);
+}
+
+#[test]
+fn requests_are_served_in_their_order() {
+    let (inbox, context) = open_inbox();
+    push_slowly(&inbox, &context, 2 * MAX_HELPED);
+    let ticks: Vec<u64> = [inbox.drain(), inbox.drain()].iter().flatten().map(|request| request.tick).collect();
+    assert!(ticks.is_sorted() && ticks.len() == 2 * MAX_HELPED, "{ticks:?}");
 }
 
 #[test]
