@@ -56,6 +56,10 @@ impl Position {
 pub enum StoreError {
     /// Nothing was written.
     Failed(String),
+    /// Nothing was written, because the store accepts the batch only without some of its parts. For
+    /// example, a check or a trigger of the user refuses a row. The keeper divides the batch, so
+    /// that only the calls of these parts fail.
+    Refused(String),
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),
     /// Another instance has taken over. Nothing was written.
@@ -68,6 +72,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
+            Self::Refused(why) => write!(f, "the store refuses this and wrote nothing: {why}"),
             Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
             Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
             Self::Unsupported(what) => write!(f, "this store does not support {what}"),
@@ -178,8 +183,8 @@ pub trait Store: Send + 'static {
     ///
     /// # Errors
     ///
-    /// On [`StoreError::Failed`] and [`StoreError::Fenced`] nothing was written. On
-    /// [`StoreError::InDoubt`] either all of the batch was written or nothing.
+    /// On [`StoreError::Failed`], [`StoreError::Refused`] and [`StoreError::Fenced`] nothing was
+    /// written. On [`StoreError::InDoubt`] either all of the batch was written or nothing.
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
 
     /// Appends the first `max` pending timeouts of this instance's shards in `from..until` to

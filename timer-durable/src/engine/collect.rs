@@ -120,6 +120,55 @@ impl Collection {
     }
 }
 
+impl Collection {
+    /// Divides a batch into halves, with the calls and ends that belong to their parts. No two
+    /// parts concern the same timeout, so the order of the halves does not matter.
+    pub(super) fn split(mut self) -> [Self; 2] {
+        let mut room = self.batch.len() / 2;
+        let mut second = Self::default();
+        let (first, batch) = (&mut self.batch, &mut second.batch);
+        let inserts = divide(&mut first.inserts, &mut batch.inserts, &mut room);
+        let resets = divide(&mut first.resets, &mut batch.resets, &mut room);
+        let cancels = divide(&mut first.cancels, &mut batch.cancels, &mut room);
+        divide(&mut first.dones, &mut batch.dones, &mut room);
+        divide(&mut first.retries, &mut batch.retries, &mut room);
+        divide(&mut first.buries, &mut batch.buries, &mut room);
+        let requeues = divide(&mut first.requeues, &mut batch.requeues, &mut room);
+        let purges = divide(&mut first.purges, &mut batch.purges, &mut room);
+        divide(&mut first.begins, &mut batch.begins, &mut room);
+        for mut call in std::mem::take(&mut self.calls) {
+            let kept = match call.part {
+                Part::Insert => inserts,
+                Part::Reset => resets,
+                Part::Cancel => cancels,
+                Part::Requeue => requeues,
+                Part::Purge => purges,
+            };
+            match call.index.checked_sub(kept) {
+                None => self.calls.push(call),
+                Some(index) => {
+                    call.index = index;
+                    second.calls.push(call);
+                }
+            }
+        }
+        let ended = self.batch.dones.iter().map(|part| part.id);
+        let ended = ended.chain(self.batch.retries.iter().map(|part| part.id));
+        let ended: HashSet<_> = ended.chain(self.batch.buries.iter().map(|part| part.id)).collect();
+        let (ends, others) = std::mem::take(&mut self.ends).into_iter().partition(|end| ended.contains(&end.id));
+        (self.ends, second.ends) = (ends, others);
+        [self, second]
+    }
+}
+
+/// Leaves `room` parts in the first half, and returns how many there are.
+fn divide<T>(first: &mut Vec<T>, second: &mut Vec<T>, room: &mut usize) -> usize {
+    let kept = first.len().min(*room);
+    *room -= kept;
+    *second = first.split_off(kept);
+    kept
+}
+
 fn key_target(topic: &str, key: &str) -> Target {
     Target::Key { topic: topic.to_owned(), key: key.to_owned() }
 }

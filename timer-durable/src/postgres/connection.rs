@@ -107,6 +107,16 @@ impl QueryError {
         self.code().is_some_and(|code| transient.contains(code))
     }
 
+    /// Returns `true` if the server accepts the transaction only without some of its rows: for its
+    /// data (22), a constraint (23), a limit of the server (54), or an error that a trigger raises
+    /// (P0001).
+    fn is_refusal(&self) -> bool {
+        self.code().is_some_and(|code| {
+            let code = code.code();
+            ["22", "23", "54"].contains(&&code[..2]) || code == SqlState::RAISE_EXCEPTION.code()
+        })
+    }
+
     /// Returns `true` if the server has undone the transaction and the connection can be used
     /// again.
     fn is_undone(&self) -> bool {
@@ -124,7 +134,13 @@ impl QueryError {
 
 impl From<QueryError> for StoreError {
     fn from(error: QueryError) -> Self {
-        if error.is_undone() { Self::Failed(error.to_string()) } else { Self::InDoubt(error.to_string()) }
+        if error.is_refusal() {
+            Self::Refused(error.to_string())
+        } else if error.is_undone() {
+            Self::Failed(error.to_string())
+        } else {
+            Self::InDoubt(error.to_string())
+        }
     }
 }
 

@@ -8,16 +8,13 @@ pub(super) struct Sql {
     pub(super) types: Vec<Type>,
 }
 
-/// The server's clock in microseconds.
-const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000000)::bigint";
-
 /// The fence, with which each statement begins.
 ///
 /// It is the share lock on the row of this instance. A take-over has to wait for it, so nothing of
 /// an instance is executed after it was taken over. All parts of a batch are one statement with it,
 /// so a client cannot stall between them.
 const FENCE: &str = "
-with fence as materialized (select {CLOCK} as now from timer.node where id = $1 and alive for share)";
+with fence as materialized (select timer.now() as now from timer.node where id = $1 and alive for share)";
 
 /// A part of a batch: the kind of its rows in the answer, its name, and its statement.
 type Part = (Kind, &'static str, &'static str);
@@ -276,7 +273,7 @@ select {}::int, null::uuid, null::int, now, null::int, null::smallint, null::tex
             announced.join(" or ")
         ));
     }
-    Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE).replace("{CLOCK}", CLOCK), types }
+    Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE), types }
 }
 
 /// The statement of inserts that met another row.

@@ -87,7 +87,7 @@ impl Store for PostgresStore {
 
     fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let result = self.keep_up(running);
-        if matches!(result, Err(StoreError::Failed(_))) {
+        if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_))) {
             self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
             self.next_sweep = self.next_renew;
         }
@@ -171,12 +171,13 @@ impl PostgresStore {
     /// Runs `body` in a transaction, and commits it if `body` returns a value.
     fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
         let limit = self.limit();
-        self.link()?.begin(limit)?;
+        let lost = || StoreError::Failed("there is no connection at the moment".to_owned());
+        self.link.as_mut().ok_or_else(lost)?.begin(limit)?;
         let result = body(self).and_then(|value| {
             self.link()?.commit()?;
             Ok(value)
         });
-        if matches!(result, Err(StoreError::Failed(_) | StoreError::Fenced)) {
+        if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_) | StoreError::Fenced)) {
             self.link()?.connection.batch_execute("rollback")?;
         }
         result

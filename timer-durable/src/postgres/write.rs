@@ -304,7 +304,9 @@ impl Writer<'_> {
 /// Turns a failure after a commit into one whose outcome is unknown.
 fn after_commit(error: StoreError) -> StoreError {
     match error {
-        StoreError::Failed(why) => StoreError::InDoubt(format!("a part of the batch was written: {why}")),
+        StoreError::Failed(why) | StoreError::Refused(why) => {
+            StoreError::InDoubt(format!("a part of the batch was written: {why}"))
+        }
         error => error,
     }
 }

@@ -16,7 +16,7 @@ pub use open::OpenError;
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
 use crate::transaction::{Answers, Batch, Done};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -241,5 +241,9 @@ impl Store for SqliteStore {
 }
 
 fn failed(error: impl std::borrow::Borrow<rusqlite::Error>) -> StoreError {
-    StoreError::Failed(error.borrow().to_string())
+    let error = error.borrow();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => StoreError::Refused(error.to_string()),
+        _ => StoreError::Failed(error.to_string()),
+    }
 }

@@ -48,7 +48,7 @@ fn a_look_that_fails_is_repeated() {
          select timer.schedule('topic', ''::text, '1 hour')",
     );
     let begun = Instant::now();
-    while !matches!(node.0.upkeep(&[]), Err(StoreError::Failed(_))) {
+    while !matches!(node.0.upkeep(&[]), Err(StoreError::Refused(_))) {
         assert!(begun.elapsed() < Duration::from_secs(30), "the look meets the trigger");
     }
     database.sql("drop trigger refuse on timer.timeout");

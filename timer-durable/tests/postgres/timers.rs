@@ -48,6 +48,92 @@ fn two_timers_run_each_timeout_once() {
 }
 
 #[test]
+fn a_refused_row_fails_its_call_only() {
+    let Some(database) = Database::create() else { return };
+    let (sender, fired) = mpsc::channel();
+    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = open(&database, DurableTimer::builder().topic("topic", record));
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as $$
+         begin if new.key like 'bad%' then raise exception 'no bad keys'; end if; return new; end $$;
+         create trigger refuse before insert on timer.timeout for each row execute function refuse()",
+    );
+    let names = ["good", "bad", "good", "good", "bad"];
+    let keys: Vec<String> = (0..100).map(|n| format!("{}{n}", names[n % 5])).collect();
+    let soon = Duration::from_millis(1);
+    let calls: Vec<_> =
+        keys.iter().map(|key| timer.new_timeout_keyed_async("topic", key, soon, key, IfPending::Keep)).collect();
+    for (key, call) in keys.iter().zip(calls) {
+        match futures::executor::block_on(call) {
+            Ok(_) => assert!(key.starts_with("good"), "{key}"),
+            Err(error) => {
+                assert!(key.starts_with("bad") && error.to_string().contains("no bad keys"), "{key}: {error}")
+            }
+        }
+    }
+    for _ in 0..60 {
+        assert!(fired.recv_timeout(PATIENCE).unwrap().starts_with("good"));
+    }
+    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+}
+
+/// The schema's function for the present is replaced by one whose clock the test sets.
+#[test]
+fn a_server_clock_that_jumps_loses_nothing() {
+    let Some(database) = Database::create() else { return };
+    let (sender, fired) = mpsc::channel();
+    let timers: Vec<DurableTimer> = (0..2)
+        .map(|_| {
+            let sender = sender.clone();
+            let record =
+                move |due: &Due<String>| sender.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
+            open(&database, DurableTimer::builder().topic("topic", record))
+        })
+        .collect();
+    database.sql(
+        "create table public.step(micros bigint); insert into public.step values (0);
+         create or replace function timer.now() returns bigint language sql volatile as $$
+             select (extract(epoch from clock_timestamp()) * 1000000)::bigint + (select micros from public.step) $$",
+    );
+    let schedule = |prefix: &str, delay: Duration| {
+        for n in 0..20 {
+            timers[n % 2].new_timeout("topic", delay, &format!("{prefix}{n}")).unwrap();
+        }
+    };
+    let mut seen = Vec::new();
+    let mut expect = |prefix: &str| {
+        for _ in 0..20 {
+            let (payload, attempt) = fired.recv_timeout(PATIENCE).unwrap();
+            assert!(payload.starts_with(prefix) && attempt == 1, "{payload}, attempt {attempt}");
+            seen.push(payload);
+        }
+    };
+    schedule("hour", Duration::from_secs(1800));
+    schedule("soon", Duration::from_millis(300));
+    expect("soon");
+    // An hour forward. Every lease seems to be over, and what was due within the hour runs.
+    database.sql("update public.step set micros = 3600000000");
+    expect("hour");
+    schedule("forward", Duration::from_millis(300));
+    expect("forward");
+    // Two seconds back, which the timeouts have to wait for.
+    schedule("back", Duration::from_millis(1500));
+    database.sql("update public.step set micros = micros - 2000000");
+    expect("back");
+    schedule("after", Duration::from_millis(300));
+    expect("after");
+    for timer in timers {
+        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() == 100 && fired.try_recv().is_err(), "nothing runs twice");
+    let owners =
+        database.sql("select count(*) from (select shard from timer.shard group by shard having count(*) > 1) s");
+    assert_eq!(owners.trim(), "0");
+}
+
+#[test]
 fn calls_reach_timeouts_of_the_other_node() {
     let Some(database) = Database::create() else { return };
     let topic = || DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(()));

@@ -48,7 +48,8 @@ impl<S: Store> Keeper<S> {
         collection
     }
 
-    /// Writes a batch and applies the answers.
+    /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
+    /// written one after the other.
     pub(super) fn write(&mut self, collection: Collection) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
@@ -61,6 +62,15 @@ impl<S: Store> Keeper<S> {
                 self.paused_until = None;
                 self.apply(&collection.batch, &mut answers);
                 collection.calls.into_iter().for_each(|call| call.answer(&answers));
+            }
+            Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
+                collection.split().into_iter().for_each(|half| self.write(half));
+            }
+            // Other calls go on without the pause that follows a failure.
+            Err(error @ StoreError::Refused(_)) if !collection.calls.is_empty() => {
+                self.figures.store_errors.add(1);
+                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
+                collection.calls.into_iter().for_each(|call| call.fail(&error));
             }
             Err(error) => {
                 self.unwritten.extend(collection.ends);
