@@ -7,9 +7,10 @@
 //! 5. [Upgrades](upgrades) of programs, payloads and the schema
 //! 6. [Backup and restore](backup)
 //! 7. [Faults](faults) and bad input, with the error of each
-//! 8. [PostgreSQL](postgres), choosing a store and running it
-//! 9. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
-//! 10. [The protocol](protocol), and the model that checks it
+//! 8. [Events](events) that are reported by `tracing`
+//! 9. [PostgreSQL](postgres), choosing a store and running it
+//! 10. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
+//! 11. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -31,6 +32,9 @@ pub mod backup {}
 
 #[doc = include_str!("faults.md")]
 pub mod faults {}
+
+#[doc = include_str!("events.md")]
+pub mod events {}
 
 #[doc = include_str!("postgres.md")]
 pub mod postgres {}

@@ -3,6 +3,7 @@
 
 mod book;
 mod engine;
+mod events;
 #[cfg(feature = "sqlite")]
 mod file;
 #[cfg(feature = "sqlite")]
