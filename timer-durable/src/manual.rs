@@ -105,8 +105,15 @@ impl Shared {
         }
     }
 
-    fn next_due(&self) -> Option<Micros> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.next_due()
+    /// Returns the first due time in memory, and the time of the next page.
+    fn next_times(&self) -> (Option<Micros>, Option<Micros>) {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.as_ref().map_or((None, None), |keeper| (keeper.next_due(), keeper.next_page()))
+    }
+
+    fn next_time(&self) -> Option<Micros> {
+        let (due, page) = self.next_times();
+        due.into_iter().chain(page).min()
     }
 }
 
@@ -116,7 +123,7 @@ impl ManualDurableDriver {
     pub fn advance(&mut self, by: Duration) -> usize {
         let end = self.shared.store.now().saturating_add(crate::engine::micros(by));
         let mut ran = self.run_due();
-        while let Some(due) = self.shared.next_due().filter(|due| *due <= end) {
+        while let Some(due) = self.shared.next_time().filter(|due| *due <= end) {
             let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);
             self.shared.store.advance_clock(Duration::from_micros(wait));
             let count = self.run_due();
@@ -142,13 +149,19 @@ impl ManualDurableDriver {
         }
     }
 
-    /// Moves the time to the first due time in memory and runs the handlers that are due then.
-    /// Returns the number of handlers, or `None` if nothing is pending.
+    /// Moves the time to the next due time and runs the handlers that are due then. Returns the
+    /// number of handlers, or `None` if nothing is pending.
     pub fn advance_to_next(&mut self) -> Option<usize> {
-        self.shared.settle();
-        let due = self.shared.next_due()?;
-        let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);
-        Some(self.advance(Duration::from_micros(wait)))
+        loop {
+            self.shared.settle();
+            let (due, page) = self.shared.next_times();
+            let next = due.into_iter().chain(page).min()?;
+            let wait = u64::try_from(next - self.shared.store.now()).unwrap_or(0);
+            let ran = self.advance(Duration::from_micros(wait));
+            if due == Some(next) || wait == 0 {
+                return Some(ran);
+            }
+        }
     }
 
     /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the

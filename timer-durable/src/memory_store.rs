@@ -1,8 +1,7 @@
 //! A store in memory, for tests.
 //!
-//! It keeps nothing on disk, has a clock that stands still until a test moves it, and fails when a
-//! test tells it to. Clones are handles of the same store, so that a test can open it again after
-//! its timer was dropped, as a process opens its file again after a crash.
+//! Its clock stands still until a test moves it, and it fails when a test tells it to. Clones are
+//! handles of the same store, so that a test can open it again after its timer was dropped.
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
@@ -10,6 +9,7 @@ use crate::transaction::{
     Answers, Attempt, Batch, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -166,11 +166,13 @@ impl Store for MemoryStore {
         Ok(answers)
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
         let inner = self.lock();
         let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
-        out.extend(inner.order.range(from..until).filter(pending).take(max));
-        Ok(())
+        let before = out.len();
+        out.extend(inner.order.range(range.start..range.end).filter(pending).take(max));
+        let last = out.last().filter(|_| out.len() - before == max);
+        Ok(last.map_or(range.end, |last| last.next()))
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -200,12 +202,11 @@ impl Store for MemoryStore {
         Ok(Counts { pending: inner.rows.len() as u64, dead: inner.dead.len() as u64 })
     }
 
-    /// Calls `work` with `()`, because there is no connection.
+    // Work gets `()`, because there is no connection.
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
-    /// Calls `work` with `()`, because there is no connection.
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if inner.running(done.id, done.attempt).is_none() {

@@ -16,6 +16,7 @@ use crate::transaction::{Answers, Batch, Done};
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -187,13 +188,17 @@ pub trait Store: Send + 'static {
     /// written. On [`StoreError::InDoubt`] either all of the batch was written or nothing.
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
 
-    /// Appends the first `max` pending timeouts of this instance's shards in `from..until` to
-    /// `out`, in order. Timeouts that run here are not pending.
+    /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in
+    /// order and at most `max`. Timeouts that run here are not pending.
+    ///
+    /// Returns the position before which `out` lacks nothing of the range. The keeper asks for the
+    /// rest of the range from there, so a call may end early, even without a timeout. A store can
+    /// use that to sort its rows step by step.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be read.
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError>;
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
 
     /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this
     /// returns, nothing that the old instance has sent can be executed any more, and whatever it
@@ -311,8 +316,8 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).write(batch)
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        (**self).load(from, until, max, out)
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        (**self).load(range, max, out)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {

@@ -11,12 +11,14 @@
 //! ```
 
 mod attempts;
+mod pages;
 mod rows;
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Answers, Attempt, Batch, Begun, Insert, Inserted};
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// A check of a store.
 type Check<S> = (&'static str, fn(&mut Bench<S>));
@@ -28,7 +30,7 @@ type Check<S> = (&'static str, fn(&mut Bench<S>));
 ///
 /// If a check fails.
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
-    for (name, check) in rows::checks::<S>().into_iter().chain(attempts::checks()) {
+    for (name, check) in pages::checks::<S>().into_iter().chain(rows::checks()).chain(attempts::checks()) {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });
@@ -84,9 +86,26 @@ impl<S: Store> Bench<S> {
 
     /// Loads everything that is pending.
     fn pending(&mut self) -> Vec<Position> {
-        let mut page = Vec::new();
-        ok(self.store.load(Position::START, Position::END, 1_000, &mut page), self.name);
-        page
+        self.load(Position::START..Position::END, 1_000)
+    }
+
+    /// Loads a range, in pages of at most `max` positions.
+    fn load(&mut self, range: Range<Position>, max: usize) -> Vec<Position> {
+        let (mut from, mut out) = (range.start, Vec::new());
+        for _ in 0..100_000 {
+            let before = out.len();
+            let bound = ok(self.store.load(from..range.end, max, &mut out), self.name);
+            let page = &out[before..];
+            assert!(page.len() <= max, "{}: a page of {} instead of {max}", self.name, page.len());
+            assert!(from <= bound && bound <= range.end, "{}: {bound:?} lies outside of the range", self.name);
+            let covered = from..bound;
+            assert!(page.iter().all(|position| covered.contains(position)), "{}: {page:?}", self.name);
+            from = bound;
+            if from == range.end {
+                return out;
+            }
+        }
+        panic!("{}: the end of the range is never reached", self.name);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks of rows: inserts, keys, pages, resets, cancels and dead letters.
+//! Checks of rows: inserts, keys, resets, cancels and dead letters.
 
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
@@ -7,7 +7,6 @@ use crate::transaction::{Bury, Changed, IfPending, Insert, Inserted, Requeue, Re
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
-        ("pages are in the order of due time and id", pages),
         ("an id is inserted once", ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("a running timeout keeps its key", running_keys),
@@ -16,21 +15,6 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("payload, key and limits come back when a timeout begins", contents),
         ("all parts of a batch are executed", batches),
     ]
-}
-
-fn pages<S: Store>(bench: &mut Bench<S>) {
-    let start = bench.future();
-    let mut inserted: Vec<Position> =
-        [5, 1, 3, 3, 2].iter().map(|n| Position { due: start + n, id: bench.insert(start + n) }).collect();
-    inserted.sort_unstable();
-    assert_eq!(bench.pending(), inserted);
-    let mut page = Vec::new();
-    ok(bench.store.load(inserted[1], inserted[4], 2, &mut page), bench.name);
-    assert_eq!(page, inserted[1..3], "from the first position, two at most");
-    page.clear();
-    ok(bench.store.load(inserted[3].next(), inserted[4], 9, &mut page), bench.name);
-    assert_eq!(page, [], "the end of the range is not part of it");
-    assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 5, dead: 0 });
 }
 
 fn ids<S: Store>(bench: &mut Bench<S>) {

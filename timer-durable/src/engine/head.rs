@@ -4,9 +4,9 @@
 //!
 //! > **Every pending timeout of the range whose position is before the bound is in memory.**
 //!
-//! The bound advances when a page is loaded, which happens while the head is less than half full. A
-//! page that is shorter than asked for moves the bound to the end of the range. If the head grows
-//! beyond its capacity, the latest entries are dropped and the bound retreats to the first of them.
+//! The bound advances when a page is loaded, which happens while the head is less than half full
+//! and the bound is at most an hour away. If the head grows beyond its capacity, the latest entries
+//! are dropped and the bound retreats to the first of them.
 //!
 //! An entry is an id and a due time. Nothing else is kept in memory until the timeout begins.
 //! Absent: the store, threads, clocks.
@@ -17,6 +17,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
+
+/// How far beyond the present the bound is at least, in microseconds. It leaves a store the time to
+/// put its rows in order, and is a slot of the SQLite store.
+const HORIZON: Micros = 1 << 32;
 
 /// Hashes an id, whose bits are well mixed already except for the time.
 #[derive(Default)]
@@ -161,20 +165,24 @@ impl Head {
         self.wheel.next_expiry().map(|tick| Micros::try_from(tick).unwrap_or(Micros::MAX))
     }
 
-    /// Returns the range to load next and the number of positions to ask for, or `None` if the head
-    /// is at least half full or has everything.
-    pub(super) fn wants(&self, page: usize) -> Option<(Range<Position>, usize)> {
+    /// Returns the time from which a page can be loaded, or `None` if the head is at least half
+    /// full or has everything.
+    pub(super) fn next_page(&self) -> Option<Micros> {
         let wants = self.bound < self.range.end && self.len() < self.capacity / 2;
-        wants.then(|| (self.bound..self.range.end, page.min(self.capacity - self.len())))
+        wants.then(|| self.bound.due.saturating_sub(HORIZON))
     }
 
-    /// Adds a page that was loaded for [`wants`](Self::wants), and moves the bound.
-    pub(super) fn add_page(&mut self, page: &[Position], asked: usize, now: Micros) {
+    /// Returns the range to load next and the number of positions to ask for, or `None` before
+    /// [`next_page`](Self::next_page).
+    pub(super) fn wants(&self, page: usize, now: Micros) -> Option<(Range<Position>, usize)> {
+        self.next_page().filter(|time| *time <= now)?;
+        Some((self.bound..self.range.end, page.min(self.capacity - self.len())))
+    }
+
+    /// Adds a page that was loaded for [`wants`](Self::wants), which has everything before `bound`.
+    pub(super) fn add_page(&mut self, page: &[Position], bound: Position, now: Micros) {
         // The bound first, because only positions before it are put into memory.
-        self.bound = match page.last() {
-            Some(last) if page.len() >= asked => last.next(),
-            _ => self.range.end,
-        };
+        self.bound = bound;
         for position in page {
             self.put(*position, now);
         }
@@ -232,26 +240,26 @@ mod tests {
     #[test]
     fn only_positions_before_the_bound_are_kept() {
         let mut head = Head::new(Position::START..Position::END, 100);
-        assert_eq!(head.wants(2), Some((Position::START..Position::END, 2)));
+        assert_eq!(head.wants(2, 0), Some((Position::START..Position::END, 2)));
         head.put(at(1, 1), 0);
         assert_eq!(head.len(), 0, "nothing was loaded yet");
-        head.add_page(&[at(1, 1), at(5, 2)], 2, 0);
+        head.add_page(&[at(1, 1), at(5, 2)], at(5, 3), 0);
         head.put(at(4, 3), 0);
         head.put(at(6, 4), 0);
         assert_eq!((head.len(), head.next_due()), (3, Some(1)));
-        assert_eq!(head.wants(2).unwrap().0.start, at(5, 3));
-        head.add_page(&[at(6, 4)], 2, 0);
-        assert_eq!(head.wants(2), None, "a short page is the last one");
+        assert_eq!(head.wants(2, 0).unwrap().0.start, at(5, 3));
+        head.add_page(&[at(6, 4)], Position::END, 0);
+        assert_eq!(head.wants(2, 0), None, "it has everything");
         assert_eq!(ready(&mut head, 5), [1, 3, 2]);
     }
 
     #[test]
     fn a_full_head_drops_the_latest_entries() {
         let mut head = Head::new(Position::START..Position::END, 8);
-        head.add_page(&[], 1, 0);
+        head.add_page(&[], Position::END, 0);
         (0..12).for_each(|n| head.put(at(100 - n, n as u128), 0));
         assert_eq!((head.retreat(), head.len()), (6, 6));
-        let from = head.wants(10).map(|(range, _)| range.start);
+        let from = head.wants(10, 0).map(|(range, _)| range.start);
         assert_eq!(from, None, "it is more than half full");
         assert_eq!(ready(&mut head, 94), [11, 10, 9, 8, 7, 6]);
         head.put(at(95, 5), 94);
@@ -261,7 +269,7 @@ mod tests {
     #[test]
     fn a_moved_entry_is_ready_at_its_new_time_only() {
         let mut head = Head::new(Position::START..Position::END, 8);
-        head.add_page(&[], 1, 0);
+        head.add_page(&[], Position::END, 0);
         head.put(at(5, 1), 0);
         head.expire(5);
         head.put(at(9, 1), 5);

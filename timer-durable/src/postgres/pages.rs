@@ -3,6 +3,7 @@
 use super::parts::uuid;
 use super::{PostgresStore, SHARDS, write};
 use crate::store::{Position, StoreError};
+use std::ops::Range;
 use uuid::Uuid;
 
 impl PostgresStore {
@@ -10,19 +11,21 @@ impl PostgresStore {
     /// where that part ends, and the next part is read.
     pub(super) fn load_page(
         &mut self,
-        from: Position,
-        until: Position,
+        range: Range<Position>,
         max: usize,
         out: &mut Vec<Position>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Position, StoreError> {
         let owned: Vec<(i16, i64)> = self
             .shards
             .iter()
             .filter_map(|shard| Some((*shard, self.epochs[shard.unsigned_abs() as usize]?)))
             .collect();
         let (shards, epochs): (Vec<i16>, Vec<i64>) = owned.into_iter().unzip();
-        let (mut from, end) = (from, out.len() + max);
-        while !shards.is_empty() && out.len() < end {
+        let (mut from, until, end) = (range.start, range.end, out.len() + max);
+        if shards.is_empty() {
+            return Ok(until);
+        }
+        while out.len() < end {
             let part = (2 * (end - out.len()) / shards.len()).max(64);
             let limit = i64::try_from(part).unwrap_or(i64::MAX);
             let (first, last): (Uuid, Uuid) = (uuid(from.id), uuid(until.id));
@@ -42,10 +45,10 @@ impl PostgresStore {
                     break;
                 }
             }
-            if is_whole {
-                break;
+            if is_whole && out.len() < end {
+                return Ok(until);
             }
         }
-        Ok(())
+        Ok(from)
     }
 }

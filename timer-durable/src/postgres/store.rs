@@ -6,6 +6,7 @@ use super::{PostgresStore, connect};
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::transaction::{Answers, Batch, Begun, Done};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
@@ -31,8 +32,8 @@ impl Store for PostgresStore {
         self.check(result)
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        let result = self.load_page(from, until, max, out);
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        let result = self.load_page(range, max, out);
         self.check(result)
     }
 

@@ -10,13 +10,16 @@
 
 mod open;
 mod rows;
+mod slots;
 
 pub use open::OpenError;
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
 use crate::transaction::{Answers, Batch, Done};
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, ErrorCode};
+use slots::Page;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -162,21 +165,13 @@ impl Store for SqliteStore {
         self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        let epoch = self.epoch;
-        let mut load = || -> rusqlite::Result<()> {
-            let mut query = self.connection.prepare_cached(
-                "select due, id from timeout where (due, id) >= (?1, ?2) and (due, id) < (?3, ?4)
-                 and (begun is null or begun < ?5) order by due, id limit ?6",
-            )?;
-            let (first, last) = (rows::blob(from.id), rows::blob(until.id));
-            let mut found = query.query(params![from.due, first, until.due, last, epoch, max as i64])?;
-            while let Some(row) = found.next()? {
-                out.push(Position { due: row.get(0)?, id: rows::id(row.get(1)?) });
-            }
-            Ok(())
-        };
-        load().map_err(failed)
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        let page = Page { range, max, epoch: self.epoch };
+        let (bound, slot) = page.load(&self.connection, self.clock.now(), out).map_err(failed)?;
+        if let Some(slot) = slot {
+            self.transact(|connection, _, _| slots::carry(connection, slot).map_err(failed))?;
+        }
+        Ok(bound)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -197,9 +192,10 @@ impl Store for SqliteStore {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let count = |sql| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
-        let pending = count("select count(*) from timeout")?;
+        let near = count("select count(*) from timeout where slot is null")?;
+        let far = count("select count(*) from timeout where slot is not null")?;
         let dead = count("select count(*) from dead")?;
-        Ok(Counts { pending: pending.unsigned_abs(), dead: dead.unsigned_abs() })
+        Ok(Counts { pending: (near + far).unsigned_abs(), dead: dead.unsigned_abs() })
     }
 
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const APPLICATION: i64 = 0x746d_7264;
 
 /// The version of the schema.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const SCHEMA: &str = "
     create table meta(epoch integer not null, floor integer not null);
@@ -26,9 +26,11 @@ const SCHEMA: &str = "
         format integer not null,
         payload blob not null,
         period integer,
-        max_lateness integer
+        max_lateness integer,
+        slot integer
     ) without rowid;
-    create index timeout_by_due on timeout(due, id);
+    create index timeout_by_due on timeout(due, id) where slot is null;
+    create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
     create unique index timeout_by_key on timeout(topic, key) where key is not null;
     create table dead(
         id blob primary key,
@@ -159,7 +161,7 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Micros), OpenError> {
     if !is_new && application != APPLICATION {
         return Err(OpenError::NotTimeouts { path: path.to_owned() });
     }
-    if !is_new && version != VERSION {
+    if !is_new && !(1..=VERSION).contains(&version) {
         return Err(OpenError::Version { path: path.to_owned(), found: version, expected: VERSION });
     }
     connection
@@ -173,6 +175,9 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Micros), OpenError> {
     if is_new {
         create(&connection).map_err(error)?;
     } else {
+        if version == 1 {
+            upgrade(&connection).map_err(error)?;
+        }
         check(&connection, path)?;
     }
     // Writing takes the lock, and shows whether the file can be written at all.
@@ -186,6 +191,19 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
         "begin exclusive; {SCHEMA} pragma application_id = {APPLICATION}; pragma user_version = {VERSION}; commit;"
     );
     connection.execute_batch(&create)
+}
+
+/// Gives a file of version 1 the present schema.
+fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "begin exclusive;
+         alter table timeout add column slot integer;
+         drop index timeout_by_due;
+         create index timeout_by_due on timeout(due, id) where slot is null;
+         create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
+         pragma user_version = 2;
+         commit;",
+    )
 }
 
 /// Reads the settings back that make a commit durable.
@@ -204,13 +222,13 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
 /// many timeouts.
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
-    let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_key')";
+    let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";
     match number::<i64>(connection, tables) {
-        Ok(5) => {}
-        Ok(found) => return Err(damaged(format!("{found} of 5 tables and indexes were found"))),
+        Ok(6) => {}
+        Ok(found) => return Err(damaged(format!("{found} of 6 tables and indexes were found"))),
         Err(error) => return Err(explain(path, &error)),
     }
-    let head = "select (select count(*) from meta) - 1, (select max(due) from timeout), (select min(due) from timeout)";
+    let head = "select (select count(*) from meta) - 1, (select min(due) from timeout where slot is null), (select min(slot) from timeout where slot is not null)";
     match connection.query_row(head, [], |row| row.get::<_, i64>(0)) {
         Ok(0) => Ok(()),
         Ok(_) => Err(damaged("the table meta does not have one row".to_owned())),

@@ -1,5 +1,6 @@
 //! The statements of a batch.
 
+use super::slots;
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros};
 use crate::transaction::{
@@ -22,8 +23,8 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
 /// `returning`, and inserts from a `select`.
 pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -> Result<Answers> {
     Ok(Answers {
-        inserts: insert_all(db, &batch.inserts)?,
-        resets: batch.resets.iter().map(|part| reset(db, part)).collect::<Result<_>>()?,
+        inserts: insert_all(db, &batch.inserts, now)?,
+        resets: batch.resets.iter().map(|part| reset(db, part, now)).collect::<Result<_>>()?,
         cancels: batch.cancels.iter().map(|part| cancel(db, part)).collect::<Result<_>>()?,
         dones: done_all(db, &batch.dones)?,
         retries: batch.retries.iter().map(|part| retry(db, *part)).collect::<Result<_>>()?,
@@ -34,13 +35,13 @@ pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -
     })
 }
 
-fn insert_all(db: &Connection, inserts: &[Insert]) -> Result<Vec<Inserted>> {
+fn insert_all(db: &Connection, inserts: &[Insert], now: Micros) -> Result<Vec<Inserted>> {
     if inserts.is_empty() {
         return Ok(Vec::new());
     }
     let mut has_dead = db.prepare_cached("select exists (select 1 from dead)")?;
     let has_dead = has_dead.query_row([], |row| row.get(0))?;
-    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead };
+    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead, now };
     inserts.iter().map(|new| insert(db, &mut create, new)).collect()
 }
 
@@ -71,18 +72,19 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
     if new_due == due {
         return Ok(Inserted::Kept(holder));
     }
-    db.prepare_cached("update timeout set due = ?2 where id = ?1")?.execute(params![blob(holder), new_due])?;
+    change_due(db, holder, new_due, create.now)?;
     Ok(Inserted::Moved(holder, new_due))
 }
 
-const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, period, max_lateness)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
+const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) on conflict do nothing";
 
 /// The statement that creates a row.
 struct Create<'c> {
     insert: CachedStatement<'c>,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: bool,
+    now: Micros,
 }
 
 impl Create<'_> {
@@ -99,18 +101,24 @@ impl Create<'_> {
             new.format,
             new.payload,
             new.period,
-            new.max_lateness
+            new.max_lateness,
+            slots::slot(new.due, self.now)
         ])?;
         Ok((created == 1).then_some(Inserted::Created { replaced: None }))
     }
 }
 
-fn reset(db: &Connection, reset: &Reset) -> Result<Changed> {
+fn reset(db: &Connection, reset: &Reset, now: Micros) -> Result<Changed> {
     let found = find(db, &reset.target)?;
     if let Changed::Changed(id) = found {
-        db.prepare_cached("update timeout set due = ?2 where id = ?1")?.execute(params![blob(id), reset.due])?;
+        change_due(db, id, reset.due, now)?;
     }
     Ok(found)
+}
+
+fn change_due(db: &Connection, id: TimeoutId, due: Micros, now: Micros) -> Result<()> {
+    let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3 where id = ?1")?;
+    update.execute(params![blob(id), due, slots::slot(due, now)]).map(drop)
 }
 
 fn cancel(db: &Connection, target: &Target) -> Result<Changed> {
@@ -157,7 +165,7 @@ fn done_all(db: &Connection, dones: &[Done]) -> Result<Vec<bool>> {
     }
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
     let mut repeat = db.prepare_cached(
-        "update timeout set due = ?3, begun = null, forgiven = attempt
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     let mut done = |done: &Done| {
@@ -172,7 +180,7 @@ fn done_all(db: &Connection, dones: &[Done]) -> Result<Vec<bool>> {
 
 fn retry(db: &Connection, retry: Retry) -> Result<bool> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, begun = null, forgiven = iif(?4, attempt, forgiven)
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = iif(?4, attempt, forgiven)
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     Ok(update.execute(params![blob(retry.id), retry.attempt, retry.due, retry.forgive])? == 1)

@@ -308,6 +308,24 @@ fn memory_is_bounded_by_the_capacity() {
 }
 
 #[test]
+fn timeouts_of_later_days_are_loaded_in_time() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let open = || builder(&log).capacity(8).build_manual(store.clone()).unwrap();
+    let (timer, driver) = open();
+    let ids: Vec<_> = (1..=20_u32).map(|n| timer.new_timeout("t", n * DAY, &n.to_string()).unwrap()).collect();
+    driver.crash();
+    let (timer, mut driver) = open();
+    // Nothing in memory is left, and the rest is days away.
+    ids[..4].iter().for_each(|id| assert_eq!(timer.cancel_by_id(*id).unwrap(), Cancelled::Cancelled));
+    for n in 5..=20 {
+        assert_eq!(driver.advance_to_next(), Some(1));
+        assert_eq!(take(&log), [format!("{n} 1")]);
+    }
+    assert_eq!(driver.advance_to_next(), None);
+}
+
+#[test]
 fn overdue_timeouts_do_not_hold_up_new_ones() {
     let store = MemoryStore::new();
     let (timer, driver, _) = open(&store);

@@ -130,6 +130,33 @@ fn memory_holds_the_capacity_and_the_file_the_rest() {
     assert!(all.into_iter().eq(0..100), "D2");
 }
 
+/// The test moves the file back in time instead of waiting for hours.
+#[test]
+fn timeouts_of_later_hours_run() {
+    let folder = Folder::new();
+    let (timer, _) = open(&folder);
+    let hours = |n: u64| Duration::from_secs(3600 * n);
+    for n in 0..600_u64 {
+        timer.new_timeout("t", hours(3) + Duration::from_millis(n * 7919 % 600), &n.to_string()).unwrap();
+    }
+    timer.new_timeout("t", hours(1_000), &"later".to_owned()).unwrap();
+    assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+    let file = rusqlite::Connection::open(folder.file()).unwrap();
+    // A slot is 2^32 microseconds wide.
+    let back = "update timeout set due = due - ?1, slot = (due - ?1) & -(1 << 32)";
+    let until = (hours(3) - Duration::from_secs(2)).as_micros() as i64;
+    assert_eq!(file.execute(back, [until]).unwrap(), 601);
+    drop(file);
+    let (timer, ran) = open(&folder);
+    let mut runs: Vec<u64> = (0..600).map(|_| ran.recv_timeout(LONG).unwrap().0.parse().unwrap()).collect();
+    runs.sort_unstable();
+    assert!(runs.into_iter().eq(0..600), "D2");
+    assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+    let file = rusqlite::Connection::open(folder.file()).unwrap();
+    let later = "select slot is not null from timeout";
+    assert_eq!(file.query_row(later, [], |row| row.get(0)), Ok(true), "its slot has not come");
+}
+
 #[test]
 fn old_timeouts_do_not_hold_up_a_new_one() {
     let folder = Folder::new();
@@ -287,7 +314,7 @@ fn bad_files_are_refused_with_a_reason() {
     drop(SqliteStore::open(&newer).unwrap());
     rusqlite::Connection::open(&newer).unwrap().execute_batch("pragma user_version = 99").unwrap();
     let error = SqliteStore::open(&newer).unwrap_err();
-    assert!(matches!(error, OpenError::Version { found: 99, expected: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 99, expected: 2, .. }), "{error}");
 
     let error = SqliteStore::open(folder.path().join("none/timeouts.db")).unwrap_err();
     assert!(matches!(error, OpenError::Io { .. }), "{error}");

@@ -4,16 +4,19 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use timer_durable::store::Store;
 use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
 
 use crate::folder::Folder;
 
 const FILE_1: &str = include_str!("../fixtures/sqlite_1.sql");
 
-#[test]
-fn a_file_of_version_1_goes_on() {
+const FILE_2: &str = include_str!("../fixtures/sqlite_2.sql");
+
+/// Opens a file of an earlier version, and lets its timeout run.
+fn go_on(file: &str) -> Folder {
     let folder = Folder::new();
-    Connection::open(folder.file()).unwrap().execute_batch(FILE_1).unwrap();
+    Connection::open(folder.file()).unwrap().execute_batch(file).unwrap();
     let (sender, ran) = mpsc::channel();
     let record = move |due: &Due<String>| {
         let seen = (due.payload().clone(), due.key().map(str::to_owned), due.attempt());
@@ -25,21 +28,38 @@ fn a_file_of_version_1_goes_on() {
     assert_eq!(ran.recv_timeout(Duration::from_secs(60)), Ok(old), "its first attempt died with its process");
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!((letters.len(), &*letters[0].payload, &*letters[0].reason), (1, &b"dead"[..], "broken"));
+    timer.stop(Duration::from_secs(60)).unwrap();
+    folder
+}
+
+/// The SQL of the schema. A column that was added later stands in another line.
+fn schema(folder: &Folder) -> Vec<String> {
+    let connection = Connection::open(folder.file()).unwrap();
+    let tables = "select sql from sqlite_schema where sql is not null order by name";
+    let mut query = connection.prepare(tables).unwrap();
+    let words = |sql: String| sql.split_whitespace().collect::<String>();
+    query.query_map([], |row| row.get(0).map(words)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 /// Another schema needs another version, a fixture of its own and a way from this one.
 #[test]
-fn the_schema_of_version_1_never_changes() {
-    let schema = |file| {
-        let connection = Connection::open(file).unwrap();
-        let tables = "select sql from sqlite_schema where sql is not null order by name";
-        let mut query = connection.prepare(tables).unwrap();
-        query.query_map([], |row| row.get::<_, String>(0)).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
-    };
-    let (old, new) = (Folder::new(), Folder::new());
-    Connection::open(old.file()).unwrap().execute_batch(FILE_1).unwrap();
+fn files_of_all_versions_go_on() {
+    let new = Folder::new();
     drop(SqliteStore::open(new.file()).unwrap());
-    assert_eq!(schema(old.file()), schema(new.file()));
+    for file in [FILE_1, FILE_2] {
+        let folder = go_on(file);
+        assert_eq!(schema(&folder), schema(&new));
+        let mut store = SqliteStore::open(folder.file()).unwrap();
+        assert_eq!(store.counts().unwrap().dead, 1, "it opens again");
+    }
+}
+
+#[test]
+fn the_schema_of_version_2_never_changes() {
+    let (old, new) = (Folder::new(), Folder::new());
+    Connection::open(old.file()).unwrap().execute_batch(FILE_2).unwrap();
+    drop(SqliteStore::open(new.file()).unwrap());
+    assert_eq!(schema(&old), schema(&new));
 }
 
 #[cfg(feature = "postgres")]

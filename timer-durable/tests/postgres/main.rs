@@ -97,7 +97,8 @@ impl Node {
 
     fn pending(&mut self) -> Vec<TimeoutId> {
         let mut page = Vec::new();
-        self.0.load(Position::START, Position::END, 1_000, &mut page).expect("a page");
+        let bound = self.0.load(Position::START..Position::END, 1_000, &mut page).expect("a page");
+        assert_eq!(bound, Position::END);
         page.into_iter().map(|position| position.id).collect()
     }
 

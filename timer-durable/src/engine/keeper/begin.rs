@@ -19,13 +19,9 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the time at which the next timeout can begin.
     pub(super) fn next_begin(&self, now: Instant) -> Option<Instant> {
-        let store_now = self.store.now();
         let at = |head: &Head| match head.next_due() {
             _ if head.has_ready() => Some(now),
-            Some(due) => {
-                let wait = Duration::from_micros(u64::try_from(due.saturating_sub(store_now)).unwrap_or(0));
-                now.checked_add(wait)
-            }
+            Some(due) => self.instant(due, now),
             None => None,
         };
         let overdue = at(&self.overdue).filter(|_| self.has_room_for_overdue());

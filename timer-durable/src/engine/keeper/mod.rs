@@ -160,6 +160,11 @@ impl<S: Store> Keeper<S> {
         [self.overdue.next_due(), self.current.next_due()].into_iter().flatten().min()
     }
 
+    /// Returns the time from which the next page can be loaded.
+    pub(crate) fn next_page(&self) -> Option<Micros> {
+        [self.overdue.next_page(), self.current.next_page()].into_iter().flatten().min()
+    }
+
     /// Returns `true` if the next turn has something to do.
     pub(crate) fn has_work(&self) -> bool {
         !self.inbox.is_empty() || self.waits_until() == Some(None)
@@ -185,8 +190,11 @@ impl<S: Store> Keeper<S> {
             until.push(paused);
         } else {
             let idle = self.held.is_empty() && self.unwritten.is_empty() && !self.must_rejoin;
-            if !idle || (self.stopping.is_none() && self.wants_page()) {
+            if !idle {
                 return Some(None);
+            }
+            if self.stopping.is_none() {
+                until.extend(self.next_page().and_then(|next| self.instant(next, now)));
             }
             if self.may_begin() {
                 until.extend(self.next_begin(now));
@@ -199,8 +207,10 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    fn wants_page(&self) -> bool {
-        self.overdue.wants(1).is_some() || self.current.wants(1).is_some()
+    /// Converts a time of the store's clock.
+    fn instant(&self, time: Micros, now: Instant) -> Option<Instant> {
+        let wait = Duration::from_micros(u64::try_from(time.saturating_sub(self.store.now())).unwrap_or(0));
+        now.checked_add(wait)
     }
 
     /// Takes one turn. `first` is a message that was received already.
@@ -296,11 +306,11 @@ impl<S: Store> Keeper<S> {
         let now = self.store.now();
         for head in [&mut self.overdue, &mut self.current] {
             head.retreat();
-            let Some((range, asked)) = head.wants(self.settings.page) else { continue };
+            let Some((range, asked)) = head.wants(self.settings.page, now) else { continue };
             let mut page = Vec::with_capacity(asked);
-            self.store.load(range.start, range.end, asked, &mut page)?;
+            let bound = self.store.load(range, asked, &mut page)?;
             self.figures.loaded.add(page.len() as u64);
-            head.add_page(&page, asked, now);
+            head.add_page(&page, bound, now);
         }
         Ok(())
     }
