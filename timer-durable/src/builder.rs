@@ -233,6 +233,7 @@ impl DurableTimerBuilder {
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
         let parts = Parts {
             name: self.name.clone(),
+            store: store.describe(),
             keeper: channel.0.clone(),
             figures: figures.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
@@ -257,6 +258,7 @@ impl DurableTimerBuilder {
 /// The parts of a timer that callers use.
 pub(crate) struct Parts {
     pub(crate) name: String,
+    pub(crate) store: String,
     pub(crate) keeper: crossbeam_channel::Sender<Message>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) topics: Vec<Arc<str>>,

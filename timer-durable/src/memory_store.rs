@@ -202,6 +202,10 @@ impl Store for MemoryStore {
         Ok(Counts { pending: inner.rows.len() as u64, dead: inner.dead.len() as u64 })
     }
 
+    fn pending(&self) -> Option<u64> {
+        Some(self.lock().rows.len() as u64)
+    }
+
     // Work gets `()`, because there is no connection.
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
@@ -322,17 +326,13 @@ impl Inner {
     }
 
     fn requeue(&mut self, requeue: Requeue) -> bool {
-        let Some(letter) = self.dead.get(&requeue.id) else { return false };
-        let key = letter.key.clone();
-        // A timeout with the same key may be pending by now.
-        let key = key.filter(|key| !self.keys.contains_key(&(Arc::from(&*letter.topic), key.clone())));
+        let Some(letter) = self.dead.remove(&requeue.id) else { return false };
         let mut insert = Insert::new(requeue.id, requeue.due, &*letter.topic);
-        insert.key = key;
+        // A timeout with the same key may be pending by now.
+        insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
         insert.format = letter.format;
-        insert.payload.clone_from(&letter.payload);
-        let attempt = letter.attempt;
-        self.dead.remove(&requeue.id);
-        self.add(Row { insert, attempt, forgiven: attempt, begun: None });
+        insert.payload = letter.payload;
+        self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, begun: None });
         true
     }
 

@@ -55,6 +55,13 @@ impl Histogram {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// Timeouts that are pending or running, of all processes that share the store. `None` if the
+    /// store does not know the number, because counting is too expensive.
+    ///
+    /// An SQLite store counts in the background after it was opened, and is exact from then on. A
+    /// PostgreSQL store looks once a minute. It counts up to 20,000 timeouts, and takes a larger
+    /// number from the statistics of the server.
+    pub pending: Option<u64>,
     /// Timeouts in memory.
     pub in_memory: u64,
     /// Attempts that have begun and not ended.
@@ -176,15 +183,22 @@ pub(crate) struct Figures {
     pub(crate) lag: Recorder,
     pub(crate) commit_time: Recorder,
     membership: Mutex<Option<Membership>>,
+    /// The largest number stands for an unknown one.
+    pending: Counter,
 }
 
 impl Figures {
+    pub(crate) fn set_pending(&self, pending: Option<u64>) {
+        self.pending.set(pending.unwrap_or(u64::MAX));
+    }
+
     pub(crate) fn set_membership(&self, membership: Option<Membership>) {
         *self.membership.lock().unwrap_or_else(PoisonError::into_inner) = membership;
     }
 
     pub(crate) fn read(&self) -> Stats {
         Stats {
+            pending: Some(self.pending.get()).filter(|pending| *pending != u64::MAX),
             in_memory: self.in_memory.get(),
             running: self.running.get(),
             due: self.due.get(),

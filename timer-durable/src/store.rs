@@ -148,6 +148,8 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Membership {
+    /// The name of the node, if it was given one.
+    pub name: Option<String>,
     /// The number of this instance.
     pub instance: u32,
     /// The shards that this instance owns.
@@ -228,6 +230,14 @@ pub trait Store: Send + 'static {
     ///
     /// [`StoreError`] if the store cannot be read.
     fn counts(&mut self) -> Result<Counts, StoreError>;
+
+    /// Returns the number of timeouts that are pending or running, of all instances, if the store
+    /// knows it without counting. It may be an estimate, and it may be a minute old.
+    ///
+    /// The keeper calls this after each of its turns, so it must not read the store.
+    fn pending(&self) -> Option<u64> {
+        None
+    }
 
     /// Returns the instant of the next [`upkeep`](Self::upkeep), or `None` if the store needs none.
     fn next_upkeep(&self) -> Option<Instant> {
@@ -335,6 +345,10 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         (**self).counts()
+    }
+
+    fn pending(&self) -> Option<u64> {
+        (**self).pending()
     }
 
     fn next_upkeep(&self) -> Option<Instant> {

@@ -100,6 +100,12 @@ impl DurableTimer {
         &self.inner.parts.name
     }
 
+    /// Returns the description of the store, such as `sqlite:timeouts.db`. It has no password.
+    #[must_use]
+    pub fn store(&self) -> &str {
+        &self.inner.parts.store
+    }
+
     /// Schedules a timeout. It is on disk when this returns.
     ///
     /// # Errors

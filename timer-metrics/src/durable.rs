@@ -16,6 +16,7 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 ///
 /// | series | content |
 /// |---|---|
+/// | `durable_timeouts_pending` | timeouts pending or running, of all processes that share the store |
 /// | `durable_timeouts_in_memory` | timeouts in memory, which are the earliest ones |
 /// | `durable_timeouts_due` | timeouts in memory that are due and have not begun |
 /// | `durable_attempts_running` | attempts that have begun and not ended |
@@ -41,9 +42,12 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// | `durable_foreign_timeouts_total` | timeouts that others have written for this process |
 /// | `durable_reconnects_total` | connections after the first one |
 ///
-/// The last six exist only for a store that processes share. The number of pending timeouts is not
-/// among them, because the store has to count them; see
-/// [`DurableTimer::counts`](timer_durable::DurableTimer::counts).
+/// The last six exist only for a store that processes share.
+///
+/// `durable_timeouts_pending` is [`Stats::pending`]. A scrape does not count. The series is absent
+/// while the store does not know the number, as for some seconds after a large SQLite file was
+/// opened. In a shared store each process exports the number for the whole store, so take the
+/// maximum over the processes and not the sum.
 ///
 /// # Examples
 ///
@@ -105,6 +109,8 @@ impl DurableMetrics {
 enum Value {
     Counter(fn(&Stats) -> u64),
     Gauge(fn(&Stats) -> u64),
+    /// A gauge that is left out while its value is unknown.
+    Estimate(fn(&Stats) -> Option<u64>),
     Histogram(fn(&Stats) -> &Histogram),
     /// As above, for a store that processes share.
     Total(fn(&Membership) -> u64),
@@ -114,6 +120,11 @@ enum Value {
 
 /// Name without the end that the client appends, help, and value.
 const SERIES: &[(&str, &str, Value)] = &[
+    (
+        "durable_timeouts_pending",
+        "Timeouts that are pending or running, of all processes that share the store.",
+        Value::Estimate(|stats| stats.pending),
+    ),
     (
         "durable_timeouts_in_memory",
         "Timeouts in memory, which are the earliest ones.",
@@ -182,6 +193,7 @@ fn write(
     let member = |stats: &Stats| stats.membership.clone();
     let has = |stats: &Stats| match value {
         Value::Total(_) | Value::Size(_) => stats.membership.is_some(),
+        Value::Estimate(get) => get(stats).is_some(),
         Value::Age(get) => member(stats).is_some_and(|member| get(&member).is_some()),
         _ => true,
     };
@@ -191,7 +203,7 @@ fn write(
     }
     let (kind, unit) = match value {
         Value::Counter(_) | Value::Total(_) => (MetricType::Counter, None),
-        Value::Gauge(_) | Value::Size(_) => (MetricType::Gauge, None),
+        Value::Gauge(_) | Value::Estimate(_) | Value::Size(_) => (MetricType::Gauge, None),
         Value::Age(_) => (MetricType::Gauge, Some(Unit::Seconds)),
         Value::Histogram(_) => (MetricType::Histogram, Some(Unit::Seconds)),
     };
@@ -204,6 +216,7 @@ fn write(
             Value::Counter(get) => metric.encode_counter::<NoLabelSet, u64, u64>(&get(stats), None)?,
             Value::Total(get) => metric.encode_counter::<NoLabelSet, u64, u64>(&get(&membership), None)?,
             Value::Gauge(get) => metric.encode_gauge(&get(stats))?,
+            Value::Estimate(get) => metric.encode_gauge(&get(stats).unwrap_or_default())?,
             Value::Size(get) => metric.encode_gauge(&get(&membership))?,
             Value::Age(get) => metric.encode_gauge(&get(&membership).unwrap_or_default().as_secs_f64())?,
             Value::Histogram(get) => {

@@ -102,6 +102,8 @@ pub struct PostgresStore {
     signals: Arc<Signals>,
     listener: Option<Listener>,
     figures: Membership,
+    pending: Option<u64>,
+    next_count: Instant,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -151,6 +153,8 @@ impl PostgresStore {
             signals: Arc::default(),
             listener: None,
             figures: Membership::default(),
+            pending: None,
+            next_count: now,
         })
     }
 

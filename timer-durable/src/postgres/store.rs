@@ -125,6 +125,10 @@ impl Store for PostgresStore {
         Some(self.figures.clone())
     }
 
+    fn pending(&self) -> Option<u64> {
+        self.pending
+    }
+
     fn leave(&mut self) {
         let instance = self.instance;
         if let Some(link) = self.link.as_mut()

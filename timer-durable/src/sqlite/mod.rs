@@ -11,17 +11,19 @@
 mod open;
 mod rows;
 mod slots;
+mod tally;
 
 pub use open::OpenError;
 
 use crate::TimeoutId;
-use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
+use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::transaction::{Answers, Batch, Done};
 use rusqlite::{Connection, ErrorCode};
 use slots::Page;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tally::Tally;
 
 /// How often the latest time is written to the file, with a commit that happens anyway.
 const FLOOR_INTERVAL: Micros = 1_000_000;
@@ -56,6 +58,7 @@ pub struct SqliteStore {
     path: PathBuf,
     epoch: i64,
     clock: Clock,
+    tally: Tally,
 }
 
 /// The wall clock, which never goes back.
@@ -88,7 +91,7 @@ impl SqliteStore {
         let path = path.as_ref();
         let (connection, floor) = open::open(path)?;
         let clock = Clock { floor: std::cell::Cell::new(floor), written: floor };
-        Ok(Self { connection, path: path.to_owned(), epoch: 0, clock })
+        Ok(Self { connection, path: path.to_owned(), epoch: 0, clock, tally: Tally::default() })
     }
 
     /// Returns the path that was given to [`open`](Self::open).
@@ -162,7 +165,10 @@ impl Store for SqliteStore {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
-        self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))
+        let answers =
+            self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))?;
+        self.tally.add(batch, &answers);
+        Ok(answers)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
@@ -178,6 +184,7 @@ impl Store for SqliteStore {
         self.roll_back();
         let next = "update meta set epoch = epoch + 1 returning epoch";
         self.epoch = self.connection.query_row(next, [], |row| row.get(0)).map_err(failed)?;
+        self.tally = Tally::start(&self.connection).map_err(failed)?;
         Ok(())
     }
 
@@ -198,6 +205,20 @@ impl Store for SqliteStore {
         Ok(Counts { pending: (near + far).unsigned_abs(), dead: dead.unsigned_abs() })
     }
 
+    fn pending(&self) -> Option<u64> {
+        self.tally.pending()
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        self.tally.next()
+    }
+
+    /// Counts a part of the timeouts.
+    fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        self.tally.step(&self.connection).map_err(failed)?;
+        Ok(Upkeep::default())
+    }
+
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         let mut accepted = false;
         let result = self.transact(|connection, _, _| {
@@ -208,7 +229,11 @@ impl Store for SqliteStore {
             work(connection).map_err(|error| StoreError::Failed(error.to_string()))
         });
         match result {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                let answers = Answers { dones: vec![true], ..Answers::default() };
+                self.tally.add(&Batch { dones: vec![done], ..Batch::default() }, &answers);
+                Ok(true)
+            }
             Err(StoreError::Fenced) if !accepted => Ok(false),
             Err(error) => Err(error),
         }

@@ -17,3 +17,5 @@ mod processes;
 mod random;
 #[cfg(feature = "sqlite")]
 mod schema;
+#[cfg(feature = "sqlite")]
+mod tally;

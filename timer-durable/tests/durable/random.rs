@@ -111,6 +111,7 @@ impl Program {
         }
         let counts = self.timer().counts().unwrap();
         assert_eq!(counts.pending, self.pending.len() as u64, "D2");
+        assert_eq!(self.timer().stats().pending, Some(counts.pending));
         assert!(self.timer().stats().in_memory <= CAPACITY as u64, "D12");
     }
 

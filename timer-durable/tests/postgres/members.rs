@@ -102,6 +102,7 @@ fn a_name_belongs_to_the_last_process() {
     let id = old.insert();
     let mut new = database.join_with(|store| store.lease(LEASE * 60).node("billing"));
     assert_eq!((new.shards(), new.attempt(id).attempt), (64, 1), "without waiting for the lease");
+    assert_eq!(new.0.membership().unwrap().name.as_deref(), Some("billing"));
     assert_eq!(old.begin(id), Err(StoreError::Fenced));
     let error = old.0.rejoin().unwrap_err();
     assert!(error.to_string().contains("another process has joined with the name billing"), "{error}");
@@ -146,4 +147,21 @@ fn a_topic_without_handler_wanders_between_nodes() {
     let id = other.pending()[0];
     let attempt = other.attempt(id);
     assert_eq!((attempt.attempt, attempt.forgiven), (2, 1));
+}
+
+#[test]
+fn pending_is_counted_or_estimated_at_a_join() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    assert_eq!(node.0.pending(), Some(0));
+    (0..5).for_each(|_| _ = node.insert());
+    assert_eq!(database.join().0.pending(), Some(5), "a few are counted");
+    // Many are estimated, without the dead letters.
+    database.sql(
+        "insert into timer.timeout(id, due, shard, format, topic, payload, ended, reason)
+         select gen_random_uuid(), n, n % 64, 1, 't', '', case when n % 2 = 0 then n end, case when n % 2 = 0 then 'x' end
+         from generate_series(1, 60000) n; analyze timer.timeout",
+    );
+    let estimate = database.join().0.pending().unwrap();
+    assert!((28_000..32_000).contains(&estimate), "{estimate}");
 }

@@ -5,6 +5,7 @@ use crate::support::promtool::promtool;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 use timer_durable::store::{Counts, Membership, Micros, Position};
 use timer_durable::transaction::{Answers, Batch};
@@ -47,8 +48,8 @@ impl Store for Shared {
         self.0.write(batch)
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        self.0.load(from, until, max, out)
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.0.load(range, max, out)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -80,11 +81,13 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     for _ in 0..3 {
         timer.new_timeout("close", Duration::from_secs(1), &()).unwrap();
     }
+    timer.new_timeout("close", Duration::from_secs(9), &()).unwrap();
     driver.advance(Duration::from_secs(2));
     let text = text(&metrics);
     parse(&text, Format::OpenMetrics).unwrap();
     for line in [
-        "durable_timeouts_scheduled_total{timer=\"orders\"} 3",
+        "durable_timeouts_scheduled_total{timer=\"orders\"} 4",
+        "durable_timeouts_pending{timer=\"orders\"} 1",
         "durable_attempts_done_total{timer=\"orders\"} 3",
         "durable_lag_seconds_count{timer=\"orders\"} 3",
         "durable_attempts_running{timer=\"orders\"} 0",
@@ -95,6 +98,7 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
         assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
     }
     assert!(!text.contains("durable_shards{timer=\"orders\"}"), "its store belongs to one process");
+    assert!(!text.contains("durable_timeouts_pending{timer=\"orders-2\"}"), "its store does not know the number");
     drop((timer, twin));
     drop(driver);
     assert_eq!(self::text(&metrics), "# EOF\n", "dropped timers leave the set");
@@ -103,8 +107,10 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
 #[test]
 fn files_and_docs_name_exactly_the_series() {
     let shared = DurableTimer::builder().open(Shared(MemoryStore::new())).unwrap();
+    let alone = DurableTimer::builder().open(MemoryStore::new()).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&shared);
+    metrics.watch(&alone);
     let text = text(&metrics);
     let exposition = parse(&text, Format::OpenMetrics).unwrap();
     let scraped: BTreeSet<&str> = exposition.names().into_iter().collect();

@@ -117,6 +117,7 @@ impl<S: Store> Keeper<S> {
         store.set_waker(Arc::new(move || _ = waker.send(Message::Visit(Box::new(|_| ())))));
         store.rejoin()?;
         figures.set_membership(store.membership());
+        figures.set_pending(store.pending());
         let pace = Pace::new(settings.overdue_rate);
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
@@ -316,6 +317,7 @@ impl<S: Store> Keeper<S> {
     }
 
     fn publish(&self) {
+        self.figures.set_pending(self.store.pending());
         self.figures.in_memory.set((self.overdue.len() + self.current.len()) as u64);
         self.figures.running.set(self.running.len() as u64);
         self.figures.due.set((self.overdue.ready_len() + self.current.ready_len()) as u64);

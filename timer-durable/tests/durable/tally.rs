@@ -1,0 +1,136 @@
+//! The number of pending timeouts in a file, which is counted in slices while commits go on.
+
+use timer_durable::store::{Counts, Position, Store};
+use timer_durable::transaction::{Batch, Begun, Bury, Done, Insert, Requeue, Reset, Retry, Target};
+use timer_durable::{SqliteStore, TimeoutId};
+
+use crate::folder::Folder;
+
+/// Several slices of rows.
+const ROWS: usize = 24_000;
+
+/// An hour in microseconds.
+const HOUR: i64 = 3_600_000_000;
+
+/// A joined store with the ids of its rows, and random numbers for what happens next.
+struct Bench {
+    store: SqliteStore,
+    ids: Vec<TimeoutId>,
+    dead: Vec<TimeoutId>,
+    random: fastrand::Rng,
+    now: i64,
+}
+
+impl Bench {
+    fn open(folder: &Folder, ids: Vec<TimeoutId>) -> Self {
+        let mut store = SqliteStore::open(folder.file()).unwrap();
+        store.rejoin().unwrap();
+        let now = store.now();
+        Self { store, ids, dead: Vec::new(), random: fastrand::Rng::with_seed(7), now }
+    }
+
+    /// Returns a due time in the past, or hours away, where rows are only sorted by slots.
+    fn due(&mut self) -> i64 {
+        let hours = if self.random.bool() { -1..0 } else { 3..9 };
+        self.now + self.random.i64(hours.start * HOUR..hours.end * HOUR)
+    }
+
+    fn insert(&mut self, count: usize) {
+        let mut batch = Batch::default();
+        for _ in 0..count {
+            let insert = Insert::new(TimeoutId::new(), self.due(), "t");
+            self.ids.push(insert.id);
+            batch.inserts.push(insert);
+        }
+        self.store.write(&batch).unwrap();
+    }
+
+    fn pick(&mut self) -> TimeoutId {
+        let index = self.random.usize(..self.ids.len());
+        self.ids.swap_remove(index)
+    }
+
+    /// Executes one of each part of a batch, on random rows.
+    fn change(&mut self) {
+        self.insert(3);
+        let mut batch = Batch::default();
+        let (moved, cancelled) = (self.pick(), self.pick());
+        batch.resets.push(Reset { target: Target::Id(moved), due: self.due() });
+        batch.cancels.push(Target::Id(cancelled));
+        batch.cancels.push(Target::Id(TimeoutId::new()));
+        if self.dead.len() > 3 {
+            batch.requeues.push(Requeue { id: self.dead.remove(0), due: self.now });
+        }
+        batch.begins = (0..4).map(|_| self.pick()).collect();
+        let begun = self.store.write(&batch).unwrap().begins;
+        self.ids.push(moved);
+        let mut ends = Batch::default();
+        for (n, (id, begun)) in batch.begins.iter().zip(begun).enumerate() {
+            let Begun::Attempt(attempt) = begun else { continue };
+            let (id, attempt, next) = (*id, attempt.attempt, self.due());
+            match n {
+                0 => ends.dones.push(Done { id, attempt, next: None }),
+                1 => ends.dones.push(Done { id, attempt, next: Some(next) }),
+                2 => ends.retries.push(Retry { id, attempt, due: next, forgive: false }),
+                _ => {
+                    ends.buries.push(Bury { id, attempt, reason: "broken".to_owned() });
+                    self.dead.push(id);
+                }
+            }
+        }
+        // An end of an attempt that does not run is refused.
+        ends.dones.push(Done { id: self.ids[0], attempt: 99, next: None });
+        self.store.write(&ends).unwrap();
+        // A page that begins behind a slot moves rows of the slot to the exact order.
+        let far = Position::at(self.now + 5 * HOUR)..Position::END;
+        self.store.load(far, 9, &mut Vec::new()).unwrap();
+    }
+
+    fn counts(&mut self) -> Counts {
+        self.store.counts().unwrap()
+    }
+}
+
+#[test]
+fn pending_is_exact_after_slices_and_commits() {
+    let folder = Folder::new();
+    let mut bench = Bench::open(&folder, Vec::new());
+    assert_eq!(bench.store.pending(), Some(0));
+    bench.insert(ROWS);
+    assert_eq!(bench.store.pending(), Some(ROWS as u64), "a commit changes the number");
+    let Bench { store, ids, .. } = bench;
+    drop(store);
+
+    let mut bench = Bench::open(&folder, ids);
+    let mut slices = 0;
+    while bench.store.next_upkeep().is_some() {
+        assert_eq!(bench.store.pending(), None, "the count is under way");
+        bench.change();
+        bench.store.upkeep(&[]).unwrap();
+        slices += 1;
+    }
+    assert!(slices >= 3, "{slices} slices");
+    assert!(!bench.dead.is_empty());
+    for _ in 0..10 {
+        assert_eq!(bench.store.pending(), Some(bench.counts().pending));
+        bench.change();
+    }
+    bench.store.rejoin().unwrap();
+    assert_eq!(bench.store.pending(), None, "a commit of the old instance may be unknown");
+}
+
+#[test]
+fn pending_is_in_the_figures_of_a_timer() {
+    let folder = Folder::new();
+    Bench::open(&folder, Vec::new()).insert(ROWS);
+    let timer = timer_durable::DurableTimer::builder()
+        .topic_elsewhere("t")
+        .max_running(1)
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .unwrap();
+    while timer.stats().pending.is_none() {
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(timer.stats().pending, Some(ROWS as u64));
+    assert_eq!(timer.store(), format!("sqlite:{}", folder.file().display()));
+}
