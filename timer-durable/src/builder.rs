@@ -249,6 +249,7 @@ impl DurableTimerBuilder {
             max_pause: if manual.is_some() { Duration::ZERO } else { MAX_PAUSE },
             topics: self.topics,
             executor,
+            settle: manual.map(ManualParts::settler),
         };
         let keeper = Keeper::new(store, settings, channel, figures).map_err(Error::Store)?;
         Ok((parts, keeper))

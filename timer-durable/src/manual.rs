@@ -4,7 +4,7 @@
 //! the driver takes turns until nothing is left to do. Handlers run on the driver's thread, with
 //! nothing locked, so they may call the timer.
 
-use crate::engine::{Flow, Keeper};
+use crate::engine::{Flow, Keeper, Settle, as_keeper};
 use crate::memory_store::MemoryStore;
 use crate::store::{Micros, Store};
 use std::collections::VecDeque;
@@ -58,6 +58,13 @@ impl ManualParts {
         Self { shared: Shared { store, keeper: Arc::default(), tasks: Arc::default() } }
     }
 
+    /// Returns a function that takes the keeper's turns. The keeper may own it, because it does not
+    /// keep the keeper alive.
+    pub(crate) fn settler(&self) -> Settle {
+        let keeper = Arc::downgrade(&self.shared.keeper);
+        Arc::new(move || _ = keeper.upgrade().map(|keeper| settle(&keeper)))
+    }
+
     pub(crate) fn executor(&self) -> Arc<dyn TaskExecutor> {
         self.shared.tasks.clone()
     }
@@ -89,20 +96,24 @@ impl TaskExecutor for Tasks {
     }
 }
 
-impl Shared {
-    /// Takes turns until there is no message and nothing is due. Returns `false` if the timer has
-    /// ended.
-    pub(crate) fn settle(&self) -> bool {
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let Some(running) = keeper.as_mut() else { return false };
-            if !running.has_work() {
-                return true;
-            }
-            if running.turn(None) == Flow::End {
-                *keeper = None;
-            }
+/// Takes turns until there is no message and nothing is due. Returns `false` if the timer has
+/// ended.
+fn settle(keeper: &Mutex<Option<Keeper<MemoryStore>>>) -> bool {
+    let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let Some(running) = keeper.as_mut() else { return false };
+        if !running.has_work() {
+            return true;
         }
+        if as_keeper(|| running.turn(None)) == Flow::End {
+            *keeper = None;
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn settle(&self) -> bool {
+        settle(&self.keeper)
     }
 
     /// Returns the first due time in memory, and the time of the next page.

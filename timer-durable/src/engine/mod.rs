@@ -168,12 +168,16 @@ impl Drop for Report {
 #[derive(Clone)]
 pub(crate) struct Link {
     keeper: Sender<Message>,
+    settle: Option<Settle>,
     completed: Arc<AtomicBool>,
 }
 
+/// Takes the turns of a keeper that has no thread.
+pub(crate) type Settle = Arc<dyn Fn() + Send + Sync>;
+
 impl Link {
-    pub(crate) fn new(keeper: Sender<Message>) -> Self {
-        Self { keeper, completed: Arc::default() }
+    pub(crate) fn new(keeper: Sender<Message>, settle: Option<Settle>) -> Self {
+        Self { keeper, settle, completed: Arc::default() }
     }
 
     pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {
@@ -183,6 +187,9 @@ impl Link {
         let (reply, answer) = oneshot::channel();
         let stopped = |_| CompleteError::Failed(Error::Stopped.to_string());
         self.keeper.send(Message::Complete { id, attempt, work, reply }).map_err(|_| stopped(()))?;
+        if let Some(settle) = &self.settle {
+            settle();
+        }
         answer.recv().map_err(|_| stopped(()))??;
         // ORDERING: Release, pairs with the load in `Report::send`.
         self.completed.store(true, Ordering::Release);

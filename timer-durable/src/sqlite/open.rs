@@ -146,8 +146,17 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// Opens and checks a file. Returns the latest time in it, too.
-pub(super) fn open(path: &Path) -> Result<(Connection, Micros), OpenError> {
+/// An open file.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    /// The latest time in the file.
+    pub(super) floor: Micros,
+    /// Whether the file has slots, as it does since version 2.
+    pub(super) has_slots: bool,
+}
+
+/// Opens and checks a file.
+pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(error)?;
@@ -175,15 +184,21 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Micros), OpenError> {
     if is_new {
         create(&connection).map_err(error)?;
     } else {
-        if version == 1 {
-            upgrade(&connection).map_err(error)?;
-        }
-        check(&connection, path)?;
+        check(&connection, path, version)?;
+    }
+    let has_slots = is_new || version > 1;
+    if !has_slots && !has_column(&connection).map_err(error)? {
+        // The statements name the column, and a program of version 1 does not notice it.
+        connection.execute_batch("alter table timeout add column slot integer").map_err(error)?;
     }
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
-    Ok((connection, floor))
+    Ok(Opened { connection, floor, has_slots })
+}
+
+fn has_column(connection: &Connection) -> rusqlite::Result<bool> {
+    number(connection, "select exists (select 1 from pragma_table_info('timeout') where name = 'slot')")
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
@@ -194,16 +209,15 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Gives a file of version 1 the present schema.
-fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(
-        "begin exclusive;
-         alter table timeout add column slot integer;
-         drop index timeout_by_due;
-         create index timeout_by_due on timeout(due, id) where slot is null;
-         create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
-         pragma user_version = 2;
-         commit;",
-    )
+pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let upgrade = "
+        begin exclusive;
+        drop index timeout_by_due;
+        create index timeout_by_due on timeout(due, id) where slot is null;
+        create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
+        pragma user_version = 2;
+        commit;";
+    connection.execute_batch(upgrade).map_err(|error| explain(path, &error))
 }
 
 /// Reads the settings back that make a commit durable.
@@ -220,15 +234,22 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
 
 /// Checks the structure of the schema's pages. A check of the whole file would take minutes with
 /// many timeouts.
-fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+fn check(connection: &Connection, path: &Path, version: i64) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
     let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";
+    let expected = if version == 1 { 5 } else { 6 };
     match number::<i64>(connection, tables) {
-        Ok(6) => {}
-        Ok(found) => return Err(damaged(format!("{found} of 6 tables and indexes were found"))),
+        Ok(found) if found == expected => {}
+        Ok(found) => return Err(damaged(format!("{found} of {expected} tables and indexes were found"))),
         Err(error) => return Err(explain(path, &error)),
     }
-    let head = "select (select count(*) from meta) - 1, (select min(due) from timeout where slot is null), (select min(slot) from timeout where slot is not null)";
+    let head = match version {
+        1 => "select (select count(*) from meta) - 1, (select max(due) from timeout), (select min(due) from timeout)",
+        _ => {
+            "select (select count(*) from meta) - 1, (select min(due) from timeout where slot is null),
+             (select min(slot) from timeout where slot is not null)"
+        }
+    };
     match connection.query_row(head, [], |row| row.get::<_, i64>(0)) {
         Ok(0) => Ok(()),
         Ok(_) => Err(damaged("the table meta does not have one row".to_owned())),

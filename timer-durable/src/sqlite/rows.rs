@@ -16,15 +16,16 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
     TimeoutId::from_u128(u128::from_be_bytes(bytes))
 }
 
-/// Executes the parts of a batch inside a transaction.
+/// Executes the parts of a batch inside a transaction. Timeouts that are due at `far` or later get
+/// a slot.
 ///
 /// The statements of the frequent parts are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -> Result<Answers> {
+pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros, far: Micros) -> Result<Answers> {
     Ok(Answers {
-        inserts: insert_all(db, &batch.inserts, now)?,
-        resets: batch.resets.iter().map(|part| reset(db, part, now)).collect::<Result<_>>()?,
+        inserts: insert_all(db, &batch.inserts, far)?,
+        resets: batch.resets.iter().map(|part| reset(db, part, far)).collect::<Result<_>>()?,
         cancels: batch.cancels.iter().map(|part| cancel(db, part)).collect::<Result<_>>()?,
         dones: done_all(db, &batch.dones)?,
         retries: batch.retries.iter().map(|part| retry(db, *part)).collect::<Result<_>>()?,
@@ -35,13 +36,13 @@ pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -
     })
 }
 
-fn insert_all(db: &Connection, inserts: &[Insert], now: Micros) -> Result<Vec<Inserted>> {
+fn insert_all(db: &Connection, inserts: &[Insert], far: Micros) -> Result<Vec<Inserted>> {
     if inserts.is_empty() {
         return Ok(Vec::new());
     }
     let mut has_dead = db.prepare_cached("select exists (select 1 from dead)")?;
     let has_dead = has_dead.query_row([], |row| row.get(0))?;
-    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead, now };
+    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead, far };
     inserts.iter().map(|new| insert(db, &mut create, new)).collect()
 }
 
@@ -72,7 +73,7 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
     if new_due == due {
         return Ok(Inserted::Kept(holder));
     }
-    change_due(db, holder, new_due, create.now)?;
+    change_due(db, holder, new_due, create.far)?;
     Ok(Inserted::Moved(holder, new_due))
 }
 
@@ -84,7 +85,7 @@ struct Create<'c> {
     insert: CachedStatement<'c>,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: bool,
-    now: Micros,
+    far: Micros,
 }
 
 impl Create<'_> {
@@ -102,23 +103,23 @@ impl Create<'_> {
             new.payload,
             new.period,
             new.max_lateness,
-            slots::slot(new.due, self.now)
+            slots::slot(new.due, self.far)
         ])?;
         Ok((created == 1).then_some(Inserted::Created { replaced: None }))
     }
 }
 
-fn reset(db: &Connection, reset: &Reset, now: Micros) -> Result<Changed> {
+fn reset(db: &Connection, reset: &Reset, far: Micros) -> Result<Changed> {
     let found = find(db, &reset.target)?;
     if let Changed::Changed(id) = found {
-        change_due(db, id, reset.due, now)?;
+        change_due(db, id, reset.due, far)?;
     }
     Ok(found)
 }
 
-fn change_due(db: &Connection, id: TimeoutId, due: Micros, now: Micros) -> Result<()> {
+fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
     let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3 where id = ?1")?;
-    update.execute(params![blob(id), due, slots::slot(due, now)]).map(drop)
+    update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
 fn cancel(db: &Connection, target: &Target) -> Result<Changed> {

@@ -22,9 +22,14 @@ const WIDTH: Micros = 1 << 32;
 /// The number of rows that are carried at a time, which takes one to four milliseconds.
 const CARRIED: i64 = 128;
 
-/// Returns the slot of a timeout, or `None` if it is due within two hours or so.
-pub(super) fn slot(due: Micros, now: Micros) -> Option<Micros> {
-    (due.saturating_sub(now) >= 2 * WIDTH).then_some(due & -WIDTH)
+/// Returns the time from which timeouts are far away.
+pub(super) fn far(now: Micros) -> Micros {
+    now.saturating_add(2 * WIDTH)
+}
+
+/// Returns the slot of a timeout, or `None` if it is due before `far`.
+pub(super) fn slot(due: Micros, far: Micros) -> Option<Micros> {
+    (due >= far).then_some(due & -WIDTH)
 }
 
 /// A page to be read.
@@ -33,6 +38,7 @@ pub(super) struct Page {
     pub(super) max: usize,
     /// The epoch whose timeouts run here, so they are not pending.
     pub(super) epoch: i64,
+    pub(super) has_slots: bool,
 }
 
 impl Page {
@@ -44,7 +50,7 @@ impl Page {
         now: Micros,
         out: &mut Vec<Position>,
     ) -> Result<(Position, Option<Micros>)> {
-        let slot = self.first_slot(db)?;
+        let slot = if self.has_slots { self.first_slot(db)? } else { None };
         let begun = slot.filter(|slot| *slot <= now);
         let end = match slot {
             None => self.range.end,

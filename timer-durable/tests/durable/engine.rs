@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use timer_durable::{
-    Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver, MemoryStore,
-    ResetAnswer, Retry, StoreError, Topic,
+    Cancelled, CompleteError, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver,
+    MemoryStore, ResetAnswer, Retry, StoreError, Topic,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -92,6 +92,30 @@ fn a_cancelled_timeout_never_runs() {
     assert_eq!(timer.cancel_by_id(id).unwrap(), Cancelled::Cancelled);
     assert_eq!(driver.advance(10 * SECOND), 0, "D9");
     assert_eq!(take(&log), Vec::<String>::new());
+}
+
+#[test]
+fn work_of_the_user_and_the_end_are_one() {
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let seen = log.clone();
+    let close = move |due: &Due<String>| {
+        let (works, seen, attempt) = (due.attempt() == 3, seen.clone(), due.attempt());
+        let answer = due.complete_in(move |_: &mut ()| {
+            seen.lock().unwrap().push(format!("work {attempt}"));
+            if works { Ok(()) } else { Err("the order is locked".into()) }
+        });
+        match (answer, attempt) {
+            (Err(CompleteError::Failed(why)), 1 | 2) => Err(Retry::after(SECOND, why)),
+            (Ok(()), 3) => panic!("after its end"),
+            (answer, _) => panic!("attempt {attempt}: {answer:?}"),
+        }
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic("t", close).build_manual(store).unwrap();
+    timer.new_timeout("t", SECOND, &text("a")).unwrap();
+    assert_eq!(driver.advance(3600 * SECOND), 3, "D4");
+    assert_eq!(take(&log), ["work 1", "work 2", "work 3"]);
+    let counts = timer.counts().unwrap();
+    assert_eq!((counts.pending, counts.dead), (0, 0), "a handler that fails after its end changes nothing");
 }
 
 #[test]

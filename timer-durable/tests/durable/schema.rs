@@ -4,8 +4,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use timer_durable::store::Store;
-use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
+use timer_durable::store::{Position, Store};
+use timer_durable::transaction::{Batch, Insert};
+use timer_durable::{Due, DurableTimer, Retry, SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
 
@@ -41,16 +42,36 @@ fn schema(folder: &Folder) -> Vec<String> {
     query.query_map([], |row| row.get(0).map(words)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
+fn version(folder: &Folder) -> i64 {
+    Connection::open(folder.file()).unwrap().query_row("pragma user_version", [], |row| row.get(0)).unwrap()
+}
+
 /// Another schema needs another version, a fixture of its own and a way from this one.
 #[test]
 fn files_of_all_versions_go_on() {
     let new = Folder::new();
     drop(SqliteStore::open(new.file()).unwrap());
-    for file in [FILE_1, FILE_2] {
+    for (number, file) in [(1, FILE_1), (2, FILE_2)] {
         let folder = go_on(file);
-        assert_eq!(schema(&folder), schema(&new));
+        assert_eq!(version(&folder), number, "nothing is upgraded unasked");
         let mut store = SqliteStore::open(folder.file()).unwrap();
-        assert_eq!(store.counts().unwrap().dead, 1, "it opens again");
+        store.rejoin().unwrap();
+        let far = Insert::new(TimeoutId::new(), store.now() + 86_400_000_000, "t");
+        let position = Position { due: far.due, id: far.id };
+        let mut batch = Batch::default();
+        batch.inserts.push(far);
+        store.write(&batch).unwrap();
+        store.upgrade().unwrap();
+        store.upgrade().unwrap();
+        let mut found = Vec::new();
+        let mut from = Position::START;
+        while from < Position::END {
+            from = store.load(from..Position::END, 9, &mut found).unwrap();
+        }
+        assert_eq!((found, store.counts().unwrap().dead), (vec![position], 1));
+        drop(store);
+        assert_eq!((schema(&folder), version(&folder)), (schema(&new), 2));
+        drop(SqliteStore::open(folder.file()).unwrap());
     }
 }
 

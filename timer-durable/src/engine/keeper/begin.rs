@@ -105,7 +105,7 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
             return None;
         }
-        let link = Link::new(self.sender.clone());
+        let link = Link::new(self.sender.clone(), self.settings.settle.clone());
         let report = Report::new(&link, id, attempt);
         let started = Started { id, topic, key, attempt, due, begun: now, link };
         let handler = handler.clone();

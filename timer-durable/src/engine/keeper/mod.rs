@@ -27,7 +27,7 @@ mod end;
 
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::{Ended, Message};
+use super::{Ended, Message, Settle};
 use crate::TimeoutId;
 use crate::stats::Figures;
 use crate::store::{Micros, Position, Store, StoreError};
@@ -53,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) max_pause: Duration,
     pub(crate) topics: HashMap<Arc<str>, (Topic, Handler)>,
     pub(crate) executor: Arc<dyn TaskExecutor>,
+    pub(crate) settle: Option<Settle>,
 }
 
 /// Whether the keeper goes on.
