@@ -206,7 +206,7 @@ impl Store for SqliteStore {
         self.roll_back();
         let next = "update meta set epoch = epoch + 1 returning epoch";
         self.epoch = self.connection.query_row(next, [], |row| row.get(0)).map_err(failed)?;
-        self.tally = Tally::start(&self.connection).map_err(failed)?;
+        self.tally = Tally::start(&self.connection, self.has_slots).map_err(failed)?;
         Ok(())
     }
 

@@ -55,6 +55,8 @@ const END: &str = "
 pub(super) struct Tally {
     pending: Option<i64>,
     next: Option<Instant>,
+    /// Whether rows can have a slot. Without them a file has no index of slots to read.
+    has_slots: bool,
 }
 
 /// A position in the order of the count.
@@ -67,14 +69,16 @@ struct Cursor {
 
 impl Tally {
     /// Begins a count with its first slice.
-    pub(super) fn start(db: &Connection) -> Result<Self> {
+    pub(super) fn start(db: &Connection, has_slots: bool) -> Result<Self> {
         db.execute_batch(END)?;
         let began = Instant::now();
-        let (counted, cursor) = Cursor { slot: -1, due: Micros::MIN, id: Vec::new() }.slice(db)?;
-        let Some(Cursor { slot, due, id }) = cursor else { return Ok(Self { pending: Some(counted), next: None }) };
+        let (counted, cursor) = Cursor { slot: -1, due: Micros::MIN, id: Vec::new() }.slice(db, has_slots)?;
+        let Some(Cursor { slot, due, id }) = cursor else {
+            return Ok(Self { pending: Some(counted), next: None, has_slots });
+        };
         db.execute_batch(BEGIN)?;
         db.execute("insert into temp.tally values (?1, ?2, ?3, ?4)", params![slot, due, id, counted])?;
-        Ok(Self { pending: None, next: Some(after(began)) })
+        Ok(Self { pending: None, next: Some(after(began)), has_slots })
     }
 
     /// Returns the number of rows once it is known.
@@ -96,7 +100,7 @@ impl Tally {
         };
         let (cursor, before) =
             db.prepare_cached("select slot, due, id, counted from temp.tally")?.query_row([], read)?;
-        let (counted, cursor) = cursor.slice(db)?;
+        let (counted, cursor) = cursor.slice(db, self.has_slots)?;
         if let Some(Cursor { slot, due, id }) = cursor {
             let mut update =
                 db.prepare_cached("update temp.tally set slot = ?1, due = ?2, id = ?3, counted = counted + ?4")?;
@@ -131,7 +135,7 @@ fn after(began: Instant) -> Instant {
 impl Cursor {
     /// Counts the slice behind this position. Returns the number of its rows and its end, or `None`
     /// as its end if there are no more rows.
-    fn slice(&self, db: &Connection) -> Result<(i64, Option<Self>)> {
+    fn slice(&self, db: &Connection, has_slots: bool) -> Result<(i64, Option<Self>)> {
         if self.slot < 0 {
             let mut end = db.prepare_cached(
                 "select due, id from main.timeout where slot is null and (due, id) > (?1, ?2)
@@ -143,7 +147,10 @@ impl Cursor {
             }
             let rest = "select count(*) from main.timeout where slot is null and (due, id) > (?1, ?2)";
             let rest: i64 = db.prepare_cached(rest)?.query_row(params![self.due, self.id], |row| row.get(0))?;
-            let (counted, end) = Self { slot: 0, due: 0, id: Vec::new() }.slice(db)?;
+            if !has_slots {
+                return Ok((rest, None));
+            }
+            let (counted, end) = Self { slot: 0, due: 0, id: Vec::new() }.slice(db, has_slots)?;
             return Ok((rest + counted, end));
         }
         let mut end = db.prepare_cached(
