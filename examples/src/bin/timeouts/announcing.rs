@@ -1,6 +1,7 @@
 //! A store that announces the ends of attempts once they are durable.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -67,8 +68,8 @@ impl<S: Store> Store for Announcing<S> {
         self.store.now()
     }
 
-    fn load(&mut self, from: Position, until: Position, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        self.store.load(from, until, max, out)
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.store.load(range, max, out)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
