@@ -70,7 +70,34 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct DurableMetrics {
-    timers: Arc<Mutex<Vec<(String, WeakDurableTimer)>>>,
+    list: Arc<Mutex<List>>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    watched: Vec<Watched>,
+    /// The number of timers that were ever watched.
+    count: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Watched {
+    number: u64,
+    label: String,
+    timer: WeakDurableTimer,
+}
+
+/// The state of one durable timer at the moment when an exporter asked for it.
+pub(crate) struct DurableSnapshot {
+    /// The number of this timer among all that were ever watched.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for exporters with a memory"))]
+    pub(crate) number: u64,
+    /// The value of the label `timer`, which is unique within the set.
+    pub(crate) label: String,
+    /// The description of the store.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]
+    pub(crate) store: String,
+    pub(crate) stats: Stats,
 }
 
 impl DurableMetrics {
@@ -83,12 +110,14 @@ impl DurableMetrics {
     /// Adds a timer under its name. A timer that has the name of a living one gets a number behind
     /// it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
-        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
-        timers.retain(|(_, timer)| timer.upgrade().is_some());
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.watched.retain(|watched| watched.timer.upgrade().is_some());
         let names = (1..).map(|n| if n == 1 { timer.name().to_owned() } else { format!("{}-{n}", timer.name()) });
-        let mut names = names.filter(|name| timers.iter().all(|(other, _)| other != name));
-        if let Some(name) = names.next() {
-            timers.push((name, timer.downgrade()));
+        let mut names = names.filter(|name| list.watched.iter().all(|other| other.label != *name));
+        if let Some(label) = names.next() {
+            list.count += 1;
+            let number = list.count;
+            list.watched.push(Watched { number, label, timer: timer.downgrade() });
         }
     }
 
@@ -98,10 +127,15 @@ impl DurableMetrics {
         registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
     }
 
-    fn stats(&self) -> Vec<(String, Stats)> {
-        let timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Returns a snapshot of every living timer of the set. Does not touch the stores.
+    pub(crate) fn snapshots(&self) -> Vec<DurableSnapshot> {
+        let watched = self.list.lock().unwrap_or_else(PoisonError::into_inner).watched.clone();
         // The lock is free again, because the last handle of a timer may be dropped here.
-        timers.into_iter().filter_map(|(name, timer)| Some((name, timer.upgrade()?.stats()))).collect()
+        let snapshots = watched.into_iter().filter_map(|Watched { number, label, timer }| {
+            let timer = timer.upgrade()?;
+            Some(DurableSnapshot { number, label, store: timer.store().to_owned(), stats: timer.stats() })
+        });
+        snapshots.collect()
     }
 }
 
@@ -174,7 +208,7 @@ struct DurableCollector {
 
 impl Collector for DurableCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let timers = self.metrics.stats();
+        let timers = self.metrics.snapshots();
         for (name, help, value) in SERIES {
             write(&mut encoder, name, help, value, &timers)?;
         }
@@ -188,7 +222,7 @@ fn write(
     name: &str,
     help: &str,
     value: &Value,
-    timers: &[(String, Stats)],
+    timers: &[DurableSnapshot],
 ) -> fmt::Result {
     let member = |stats: &Stats| stats.membership.clone();
     let has = |stats: &Stats| match value {
@@ -197,7 +231,7 @@ fn write(
         Value::Age(get) => member(stats).is_some_and(|member| get(&member).is_some()),
         _ => true,
     };
-    let timers: Vec<_> = timers.iter().filter(|(_, stats)| has(stats)).collect();
+    let timers: Vec<_> = timers.iter().filter(|timer| has(&timer.stats)).collect();
     if timers.is_empty() {
         return Ok(());
     }
@@ -208,7 +242,7 @@ fn write(
         Value::Histogram(_) => (MetricType::Histogram, Some(Unit::Seconds)),
     };
     let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-    for (label, stats) in timers {
+    for DurableSnapshot { label, stats, .. } in timers {
         let labels = [(crate::series::LABEL, label.as_str())];
         let mut metric = family.encode_family(&labels)?;
         let membership = member(stats).unwrap_or_default();

@@ -33,7 +33,6 @@ pub use options::ServeOptions;
 use crate::timer_metrics::TimerMetrics;
 use limits::Limits;
 use listener::Listener;
-use live::Live;
 use prometheus_client::registry::Registry;
 use site::Site;
 use std::fmt;
@@ -53,6 +52,7 @@ use std::sync::Arc;
 /// Only a server that [`TimerMetrics`] started has the last two, because a registry does not show
 /// which of its metrics belong to timers. The page asks for new figures each second while it is
 /// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
+/// With the feature `durable`, `ServeOptions::durable` adds durable timers to the page.
 ///
 /// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed
 /// requests 400. `OPTIONS *` is answered like `OPTIONS /metrics`. The status is 500 if a collector
@@ -186,9 +186,6 @@ impl TimerMetrics {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn serve_with(&self, addr: impl Into<ListenAddr>, options: ServeOptions) -> io::Result<MetricsServer> {
-        let (mut registry, labels) = options.into_registry()?;
-        self.register(&mut registry);
-        let live = Some(Live::new(self.clone(), labels));
-        MetricsServer::start(addr.into(), Site { registry: Arc::new(registry), live })
+        MetricsServer::start(addr.into(), options.into_site(self)?)
     }
 }

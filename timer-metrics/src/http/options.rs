@@ -1,8 +1,14 @@
 //! Settings of the server that [`TimerMetrics::serve_with`](crate::TimerMetrics::serve_with)
 //! starts.
 
+use super::live::Live;
+use super::site::Site;
+#[cfg(feature = "durable")]
+use crate::durable::DurableMetrics;
+use crate::timer_metrics::TimerMetrics;
 use prometheus_client::registry::Registry;
 use std::io;
+use std::sync::Arc;
 
 /// Settings of a server, such as a prefix for the names of its metrics.
 ///
@@ -22,6 +28,8 @@ use std::io;
 pub struct ServeOptions {
     prefix: Option<String>,
     labels: Vec<(String, String)>,
+    #[cfg(feature = "durable")]
+    durable: DurableMetrics,
 }
 
 impl ServeOptions {
@@ -76,9 +84,37 @@ impl ServeOptions {
         self
     }
 
-    /// Returns an empty registry with these settings, and the labels. Fails with `InvalidInput`.
-    pub(super) fn into_registry(self) -> io::Result<(Registry, Vec<(String, String)>)> {
-        let Self { prefix, labels } = self;
+    /// Adds durable timers to the metrics and to the live page. A later call replaces an earlier
+    /// one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    /// use timer_metrics::{DurableMetrics, ServeOptions, TimerMetrics};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+    /// let durable = DurableMetrics::new();
+    /// durable.watch(&timer);
+    /// let server = TimerMetrics::new().serve_with(0, ServeOptions::new().durable(&durable))?;
+    /// println!("open http://{}", server.local_addr());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "durable")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "durable")))]
+    pub fn durable(mut self, metrics: &DurableMetrics) -> Self {
+        self.durable = metrics.clone();
+        self
+    }
+
+    /// Returns the documents of a server with these settings. Fails with `InvalidInput`.
+    pub(super) fn into_site(self, metrics: &TimerMetrics) -> io::Result<Site> {
+        let Self {
+            prefix,
+            labels,
+            #[cfg(feature = "durable")]
+            durable,
+        } = self;
         if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_name(prefix, "_:")) {
             return invalid(format!(
                 "the prefix `{prefix}` is not allowed: use ASCII letters, digits, `_` and `:`, and do not begin with a digit"
@@ -96,11 +132,20 @@ impl ServeOptions {
             }
         }
         let constant = labels.iter().cloned().map(|(name, value)| (name.into(), value.into()));
-        let registry = match prefix {
+        let mut registry = match prefix {
             Some(prefix) => Registry::with_prefix_and_labels(prefix, constant),
             None => Registry::with_labels(constant),
         };
-        Ok((registry, labels))
+        metrics.register(&mut registry);
+        #[cfg(feature = "durable")]
+        durable.register(&mut registry);
+        let live = Live::new(
+            metrics.clone(),
+            #[cfg(feature = "durable")]
+            durable,
+            labels,
+        );
+        Ok(Site { registry: Arc::new(registry), live: Some(live) })
     }
 }
 

@@ -5,9 +5,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "durable")]
+mod durable;
 mod webdriver;
 
 use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +27,31 @@ impl TaskExecutor for Stuck {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         self.0.lock().unwrap().push(task);
         Ok(())
+    }
+}
+
+/// A load on a timer while a test looks at the page.
+#[derive(Default)]
+struct Load {
+    is_over: AtomicBool,
+}
+
+impl Load {
+    /// Calls `step` until [`during`](Self::during) returns on another thread.
+    fn run(&self, mut step: impl FnMut()) {
+        // ORDERING: Relaxed, because the flag guards no other data.
+        while !self.is_over.load(Ordering::Relaxed) {
+            step();
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    /// Calls `body`, and ends the load even if it panics.
+    fn during<R>(&self, body: impl FnOnce() -> R) -> R {
+        let result = catch_unwind(AssertUnwindSafe(body));
+        // ORDERING: Relaxed, as above.
+        self.is_over.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
@@ -53,26 +81,24 @@ fn the_live_page_works_in_a_browser() {
         eprintln!("skipped: chromedriver is not installed (apt-get install chromium chromium-driver)");
         return;
     };
-    let over = AtomicBool::new(false);
+    let load = Load::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            // ORDERING: Relaxed, because the flag guards no other data.
-            while !over.load(Ordering::Relaxed) {
+            load.run(|| {
                 for milli in 1..50 {
                     let timeout = busy.new_timeout(Duration::from_millis(milli), |_| {}).unwrap();
                     if milli % 2 == 0 {
                         timeout.cancel();
                     }
                 }
-                thread::park_timeout(Duration::from_millis(5));
-            }
+            });
         });
-        shows_the_timers(&page, &addr.to_string());
-        fits_small_and_dark_screens(&page);
-        pauses_while_hidden(&page);
-        assert_eq!(page.console(), Vec::<serde_json::Value>::new());
-        // ORDERING: Relaxed, as above.
-        over.store(true, Ordering::Relaxed);
+        load.during(|| {
+            shows_the_timers(&page, &addr.to_string());
+            fits_small_and_dark_screens(&page);
+            pauses_while_hidden(&page);
+            assert_eq!(page.console(), Vec::<serde_json::Value>::new());
+        });
     });
 
     drop(stuck);

@@ -30,7 +30,9 @@ impl Page {
     /// Starts a browser. Returns `None` if `chromedriver` is not installed.
     pub(crate) fn open(url: &str) -> Option<Self> {
         let driver = Driver::start()?;
-        let profile = PathBuf::from(format!("{}/chromium-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id()));
+        // The port of the driver tells the profiles of two tests apart.
+        let name = format!("chromium-{}-{}", std::process::id(), driver.port);
+        let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut arguments = vec![format!("--user-data-dir={}", profile.display())];
         let switches = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking \
                         disable-component-update disable-sync disable-dev-shm-usage";

@@ -11,6 +11,11 @@ use timer_durable::store::{Counts, Membership, Micros, Position};
 use timer_durable::transaction::{Answers, Batch};
 use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId};
 use timer_metrics::DurableMetrics;
+#[cfg(feature = "http")]
+use {
+    timer_durable::{BOUNDS, Retry, Topic},
+    timer_metrics::{ServeOptions, TimerMetrics},
+};
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -28,6 +33,8 @@ impl Store for Shared {
     fn membership(&self) -> Option<Membership> {
         let mut membership = Membership::default();
         (membership.shards, membership.nodes, membership.taken_over) = (32, 2, 7);
+        (membership.instance, membership.foreign, membership.reconnects) = (3, 11, 1);
+        membership.name = Some("billing".to_owned());
         membership.renewed = Some(std::time::Instant::now());
         Some(membership)
     }
@@ -102,6 +109,70 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     drop((timer, twin));
     drop(driver);
     assert_eq!(self::text(&metrics), "# EOF\n", "dropped timers leave the set");
+}
+
+/// On the live page a timer of a shared store also shows its node.
+#[cfg(feature = "http")]
+#[test]
+fn figures_of_durable_timers_are_exact() {
+    use serde_json::{Value, json};
+
+    let handle = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
+    let builder = DurableTimer::builder().name("<b>orders").topic(Topic::new("close").attempts(1), handle);
+    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let twin = DurableTimer::builder().name("twin").open(Shared(MemoryStore::new())).unwrap();
+    let metrics = DurableMetrics::new();
+    metrics.watch(&timer);
+    metrics.watch(&twin);
+    let options = ServeOptions::new().prefix("shop").durable(&metrics);
+    let server = TimerMetrics::new().serve_with(0, options).unwrap();
+    for payload in ["bad", "a", "b", "c"] {
+        timer.new_timeout("close", Duration::from_secs(1), &payload.to_owned()).unwrap();
+    }
+    timer.new_timeout("close", Duration::from_secs(60), &"d".to_owned()).unwrap();
+    driver.advance(Duration::from_secs(2));
+    let text = crate::http::ask(server.local_addr(), "GET", "/metrics", "").body;
+    assert!(text.contains("shop_durable_timeouts_pending{timer=\"<b>orders\"} 1\n"), "{text}");
+
+    let stats = crate::http::ask(server.local_addr(), "GET", "/stats.json", "").body;
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["timers"], json!([]));
+    assert_eq!(stats["durable_bounds_seconds"], json!(BOUNDS.map(|bound| bound.as_secs_f64())));
+    let [orders, twin] = [0, 1].map(|index| &stats["durable"][index]);
+    for (name, value) in [
+        ("timer", json!("<b>orders")),
+        ("store", json!("memory")),
+        ("pending", json!(1)),
+        ("in_memory", json!(1)),
+        ("due", json!(0)),
+        ("running", json!(0)),
+        ("scheduled", json!(5)),
+        ("begun", json!(4)),
+        ("done", json!(3)),
+        ("buried", json!(1)),
+        ("retried", json!(0)),
+        ("store_errors", json!(0)),
+        ("node", Value::Null),
+    ] {
+        assert_eq!(orders[name], value, "{name}");
+    }
+    assert_eq!(orders["lag"]["count"], 4);
+    let commits: u64 = orders["commit_time"]["counts"].as_array().unwrap().iter().filter_map(Value::as_u64).sum();
+    assert_eq!(Some(commits), orders["commits"].as_u64());
+    assert_eq!((&twin["timer"], &twin["pending"]), (&json!("twin"), &Value::Null));
+    let node = &twin["node"];
+    for (name, value) in [
+        ("name", json!("billing")),
+        ("instance", json!(3)),
+        ("shards", json!(32)),
+        ("nodes", json!(2)),
+        ("taken_over", json!(7)),
+        ("foreign", json!(11)),
+        ("reconnects", json!(1)),
+    ] {
+        assert_eq!(node[name], value, "{name}");
+    }
+    assert!(node["lease_age_seconds"].as_f64().unwrap() < 60.0);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Samples of the timers' counters during the last minute, from which rates are computed.
 
-use crate::buckets::{LAG_BUCKETS, counts};
-use crate::snapshot::TimerSnapshot;
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -36,16 +34,10 @@ struct Sample {
 /// The counts of one timer, or their differences between two samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counts {
-    pub(super) scheduled: u64,
-    pub(super) expired: u64,
-    pub(super) cancelled: u64,
-    pub(super) rejected: u64,
-    pub(super) runs: u64,
-    pub(super) task_panics: u64,
-    pub(super) executor_rejections: u64,
-    /// Lags by bucket, as [`counts`] returns them.
-    pub(super) timeout_lag: Vec<u64>,
-    pub(super) start_lag: Vec<u64>,
+    /// The counters that the page shows as rates, under their names in `stats.json`.
+    pub(super) named: Vec<(&'static str, u64)>,
+    /// The numbers of durations by bucket, in the order of the histograms in `stats.json`.
+    pub(super) histograms: Vec<Vec<u64>>,
 }
 
 /// The counts of one timer, and their changes in the last second and the last minute. A window is
@@ -65,81 +57,73 @@ pub(super) struct Window {
 }
 
 impl History {
-    /// Returns the recent changes of each timer, and adds the present counts as a sample.
-    pub(super) fn add(&self, now: Instant, timers: &[TimerSnapshot]) -> Vec<Recent> {
+    /// Returns the recent changes of each timer, and adds the present counts as a sample. A timer
+    /// is identified by its number.
+    pub(super) fn add(&self, now: Instant, timers: impl IntoIterator<Item = (u64, Counts)>) -> Vec<Recent> {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         samples.retain(|sample| now.saturating_duration_since(sample.at) <= *MINUTE.end());
-        let recents = timers.iter().map(|timer| {
-            let counts = Counts::of(timer);
+        let mut sample = Sample { at: now, timers: HashMap::new() };
+        let recents = timers.into_iter().map(|(number, counts)| {
             let window = |sample: &Sample, lengths: &RangeInclusive<Duration>| {
                 let length = now.saturating_duration_since(sample.at);
-                let earlier = sample.timers.get(&timer.number).filter(|_| lengths.contains(&length))?;
+                let earlier = sample.timers.get(&number).filter(|_| lengths.contains(&length))?;
                 Some(Window { length, change: counts.since(earlier) })
             };
             let second = samples.iter().rev().find_map(|sample| window(sample, &SECOND));
             let minute = samples.iter().find_map(|sample| window(sample, &MINUTE));
+            sample.timers.insert(number, counts.clone());
             Recent { now: counts, second, minute }
         });
         let recents: Vec<Recent> = recents.collect();
         if samples.back().is_none_or(|last| now.saturating_duration_since(last.at) >= SPACING) {
-            let timers = timers.iter().zip(&recents).map(|(timer, recent)| (timer.number, recent.now.clone()));
-            samples.push_back(Sample { at: now, timers: timers.collect() });
+            samples.push_back(sample);
         }
         recents
     }
 }
 
 impl Counts {
-    fn of(timer: &TimerSnapshot) -> Self {
-        let stats = &timer.stats;
-        Self {
-            scheduled: stats.scheduled,
-            expired: stats.expired,
-            cancelled: stats.cancelled,
-            rejected: stats.rejected,
-            runs: stats.runs,
-            task_panics: stats.task_panics,
-            executor_rejections: stats.executor_rejections,
-            timeout_lag: counts(&stats.timeout_lag, LAG_BUCKETS),
-            start_lag: counts(&stats.start_lag, LAG_BUCKETS),
-        }
-    }
-
     /// Returns the differences to `earlier`. Counters only rise, but two requests may take their
     /// snapshots in one order and add them in the other.
     fn since(&self, earlier: &Self) -> Self {
+        let named = self.named.iter().zip(&earlier.named);
+        let histograms = self.histograms.iter().zip(&earlier.histograms);
         let each = |now: &[u64], before: &[u64]| {
             now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
         };
         Self {
-            scheduled: self.scheduled.saturating_sub(earlier.scheduled),
-            expired: self.expired.saturating_sub(earlier.expired),
-            cancelled: self.cancelled.saturating_sub(earlier.cancelled),
-            rejected: self.rejected.saturating_sub(earlier.rejected),
-            runs: self.runs.saturating_sub(earlier.runs),
-            task_panics: self.task_panics.saturating_sub(earlier.task_panics),
-            executor_rejections: self.executor_rejections.saturating_sub(earlier.executor_rejections),
-            timeout_lag: each(&self.timeout_lag, &earlier.timeout_lag),
-            start_lag: each(&self.start_lag, &earlier.start_lag),
+            named: named.map(|((name, now), (_, before))| (*name, now.saturating_sub(*before))).collect(),
+            histograms: histograms.map(|(now, before)| each(now, before)).collect(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{History, millis};
+    use super::super::counts;
+    use super::{Counts, History, Recent, millis};
     use crate::timer_metrics::TimerMetrics;
     use std::time::{Duration, Instant};
     use timer_core::Timer;
 
     const MILLI: Duration = millis(1);
 
+    /// Adds a sample and returns the changes of the first timer.
+    fn add(history: &History, at: Instant, metrics: &TimerMetrics) -> Recent {
+        let timers = metrics.snapshots();
+        history.add(at, timers.iter().map(|timer| (timer.number, counts(timer)))).remove(0)
+    }
+
+    fn count(counts: &Counts, name: &str) -> u64 {
+        counts.named.iter().find(|named| named.0 == name).unwrap().1
+    }
+
     #[test]
     fn windows_have_the_changes_of_their_length() {
         let (timer, mut driver) = Timer::builder().build_manual().unwrap();
         let metrics = TimerMetrics::from_iter([&timer]);
         let (history, start) = (History::default(), Instant::now());
-        let at = |second: u64| history.add(start + millis(second * 1_000), &metrics.snapshots()).remove(0);
+        let at = |second: u64| add(&history, start + millis(second * 1_000), &metrics);
         let first = at(0);
         assert!(first.second.is_none() && first.minute.is_none());
         for second in 1..=100 {
@@ -149,11 +133,11 @@ mod tests {
             driver.advance(MILLI);
             let recent = at(second);
             let (short, long) = (recent.second.unwrap(), recent.minute.unwrap());
-            assert_eq!((short.length, short.change.expired), (millis(1_000), second));
+            assert_eq!((short.length, count(&short.change, "expired")), (millis(1_000), second));
             let length = second.min(60);
             assert_eq!(long.length, millis(length * 1_000));
             let scheduled: u64 = (second - length + 1..=second).sum();
-            assert_eq!((long.change.scheduled, long.change.timeout_lag[0]), (scheduled, scheduled));
+            assert_eq!((count(&long.change, "scheduled"), long.change.histograms[0][0]), (scheduled, scheduled));
         }
         assert_eq!(history.samples.lock().unwrap().len(), 61);
     }
@@ -163,7 +147,7 @@ mod tests {
         let timer = Timer::new();
         let metrics = TimerMetrics::from_iter([&timer]);
         let (history, start) = (History::default(), Instant::now());
-        let at = |milli: u64| history.add(start + millis(milli), &metrics.snapshots()).remove(0);
+        let at = |milli: u64| add(&history, start + millis(milli), &metrics);
         at(0);
         let after_a_while = at(10_000);
         assert!(after_a_while.second.is_none() && after_a_while.minute.is_some());
@@ -179,7 +163,7 @@ mod tests {
         let metrics = TimerMetrics::from_iter([&timer]);
         let (history, start) = (History::default(), Instant::now());
         for milli in 0..70_000 / 50 {
-            let recent = history.add(start + millis(milli * 50), &metrics.snapshots()).remove(0);
+            let recent = add(&history, start + millis(milli * 50), &metrics);
             let length = recent.second.map(|window| window.length);
             assert!(milli < 18 || length.is_some_and(|length| length < millis(1_500)), "{milli} {length:?}");
         }
@@ -193,11 +177,11 @@ mod tests {
         let first = Timer::new();
         metrics.watch(&first);
         first.new_timeout(millis(60_000), |_| {}).unwrap();
-        history.add(start, &metrics.snapshots());
+        add(&history, start, &metrics);
         drop(first);
         let second = Timer::new();
         assert_eq!(metrics.watch(&second), "timer");
-        let recent = history.add(start + millis(1_000), &metrics.snapshots()).remove(0);
-        assert!(recent.second.is_none() && recent.now.scheduled == 0);
+        let recent = add(&history, start + millis(1_000), &metrics);
+        assert!(recent.second.is_none() && count(&recent.now, "scheduled") == 0);
     }
 }

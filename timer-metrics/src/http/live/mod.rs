@@ -4,16 +4,19 @@
 //! while it is visible. The server takes a sample of the counters with each of these requests and
 //! computes rates from earlier samples, so nothing is sampled while no page is open.
 
+#[cfg(feature = "durable")]
+mod durable;
 mod history;
 mod json;
 
-use crate::buckets::LAG_BUCKETS;
+use crate::buckets::{self, LAG_BUCKETS};
+#[cfg(feature = "durable")]
+use crate::durable::DurableMetrics;
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use history::{Counts, History, Recent, Window};
 use json::Json;
 use std::time::Instant;
-use timer_core::LagSnapshot;
 
 /// The document under `/`.
 pub(super) const PAGE: &str = concat!(
@@ -35,16 +38,29 @@ pub(super) const PAGE: &str = concat!(
 #[derive(Debug)]
 pub(super) struct Live {
     metrics: TimerMetrics,
+    #[cfg(feature = "durable")]
+    durable: durable::Live,
     labels: Vec<(String, String)>,
     start: Instant,
     history: History,
 }
 
 impl Live {
-    pub(super) fn new(metrics: TimerMetrics, labels: Vec<(String, String)>) -> Self {
-        let live = Self { metrics, labels, start: Instant::now(), history: History::default() };
+    pub(super) fn new(
+        metrics: TimerMetrics,
+        #[cfg(feature = "durable")] durable: DurableMetrics,
+        labels: Vec<(String, String)>,
+    ) -> Self {
+        let live = Self {
+            metrics,
+            #[cfg(feature = "durable")]
+            durable: durable::Live::new(durable),
+            labels,
+            start: Instant::now(),
+            history: History::default(),
+        };
         // The first sample, so that the first request within a minute has rates.
-        let _first = live.history.add(live.start, &live.metrics.snapshots());
+        let _first = live.stats();
         live
     }
 
@@ -52,7 +68,7 @@ impl Live {
     pub(super) fn stats(&self) -> String {
         let timers = self.metrics.snapshots();
         let now = Instant::now();
-        let recents = self.history.add(now, &timers);
+        let recents = self.history.add(now, timers.iter().map(|timer| (timer.number, counts(timer))));
         let mut json = Json::default();
         json.object(|json| {
             json.key("program").string(&program());
@@ -64,6 +80,8 @@ impl Live {
             json.key("lag_bounds_seconds").array(LAG_BUCKETS, Json::seconds);
             json.key("timers")
                 .array(timers.iter().zip(&recents), |json, (snapshot, recent)| timer(json, snapshot, recent));
+            #[cfg(feature = "durable")]
+            self.durable.write(json, now);
         });
         json.into_text()
     }
@@ -87,58 +105,63 @@ fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
         json.key("longest_delay_seconds").option(timer.longest_delay, Json::seconds);
         json.key("tasks_queued").number(stats.queued);
         json.key("tasks_running").number(stats.running);
-        for (name, count) in recent.now.named() {
-            json.key(name).number(count);
-        }
         json.key("turns").number(stats.turns);
         json.key("shards").number(stats.shards);
-        json.key("last_second").option(recent.second.as_ref(), rates);
-        json.key("last_minute").option(recent.minute.as_ref(), rates);
-        let minute = recent.minute.as_ref().map(|window| &window.change);
-        lag(
-            json.key("timeout_lag"),
-            &stats.timeout_lag,
-            &recent.now.timeout_lag,
-            minute.map(|minute| &minute.timeout_lag),
-        );
-        lag(json.key("start_lag"), &stats.start_lag, &recent.now.start_lag, minute.map(|minute| &minute.start_lag));
+        totals_and_rates(json, recent);
+        for (index, (name, of)) in
+            [("timeout_lag", &stats.timeout_lag), ("start_lag", &stats.start_lag)].into_iter().enumerate()
+        {
+            json.key(name).object(|json| {
+                json.key("count").number(of.count());
+                json.key("sum_seconds").seconds(of.sum());
+                json.key("max_seconds").seconds(of.max());
+                json.key("p50_seconds").seconds(of.quantile(0.5));
+                json.key("p99_seconds").seconds(of.quantile(0.99));
+                write_buckets(json, recent, index);
+            });
+        }
     });
+}
+
+/// Writes the counters, and their rates over both windows.
+fn totals_and_rates(json: &mut Json, recent: &Recent) {
+    for (name, count) in &recent.now.named {
+        json.key(name).number(count);
+    }
+    json.key("last_second").option(recent.second.as_ref(), rates);
+    json.key("last_minute").option(recent.minute.as_ref(), rates);
 }
 
 /// Writes the changes of a window per second, with the exact length of the window.
 fn rates(json: &mut Json, window: &Window) {
     json.object(|json| {
         json.key("seconds").seconds(window.length);
-        for (name, count) in window.change.named() {
-            json.key(name).number(count as f64 / window.length.as_secs_f64());
+        for (name, count) in &window.change.named {
+            json.key(name).number(*count as f64 / window.length.as_secs_f64());
         }
     });
 }
 
-/// Writes a histogram. `counts` has one figure per bucket and a last one for longer lags.
-fn lag(json: &mut Json, lag: &LagSnapshot, counts: &[u64], minute: Option<&Vec<u64>>) {
-    json.object(|json| {
-        json.key("count").number(lag.count());
-        json.key("sum_seconds").seconds(lag.sum());
-        json.key("max_seconds").seconds(lag.max());
-        json.key("p50_seconds").seconds(lag.quantile(0.5));
-        json.key("p99_seconds").seconds(lag.quantile(0.99));
-        json.key("counts").array(counts, Json::number);
-        json.key("last_minute").option(minute, |json, counts| json.array(counts, Json::number));
-    });
+/// Writes the buckets of a histogram, with a last figure for durations beyond all bounds.
+fn write_buckets(json: &mut Json, recent: &Recent, index: usize) {
+    json.key("counts").array(&recent.now.histograms[index], Json::number);
+    let minute = recent.minute.as_ref().map(|window| &window.change.histograms[index]);
+    json.key("last_minute").option(minute, |json, counts| json.array(counts, Json::number));
 }
 
-impl Counts {
-    /// The counters that the page shows as rates, under the names that they have in `stats.json`.
-    fn named(&self) -> [(&'static str, u64); 7] {
-        [
-            ("scheduled", self.scheduled),
-            ("expired", self.expired),
-            ("cancelled", self.cancelled),
-            ("rejected", self.rejected),
-            ("runs", self.runs),
-            ("task_panics", self.task_panics),
-            ("executor_rejections", self.executor_rejections),
-        ]
+/// Returns the counters that the page shows as rates, and the histograms of both lags.
+fn counts(timer: &TimerSnapshot) -> Counts {
+    let stats = &timer.stats;
+    Counts {
+        named: vec![
+            ("scheduled", stats.scheduled),
+            ("expired", stats.expired),
+            ("cancelled", stats.cancelled),
+            ("rejected", stats.rejected),
+            ("runs", stats.runs),
+            ("task_panics", stats.task_panics),
+            ("executor_rejections", stats.executor_rejections),
+        ],
+        histograms: [&stats.timeout_lag, &stats.start_lag].map(|lag| buckets::counts(lag, LAG_BUCKETS)).into(),
     }
 }

@@ -2,16 +2,51 @@
 const PERIOD = 1000;
 const PATIENCE = 4000;
 const TREND_POINTS = 121;
-const ROWS = [
-  ["scheduled", "scheduled"],
-  ["expired", "expired"],
-  ["cancelled", "cancelled"],
-  ["rejected", "rejected", "fault"],
-  ["task_panics", "panics", "fault"],
-  ["executor_rejections", "executor rejections", "fault"],
+// For each kind of card: the rows of the table, the unit of a histogram, the name of its bounds, and
+// the labels of its axis by the index of a bound.
+const KINDS = {
+  timers: {
+    rows: [
+      ["scheduled", "scheduled"],
+      ["expired", "expired"],
+      ["cancelled", "cancelled"],
+      ["rejected", "rejected", "fault"],
+      ["task_panics", "panics", "fault"],
+      ["executor_rejections", "executor rejections", "fault"],
+    ],
+    units: { timeout_lag: "task", start_lag: "task" },
+    bounds: "lag_bounds_seconds",
+    ticks: { 0: "10 µs", 3: "100 µs", 6: "1 ms", 9: "10 ms", 12: "100 ms", 15: "1 s", 18: "10 s" },
+  },
+  durable: {
+    rows: [
+      ["scheduled", "scheduled"],
+      ["cancelled", "cancelled"],
+      ["begun", "attempts begun"],
+      ["done", "attempts done"],
+      ["retried", "attempts repeated"],
+      ["expired", "too late to begin", "fault"],
+      ["buried", "dead letters", "fault"],
+      ["without_handler", "topic without handler", "fault"],
+      ["commits", "commits"],
+      ["store_errors", "store errors", "fault"],
+      ["rejoins", "joined again", "fault"],
+    ],
+    units: { lag: "attempt", commit_time: "commit" },
+    bounds: "durable_bounds_seconds",
+    ticks: { 0: "100 µs", 3: "1 ms", 6: "10 ms", 9: "100 ms", 12: "1 s", 15: "10 s", 17: "1 min" },
+  },
+};
+const NODE = [
+  ["name", "name"],
+  ["instance", "instance"],
+  ["shards", "shards owned"],
+  ["nodes", "nodes alive"],
+  ["taken_over", "shards taken over"],
+  ["lease_age_seconds", "age of the lease"],
+  ["foreign", "timeouts from others"],
+  ["reconnects", "reconnects"],
 ];
-// Decades on the axis of a histogram, by the index of their bucket bound.
-const DECADES = { 0: "10 µs", 3: "100 µs", 6: "1 ms", 9: "10 ms", 12: "100 ms", 15: "1 s", 18: "10 s" };
 
 const find = (id) => document.getElementById(id);
 const cards = new Map();
@@ -47,12 +82,13 @@ function svg(name, attributes, text) {
   return element;
 }
 
-function newCard(label) {
-  const section = find("card").content.firstElementChild.cloneNode(true);
+function newCard(kind, label) {
+  const section = find(`${kind}-card`).content.firstElementChild.cloneNode(true);
   section.dataset.timer = label;
+  section.dataset.kind = kind;
   section.querySelector("h2").textContent = label === "" ? "(no name)" : label;
   const body = section.querySelector("tbody");
-  for (const [name, title] of ROWS) {
+  for (const [name, title] of KINDS[kind].rows) {
     const row = body.insertRow();
     row.dataset.row = name;
     const head = document.createElement("th");
@@ -61,18 +97,19 @@ function newCard(label) {
     row.append(head);
     for (let column = 0; column < 3; column += 1) row.insertCell();
   }
-  return { section, trend: [] };
+  return { kind: KINDS[kind], section, trend: [] };
 }
 
 function show(card, timer) {
   const field = (name) => card.section.querySelector(`[data-field="${name}"]`);
-  field("pending").textContent = number(timer.pending);
-  field("pending").title = whole.format(timer.pending);
-  field("queued").textContent = number(timer.tasks_queued);
-  field("running").textContent = number(timer.tasks_running);
+  const put = (name, value) => {
+    field(name).textContent = value === null ? "–" : number(value);
+    field(name).title = value === null ? "the store does not know the number" : whole.format(value);
+  };
+  put("pending", timer.pending);
   field("second").textContent = timer.last_second ? `${tenths.format(timer.last_second.seconds)} s` : "1 s";
   field("minute").textContent = timer.last_minute ? `${whole.format(timer.last_minute.seconds)} s` : "60 s";
-  for (const [name, , kind] of ROWS) {
+  for (const [name, , kind] of card.kind.rows) {
     const row = card.section.querySelector(`[data-row="${name}"]`);
     row.cells[1].textContent = rate(timer.last_second, name);
     row.cells[2].textContent = rate(timer.last_minute, name);
@@ -80,9 +117,35 @@ function show(card, timer) {
     row.cells[3].title = whole.format(timer[name]);
     row.className = kind && timer[name] > 0 ? kind : "";
   }
-  showBound(card.section, field("bound"), timer);
+  if (card.kind === KINDS.timers) {
+    put("queued", timer.tasks_queued);
+    put("running", timer.tasks_running);
+    showBound(card.section, field("bound"), timer);
+  } else {
+    field("store").textContent = timer.store;
+    for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
+    showNode(card.section.querySelector(".node"), timer.node);
+  }
   showTrend(card, field("trend"));
-  for (const figure of card.section.querySelectorAll("figure")) showLag(figure, timer);
+  for (const figure of card.section.querySelectorAll("figure")) showLag(card.kind, figure, timer);
+}
+
+function showNode(part, node) {
+  part.hidden = !node;
+  if (!node) return;
+  const text = (name) => {
+    if (node[name] === null) return "–";
+    if (name === "lease_age_seconds") return duration(node[name]);
+    return name === "name" || name === "instance" ? node[name] : whole.format(node[name]);
+  };
+  part.querySelector("dl").replaceChildren(...NODE.map(([name, title]) => {
+    const [pair, head, value] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
+    pair.dataset.node = name;
+    head.textContent = title;
+    value.textContent = text(name);
+    pair.append(head, value);
+    return pair;
+  }));
 }
 
 function showBound(section, note, timer) {
@@ -102,6 +165,11 @@ function showBound(section, note, timer) {
 function showTrend(card, note) {
   const points = card.trend;
   const chart = card.section.querySelector(".trend");
+  chart.toggleAttribute("hidden", points.length === 0);
+  if (points.length === 0) {
+    note.textContent = "the store is being counted, or does not count";
+    return;
+  }
   const now = points[points.length - 1].at;
   const seconds = Math.max(10, (now - points[0].at) / 1000);
   const top = Math.max(1, ...points.map((point) => point.pending)) * 1.08;
@@ -116,34 +184,35 @@ function showTrend(card, note) {
   chart.setAttribute("aria-label", `pending: ${note.textContent}`);
 }
 
-function quantile(counts, total, share) {
+function quantile(bounds, counts, total, share) {
   let seen = 0;
   for (const [index, count] of counts.entries()) {
     seen += count;
     if (seen >= total * share) {
-      const bound = stats.lag_bounds_seconds[index];
-      return bound === undefined ? "> 10 s" : `≤ ${duration(bound)}`;
+      return index < bounds.length ? `≤ ${duration(bounds[index])}` : `> ${duration(bounds.at(-1))}`;
     }
   }
   return "–";
 }
 
-function showLag(figure, timer) {
+function showLag(kind, figure, timer) {
+  const [bounds, unit] = [stats[kind.bounds], kind.units[figure.dataset.lag]];
   const lag = timer[figure.dataset.lag];
   const counts = span === "minute" ? lag.last_minute ?? lag.counts.map(() => 0) : lag.counts;
   const total = counts.reduce((sum, count) => sum + count, 0);
   const parts = total === 0
-    ? [span === "minute" ? "no task in the last minute" : "no task yet"]
-    : [`${number(total)} tasks`, `p50 ${quantile(counts, total, 0.5)}`, `p99 ${quantile(counts, total, 0.99)}`];
+    ? [span === "minute" ? `no ${unit} in the last minute` : `no ${unit} yet`]
+    : [`${number(total)} ${unit}s`, `p50 ${quantile(bounds, counts, total, 0.5)}`, `p99 ${quantile(bounds, counts, total, 0.99)}`];
   if (total > 0 && span === "total") parts.push(`max ${duration(lag.max_seconds)}`);
   figure.querySelector("span").textContent = parts.map((part) => part.replaceAll(" ", "\u00a0")).join(" · ");
   const chart = figure.querySelector("svg");
   const caption = figure.querySelector("b").textContent;
   chart.setAttribute("aria-label", `${caption}: ${parts.join(", ")}`);
-  drawBars(chart, counts, total);
+  drawBars(chart, kind, counts, total);
 }
 
-function drawBars(chart, counts, total) {
+function drawBars(chart, kind, counts, total) {
+  const bounds = stats[kind.bounds];
   const { width, height: full } = chart.getBoundingClientRect();
   const [left, right, top] = [38, 14, 8];
   const height = full - top - 20;
@@ -160,12 +229,11 @@ function drawBars(chart, counts, total) {
     if (count === 0) continue;
     const tall = Math.max(2, (count / total / limit) * height);
     const bar = svg("rect", { class: "bar", x: left + index * step + 1, y: top + height - tall, width: step - 2, height: tall, rx: 1.5 });
-    const bound = stats.lag_bounds_seconds[index];
-    const range = bound === undefined ? "above 10 s" : `up to ${duration(bound)}`;
+    const range = index < bounds.length ? `up to ${duration(bounds[index])}` : `above ${duration(bounds.at(-1))}`;
     bar.append(svg("title", {}, `${range}: ${whole.format(count)} (${((count / total) * 100).toPrecision(2)}%)`));
     shapes.push(bar);
   }
-  for (const [index, text] of Object.entries(DECADES)) {
+  for (const [index, text] of Object.entries(kind.ticks)) {
     const x = left + (Number(index) + 1) * step;
     shapes.push(svg("line", { class: "grid", x1: x, x2: x, y1: top + height, y2: top + height + 4 }));
     shapes.push(svg("text", { x, y: top + height + 16, "text-anchor": "middle" }, text));
@@ -181,29 +249,36 @@ function showAll() {
     item.textContent = `${name}: ${value}`;
     return item;
   }));
-  for (const timer of stats.timers) show(cards.get(timer.timer), timer);
-  find("empty").hidden = stats.timers.length > 0;
+  const all = timersOf(stats);
+  for (const [kind, timer] of all) show(cards.get(`${kind} ${timer.timer}`), timer);
+  find("empty").hidden = all.length > 0;
+}
+
+function timersOf(reply) {
+  return Object.keys(KINDS).flatMap((kind) => (reply[kind] ?? []).map((timer) => [kind, timer]));
 }
 
 // Adds and removes cards as timers come and go, and adds a point to each trend.
 function receive(reply) {
   stats = reply;
   const at = performance.now();
-  const living = new Set(stats.timers.map((timer) => timer.timer));
-  for (const [label, card] of cards) {
-    if (!living.has(label)) {
+  const all = timersOf(stats);
+  const living = new Set(all.map(([kind, timer]) => `${kind} ${timer.timer}`));
+  for (const [key, card] of cards) {
+    if (!living.has(key)) {
       card.section.remove();
-      cards.delete(label);
+      cards.delete(key);
     }
   }
-  for (const timer of stats.timers) {
-    if (!cards.has(timer.timer)) {
-      cards.set(timer.timer, newCard(timer.timer));
-      find("timers").append(cards.get(timer.timer).section);
+  for (const [kind, timer] of all) {
+    const key = `${kind} ${timer.timer}`;
+    if (!cards.has(key)) {
+      cards.set(key, newCard(kind, timer.timer));
+      find("timers").append(cards.get(key).section);
     }
-    const card = cards.get(timer.timer);
-    card.trend.push({ at, pending: timer.pending });
-    if (card.trend.length > TREND_POINTS) card.trend.shift();
+    const { trend } = cards.get(key);
+    if (timer.pending !== null) trend.push({ at, pending: timer.pending });
+    if (trend.length > TREND_POINTS) trend.shift();
   }
 }
 

@@ -1,0 +1,143 @@
+//! The cards of durable timers on the live page.
+
+use super::{Load, fits_small_and_dark_screens, until_state};
+use crate::webdriver::Page;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+use timer_durable::store::{Membership, Micros, Position};
+use timer_durable::transaction::{Answers, Batch};
+use timer_durable::{Counts, DeadLetter, Due, DurableTimer, MemoryStore, Retry, Store, StoreError, TimeoutId, Topic};
+use timer_metrics::{DurableMetrics, ServeOptions, TimerMetrics};
+
+/// A store that says that it is shared, and does not know how many timeouts are pending.
+struct Shared(MemoryStore);
+
+impl Store for Shared {
+    fn membership(&self) -> Option<Membership> {
+        let mut membership = Membership::default();
+        membership.name = Some("<i>node</i>".to_owned());
+        (membership.instance, membership.shards, membership.nodes) = (4_711, 21, 3);
+        (membership.taken_over, membership.foreign, membership.reconnects) = (22, 1_234, 5);
+        membership.renewed = Some(Instant::now());
+        Some(membership)
+    }
+
+    fn describe(&self) -> String {
+        "postgres:db.example:5432/a-database-with-quite-a-long-name-to-fit".to_owned()
+    }
+
+    fn instance(&self) -> u32 {
+        self.0.instance()
+    }
+
+    fn now(&self) -> Micros {
+        self.0.now()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        self.0.write(batch)
+    }
+
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.0.load(range, max, out)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        self.0.rejoin()
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.0.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.0.counts()
+    }
+}
+
+/// Returns the expression for the text of a part of a durable timer's card.
+fn part(timer: &str, selector: &str) -> String {
+    format!("document.querySelector('section[data-kind=durable][data-timer={timer}] {selector}').textContent")
+}
+
+#[test]
+#[ignore = "needs Chromium: cargo xtask browser"]
+fn durable_timers_have_cards_on_the_live_page() {
+    let topic = Topic::new("close").attempts(1);
+    let close = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
+    let (orders, mut driver) =
+        DurableTimer::builder().name("orders").topic(topic, close).build_manual(MemoryStore::new()).unwrap();
+    let shared = DurableTimer::builder().name("shared").open(Shared(MemoryStore::new())).unwrap();
+    let durable = DurableMetrics::new();
+    durable.watch(&orders);
+    durable.watch(&shared);
+    // A timer in memory may have the name of a durable one.
+    let timer = timer_core::Timer::builder().name("orders").build().unwrap();
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let server = metrics.serve_with(0, ServeOptions::new().durable(&durable)).unwrap();
+    orders.new_timeout("close", Duration::from_secs(3_600), &"later".to_owned()).unwrap();
+    orders.new_timeout("close", Duration::ZERO, &"bad".to_owned()).unwrap();
+    let Some(page) = Page::open(&format!("http://{}/", server.local_addr())) else {
+        eprintln!("skipped: chromedriver is not installed (apt-get install chromium chromium-driver)");
+        return;
+    };
+    let load = Load::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            load.run(|| {
+                orders.new_timeout("close", Duration::from_millis(1), &"good".to_owned()).unwrap();
+                driver.advance(Duration::from_millis(3));
+            });
+        });
+        load.during(|| shows_the_cards(&page));
+    });
+    drop((orders, driver));
+    page.until("document.querySelectorAll('section[data-kind=durable]').length === 1");
+}
+
+fn shows_the_cards(page: &Page) {
+    until_state(page, "Live");
+    page.until("document.querySelectorAll('section').length === 3");
+    for (selector, text) in
+        [("[data-field=store]", "memory"), ("[data-row=buried] td:nth-child(4)", "1"), ("[data-field=in_memory]", "1")]
+    {
+        page.until(&format!("{} === '{text}'", part("orders", selector)));
+    }
+    page.until(&format!("/^[12]$/.test({})", part("orders", "[data-field=pending]")));
+    page.until(&format!("/[1-9]/.test({})", part("orders", "[data-row=done] td:nth-child(2)")));
+    for (span, text) in [("minute", "p99"), ("total", "max")] {
+        page.value(&format!("document.querySelector('[value={span}]').click()"));
+        for (name, unit) in [("lag", "attempts"), ("commit_time", "commits")] {
+            let caption = part("orders", &format!("[data-lag={name}] figcaption"));
+            page.until(&format!("{caption}.includes('{text}') && {caption}.includes('{unit}')"));
+            let bars = format!("section[data-kind=durable][data-timer=orders] [data-lag={name}] .bar");
+            page.until(&format!("document.querySelectorAll('{bars}').length > 0"));
+        }
+    }
+    assert_eq!(
+        page.value("document.querySelector('section[data-kind=durable][data-timer=orders] .node').hidden"),
+        true,
+        "its store belongs to one process"
+    );
+    assert_eq!(page.value(&part("shared", "[data-field=pending]")), "–");
+    for (name, text) in [
+        ("name", "<i>node</i>"),
+        ("instance", "4711"),
+        ("shards", "21"),
+        ("nodes", "3"),
+        ("taken_over", "22"),
+        ("foreign", "1,234"),
+        ("reconnects", "5"),
+    ] {
+        assert_eq!(page.value(&part("shared", &format!("[data-node={name}] dd"))), text, "{name}");
+    }
+    let age = part("shared", "[data-node=lease_age_seconds] dd");
+    page.until(&format!("/^[0-9.]+ (ms|s|µs)$/.test({age})"));
+    fits_small_and_dark_screens(page);
+    assert_eq!(page.console(), Vec::<serde_json::Value>::new());
+}
