@@ -1,4 +1,6 @@
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use super::postgres_server::Server;
@@ -19,6 +21,27 @@ fn orders_survive_a_crash() {
     assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 300);
     let output = success(PROGRAM, &options);
     assert!(output.contains("300 orders have ended before, 0 timeouts are pending"), "{output}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_live_page_shows_the_orders() {
+    let folder = std::env::temp_dir().join(format!("order-close-page-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let store = format!("sqlite:{}", folder.join("orders.db").display());
+    let mut shop = Command::new(PROGRAM);
+    let shop = shop.args(["--store", &store, "--orders", "50", "--speed", "600", "--metrics", "0"]);
+    let mut shop = shop.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shop.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let addr = line.trim().strip_prefix("live page http://").unwrap().split('/').next().unwrap();
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.write_all(b"GET /stats.json HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.contains("\"timer\":\"orders\"") && reply.contains(&format!("\"store\":\"{store}\"")), "{reply}");
+    shop.kill().unwrap();
+    shop.wait().unwrap();
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -22,6 +22,7 @@ use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
 use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
+use timer_metrics::{DurableMetrics, ListenAddr, ServeOptions, TimerMetrics};
 
 const USAGE: &str = "\
 Opens orders that close after half an hour unless they are paid. Three customers in four pay, some of them too late. A
@@ -34,6 +35,7 @@ Usage: order_close [OPTIONS]
   --ttl SECONDS          the lease on a store that is shared, 1..=3600 [default: 15]
   --orders N             how many, 1..=100000 [default: 1000]
   --speed N              how many seconds of the shop pass in one second, 1..=1800 [default: 300]
+  --metrics ADDR         serve /metrics and a live page: a port (on 127.0.0.1), or an IP address and a port
   --crash-after MILLIS   abort the program in the middle, 1..=3600000
   -h, --help             print this
 ";
@@ -58,6 +60,7 @@ struct Options {
     lease: Duration,
     orders: u32,
     speed: u32,
+    metrics: Option<ListenAddr>,
     crash_after: Option<Duration>,
 }
 
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
 fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut store = StoreName::Sqlite("orders.db".into());
     let (mut node, mut lease) = (None, LEASE);
-    let (mut orders, mut speed, mut crash_after) = (1_000, 300, None);
+    let (mut orders, mut speed, mut metrics, mut crash_after) = (1_000, 300, None, None);
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = StoreName::from_args(args)?,
@@ -76,11 +79,14 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             "--ttl" => lease = Duration::from_secs(args.number(1..=3600)?),
             "--orders" => orders = args.number(1..=100_000)? as u32,
             "--speed" => speed = args.number(1..=1800)? as u32,
+            "--metrics" => {
+                metrics = Some(args.value("a port, or an IP address and a port", |given| given.parse().ok())?);
+            }
             "--crash-after" => crash_after = Some(args.millis(1..=3_600_000)?),
             _ => return Err(args.unknown(option)),
         }
     }
-    Ok(Options { store, node, lease, orders, speed, crash_after })
+    Ok(Options { store, node, lease, orders, speed, metrics, crash_after })
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
@@ -92,6 +98,14 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         .topic(CLOSE, handler(orders, CLOSED, states.clone()))
         .topic(PAY, handler(orders, PAID, states))
         .open(store)?;
+    let durable = DurableMetrics::new();
+    durable.watch(&timer);
+    let serve = |addr| TimerMetrics::new().serve_with(addr, ServeOptions::new().durable(&durable));
+    // It serves until it is dropped at the end.
+    let page = options.metrics.map(serve).transpose()?;
+    if let Some(page) = &page {
+        eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
+    }
     let before = orders.open(&timer)?;
     let was_open = timer.counts()?.pending;
     if let Some(after) = options.crash_after {

@@ -35,6 +35,8 @@ const DIGIT: usize = 8;
 /// The room for half of the last label of the horizontal axis, and for the axis itself.
 const RIGHT: u32 = 24;
 const BOTTOM: u32 = 24;
+/// The room for the title of an axis.
+const TITLE: u32 = 18;
 /// The least room at the top, and the height of a row of names there.
 const TOP: u32 = 10;
 const ROW: u32 = 17;
@@ -48,9 +50,10 @@ pub(super) type Fault = DrawingAreaErrorKind<io::Error>;
 
 type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The ends of an axis, and its ticks with their labels.
+/// The title of an axis, its ends, and its ticks with their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Axis {
+    pub(super) title: &'static str,
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) ticks: Vec<(f64, String)>,
@@ -157,8 +160,8 @@ fn draw(sheet: &Sheet<'_>, x: &Axis, y: &Axis, content: &Content) -> Result<Mark
     let mut chart = ChartBuilder::on(sheet)
         .margin_top(TOP + ROW * rows)
         .margin_right(RIGHT)
-        .x_label_area_size(BOTTOM)
-        .y_label_area_size(left)
+        .x_label_area_size(BOTTOM + TITLE)
+        .y_label_area_size(left + TITLE)
         .build_cartesian_2d(x.clone(), y.clone())?;
     chart
         .configure_mesh()
@@ -167,6 +170,9 @@ fn draw(sheet: &Sheet<'_>, x: &Axis, y: &Axis, content: &Content) -> Result<Mark
         .light_line_style(TRANSPARENT)
         .axis_style(AXIS)
         .label_style(text(&SOFT))
+        .axis_desc_style(text(&SOFT))
+        .x_desc(x.title)
+        .y_desc(y.title)
         .draw()?;
     if content.line.len() > 1 {
         let line = content.line.iter().copied();

@@ -34,12 +34,13 @@ pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Marku
     let ticks: Vec<_> = decades(from, to).into_iter().map(|(nanos, label)| (log(nanos), label)).collect();
     // In narrow charts every other power of ten has a label.
     let x = |most: usize| Axis {
+        title: "lag, logarithmic",
         from: log(from),
         to: log(to),
         ticks: ticks.iter().step_by(ticks.len().div_ceil(most.max(1)).max(1)).cloned().collect(),
     };
     let content = Content { bars, marks, ..Content::default() };
-    chart(&format!("Histogram of the {name}"), WIDTH, HEIGHT, x, &of_counts(most, 5), &content)
+    chart(&format!("Histogram of the {name}"), WIDTH, HEIGHT, x, &of_counts("timeouts", most, 5), &content)
 }
 
 fn quantiles(lag: &LagSnapshot) -> [(&'static str, Duration); 3] {

@@ -25,7 +25,7 @@ pub(super) fn step(run: &Run<'_>) -> u64 {
 pub(super) fn opened(run: &Run<'_>) -> Result<Markup, Fault> {
     let content = Content { bars: openings(run, step(run)), ..Content::default() };
     let most = content.bars.iter().map(|bar| bar.count).max().unwrap_or(0);
-    over_time("Sessions opened over the time of the log", run, most, &content)
+    over_time("Sessions opened over the time of the log", "sessions opened", run, most, &content)
 }
 
 fn openings(run: &Run<'_>, step: u64) -> Vec<Bar> {
@@ -61,21 +61,22 @@ pub(super) fn pending(run: &Run<'_>) -> Result<Markup, Fault> {
         columns.push((first.0 as f64, next.0 as f64, title));
     }
     let content = Content { line, columns, ..Content::default() };
-    over_time("Timeouts pending over the time of the log", run, most, &content)
+    over_time("Timeouts pending over the time of the log", "timeouts pending", run, most, &content)
 }
 
-fn over_time(label: &str, run: &Run<'_>, most: u64, content: &Content) -> Result<Markup, Fault> {
+fn over_time(label: &str, title: &'static str, run: &Run<'_>, most: u64, content: &Content) -> Result<Markup, Fault> {
     let end = (run.log.span() + run.options.idle).max(1);
     let x = |most_ticks: usize| Axis {
+        title: "time of the log",
         from: 0.0,
         to: end as f64,
         ticks: times(end, most_ticks).into_iter().map(|(second, label)| (second as f64, label)).collect(),
     };
-    chart(label, WIDTH, HEIGHT, x, &of_counts(most, 6), content)
+    chart(label, WIDTH, HEIGHT, x, &of_counts(title, most, 6), content)
 }
 
 /// Returns an axis from 0 to `most` or a little more.
-pub(super) fn of_counts(most: u64, ticks: usize) -> Axis {
+pub(super) fn of_counts(title: &'static str, most: u64, ticks: usize) -> Axis {
     let ticks: Vec<(f64, String)> = counts(most, ticks).into_iter().map(|n| (n as f64, grouped(n))).collect();
-    Axis { from: 0.0, to: ticks.last().map_or(1.0, |tick| tick.0), ticks }
+    Axis { title, from: 0.0, to: ticks.last().map_or(1.0, |tick| tick.0), ticks }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn axis(to: f64, label: &str) -> Axis {
-    Axis { from: 0.0, to, ticks: vec![(0.0, "0".to_owned()), (to, label.to_owned())] }
+    Axis { title: "title of an axis", from: 0.0, to, ticks: vec![(0.0, "0".to_owned()), (to, label.to_owned())] }
 }
 
 fn bar(from: f64, to: f64, count: u64) -> Bar {
@@ -42,6 +42,13 @@ fn one_of_a_million_is_a_pixel_and_zero_is_nothing() {
 }
 
 #[test]
+fn both_axes_have_a_title_at_every_width() {
+    let html = of(&Content::default());
+    assert_eq!(html.matches("title of an axis").count(), 2 * WIDTHS.len());
+    assert_eq!(html.matches("rotate(270,").count(), WIDTHS.len());
+}
+
+#[test]
 fn titles_and_labels_are_escaped() {
     let html = of(&Content { bars: vec![bar(0.0, 1.0, 1)], ..Content::default() });
     assert!(html.contains("aria-label=\"a &quot;b&quot;\"") && html.contains("<title>&lt;t&gt;</title>"));
@@ -63,6 +70,13 @@ fn every_label_stays_inside_at_every_width() {
                 let text = format!("<text {text}");
                 let x = numbers(&text, "text", "x")[0];
                 let words = text.split_once('>').unwrap().1.split('<').next().unwrap().trim();
+                let row = numbers(&text, "text", "y")[0];
+                if text.contains("rotate(270,") {
+                    // The title of the vertical axis is written upwards.
+                    assert!(row >= reach(words) && row + reach(words) <= 200 && x >= 0, "`{words}` at {x}, {row}");
+                    continue;
+                }
+                assert!(row <= 200, "`{words}` at {row}");
                 let (left, right) = if text.contains("\"start\"") {
                     (x, x + 2 * reach(words))
                 } else if text.contains("\"end\"") {
@@ -71,7 +85,6 @@ fn every_label_stays_inside_at_every_width() {
                     (x - reach(words), x + reach(words))
                 };
                 assert!(left >= 0 && right <= width, "`{words}` from {left} to {right} of {width}");
-                let row = numbers(&text, "text", "y")[0];
                 let meets = |line: &str| {
                     let (x, top) = line.split_once(',').unwrap();
                     (left..right).contains(&x.parse().unwrap()) && row > top.parse().unwrap()
