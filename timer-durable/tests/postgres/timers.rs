@@ -229,3 +229,18 @@ fn a_nul_character_harms_nobody() {
     while timer.counts().unwrap().dead == 0 {}
     assert_eq!(timer.dead_letters(None, None, 9).unwrap()[0].reason, "bad\u{fffd}reason");
 }
+
+#[test]
+fn pending_is_never_less_than_in_memory() {
+    let Some(database) = Database::create() else { return };
+    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    for _ in 0..3 {
+        timer.new_timeout("topic", Duration::from_secs(600), &String::new()).unwrap();
+    }
+    // The store counts again after a minute only.
+    let begun = Instant::now();
+    while timer.stats().pending != Some(3) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", timer.stats());
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}

@@ -18,8 +18,8 @@ const LEAST: u64 = 1_000;
 const WIDTH: u32 = 720;
 const HEIGHT: u32 = 280;
 
-/// Returns the histogram of the lag `name`, with the timer's tick as a line.
-pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Markup, Fault> {
+/// Returns the histogram of the lag of `counted`, with the timer's tick as a line.
+pub(super) fn lag(counted: &'static str, lag: &LagSnapshot, tick: Duration) -> Result<Markup, Fault> {
     let (from, to) = ends(lag, tick);
     let bars = buckets(lag, from, to);
     let most = bars.iter().map(|bar| bar.count).max().unwrap_or(0);
@@ -40,7 +40,7 @@ pub(super) fn lag(name: &str, lag: &LagSnapshot, tick: Duration) -> Result<Marku
         ticks: ticks.iter().step_by(ticks.len().div_ceil(most.max(1)).max(1)).cloned().collect(),
     };
     let content = Content { bars, marks, ..Content::default() };
-    chart(&format!("Histogram of the {name}"), WIDTH, HEIGHT, x, &of_counts("timeouts", most, 5), &content)
+    chart(&format!("Histogram of the lag of {counted}"), WIDTH, HEIGHT, x, &of_counts(counted, most, 5), &content)
 }
 
 fn quantiles(lag: &LagSnapshot) -> [(&'static str, Duration); 3] {

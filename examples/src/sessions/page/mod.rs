@@ -160,7 +160,7 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
                 "from its deadline until it was handed over, for each of the "
                 (named("expired", &grouped(stats.start_lag.count()))) " timeouts that ran"
             },
-            content: lag::lag("lag of timeouts", &stats.start_lag, tick)?,
+            content: lag::lag("timeouts", &stats.start_lag, tick)?,
         },
         Figure {
             whole: false,
@@ -169,7 +169,7 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
                 "how late it began, for each of the " (grouped(stats.tick_lag.count()))
                 " turns that had a tick to handle, of " (named("turns", &grouped(stats.turns)))
             },
-            content: lag::lag("lag of ticks", &stats.tick_lag, tick)?,
+            content: lag::lag("turns", &stats.tick_lag, tick)?,
         },
     ])
 }

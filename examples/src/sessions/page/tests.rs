@@ -74,6 +74,7 @@ fn the_page_has_the_figures() {
         "sessions opened\n",
         "timeouts pending\n",
         "lag, logarithmic\n",
+        "turns\n</text>",
         "prefers-color-scheme: dark",
         "Made on <time>1970-01-01 00:00 UTC</time>",
         "<code>sessions</code> 0.1.0",

@@ -318,10 +318,12 @@ impl<S: Store> Keeper<S> {
     }
 
     fn publish(&self) {
-        self.figures.set_pending(self.store.pending());
-        self.figures.in_memory.set((self.overdue.len() + self.current.len()) as u64);
-        self.figures.running.set(self.running.len() as u64);
+        let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
+        self.figures.in_memory.set(in_memory as u64);
+        self.figures.running.set(running as u64);
         self.figures.due.set((self.overdue.ready_len() + self.current.ready_len()) as u64);
+        // The store's number may be older than the memory.
+        self.figures.set_pending(self.store.pending().map(|pending| pending.max((in_memory + running) as u64)));
     }
 
     fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<usize>) {
