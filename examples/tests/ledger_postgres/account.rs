@@ -104,7 +104,7 @@ impl Account {
     }
 
     /// Returns the faults when nothing is pending any more. `healthy` are the processes that were
-    /// neither killed nor frozen, and whose connections were not cut.
+    /// neither killed nor frozen, have joined once, and whose connections were not cut.
     pub(crate) fn close(&mut self, healthy: &[usize]) -> Vec<String> {
         let mut faults = std::mem::take(&mut self.faults);
         for (key, life) in &self.lives {
