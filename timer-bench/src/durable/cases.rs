@@ -7,6 +7,8 @@
 //! | E3 | a number of timeouts is in flight, due at once; each that runs is replaced by a new one | lives per second |
 //! | E4 | timeouts come due at a fixed rate | lag, see [`super::lags`] |
 //! | E7 | a thousand timeouts are pending for an hour, and nothing is due | wake-ups and CPU per second |
+//!
+//! On a server, `P1` is E1, `P2` and `P3` are E3 at one node, `P4` is E4 and `P6` is E7.
 
 use super::lags;
 use super::{OnRun, Subject, row};
@@ -41,17 +43,21 @@ pub fn run<S: Subject>(
     let ignore: OnRun = Arc::new(|_| ());
     let one = |params: String, value, unit| Ok(vec![row(peer, workload, &params, value, unit)]);
     match workload {
-        "E1" => {
+        "E1" | "P1" => {
+            let unit = if workload == "P1" { "inserts/s" } else { "schedules/s" };
             let schedule = |subject: &S| subject.schedule(HOUR).map(drop);
-            one(format!("callers={threads}"), rate(&Arc::new(open(ignore)?), threads, span, schedule)?, "schedules/s")
+            one(format!("callers={threads}"), rate(&Arc::new(open(ignore)?), threads, span, schedule)?, unit)
         }
         "E2" => {
             let pair = |subject: &S| subject.schedule(HOUR).and_then(|id| subject.cancel(id));
             one(format!("callers={threads}"), rate(&Arc::new(open(ignore)?), threads, span, pair)?, "pairs/s")
         }
-        "E3" => one(format!("in-flight={in_flight}"), lives(in_flight, span, open)?, "lives/s"),
-        "E4" => lags::run(peer, settings, open),
-        "E7" => idle(peer, span, &open(ignore)?),
+        "E3" | "P2" | "P3" => {
+            let nodes = if workload == "E3" { "" } else { "nodes=1," };
+            one(format!("{nodes}in-flight={in_flight}"), lives(in_flight, span, open)?, "lives/s")
+        }
+        "E4" | "P4" => lags::run(peer, workload, settings, open),
+        "E7" | "P6" => idle(peer, workload, span, &open(ignore)?),
         _ => Err(format!("no case `{workload}`")),
     }
 }
@@ -120,7 +126,7 @@ pub fn lives<S: Subject>(
 }
 
 /// Returns the wake-ups and the CPU time per second of a subject with nothing due.
-fn idle<S: Subject>(peer: &str, span: Duration, subject: &S) -> Result<Vec<Row>, String> {
+fn idle<S: Subject>(peer: &str, case: &str, span: Duration, subject: &S) -> Result<Vec<Row>, String> {
     (0..1_000).try_for_each(|_| subject.submit(HOUR))?;
     subject.schedule(HOUR)?;
     thread::sleep(Duration::from_millis(500));
@@ -129,9 +135,9 @@ fn idle<S: Subject>(peer: &str, span: Duration, subject: &S) -> Result<Vec<Row>,
     let seconds = begin.elapsed().as_secs_f64();
     let mut rows = Vec::new();
     if let (Some(before), Some(after)) = (switches, process::voluntary_switches()) {
-        rows.push(row(peer, "E7", "-", after.saturating_sub(before) as f64 / seconds, "switches/s"));
+        rows.push(row(peer, case, "-", after.saturating_sub(before) as f64 / seconds, "switches/s"));
     }
     let cpu = (process::cpu() - cpu).as_secs_f64() * 1e3;
-    rows.push(row(peer, "E7", "-", cpu / seconds, "cpu-ms/s"));
+    rows.push(row(peer, case, "-", cpu / seconds, "cpu-ms/s"));
     Ok(rows)
 }

@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 /// How long runs are waited for that are late.
 const LATEST: Duration = Duration::from_secs(3);
 
-/// Runs the case.
+/// Runs the case, whose name is `case`.
 ///
 /// # Errors
 ///
 /// Fails if the subject does.
 pub fn run<S: Subject>(
     peer: &str,
+    case: &str,
     settings: &Settings,
     open: impl FnOnce(OnRun) -> Result<S, String>,
 ) -> Result<Vec<Row>, String> {
@@ -54,7 +55,7 @@ pub fn run<S: Subject>(
         let rank = (lags.len() as f64 * share).ceil() as usize;
         lags.get(rank.saturating_sub(1)).map_or(0.0, |lag| *lag as f64)
     };
-    let figure = |value, unit| row(peer, "E4", &params, value, unit);
+    let figure = |value, unit| row(peer, case, &params, value, unit);
     Ok(vec![
         figure(quantile(0.5), "us-p50"),
         figure(quantile(0.99), "us-p99"),

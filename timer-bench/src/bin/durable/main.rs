@@ -1,14 +1,15 @@
 //! Durable timeouts beside a raw sync of 4 KB and beside other ways to keep timeouts on disk.
 //!
 //!     cargo build --release -p timer-bench --features durable --bin durable
-//!     target/release/durable --store STORE [--peer NAME=PROGRAM] [--save NAME] [CASE..]
+//!     target/release/durable --store STORE [--peer NAME=PROGRAM] [--rounds N] [--save NAME] [CASE..]
 //!
 //! STORE is `sqlite:FILE`, `postgres` or `postgres://URL`. The program runs each case in a process
 //! of its own, all implementations in turn, and prints tables with the goals. A file is emptied
 //! before each case. Without a URL the program starts a PostgreSQL server from the installed
 //! binaries, and each case has a new database. `--peer` names a program that measures another
 //! implementation, which takes the words `FILE NAME CASE SETTING..` or `URL NAME CASE SETTING..`
-//! and prints rows. `--save` keeps the figures and a plot of the lag under `results/NAME`.
+//! and prints rows. `--rounds` repeats all cases, and the tables have the medians. `--save` keeps
+//! the figures and a plot of the lag under `results/NAME`.
 //!
 //!     durable --store sqlite:FILE --one PEER CASE [NAME=NUMBER]..
 //!
@@ -37,7 +38,7 @@ use timer_bench::row::Row;
 use timer_bench::settings::Settings;
 
 const USAGE: &str =
-    "usage: durable --store sqlite:FILE|postgres[://URL] [--peer NAME=PROGRAM] [--save NAME] [E1|..|E7|P1|..|P9].. [NAME=NUMBER]..
+    "usage: durable --store sqlite:FILE|postgres[://URL] [--peer NAME=PROGRAM] [--rounds N] [--save NAME] [E1|..|E7|P1|..|P9].. [NAME=NUMBER]..
        durable --store sqlite:FILE|postgres://URL --one PEER CASE [NAME=NUMBER]..";
 
 fn main() -> ExitCode {
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
 
 fn start(words: &[String]) -> Result<(), String> {
     let (mut store, mut peers, mut save, mut one, mut rest) = (None, Vec::new(), None, false, Vec::new());
+    let mut rounds = 1;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().cloned().ok_or_else(|| format!("`{word}` needs a value"));
@@ -62,6 +64,14 @@ fn start(words: &[String]) -> Result<(), String> {
                 let value = value()?;
                 let (name, program) = value.split_once('=').ok_or_else(|| format!("`{value}` is not NAME=PROGRAM"))?;
                 peers.push((name.to_owned(), program.to_owned()));
+            }
+            "--rounds" => {
+                let value = value()?;
+                rounds = value
+                    .parse()
+                    .ok()
+                    .filter(|rounds| (1..=100).contains(rounds))
+                    .ok_or_else(|| format!("`--rounds {value}` given; allowed: 1 to 100"))?;
             }
             "--save" => save = Some(value()?),
             "--one" => one = true,
@@ -74,7 +84,7 @@ fn start(words: &[String]) -> Result<(), String> {
         return single(&store, peer, case, &Settings::parse(settings.iter().copied())?);
     }
     let (settings, cases) = rest.iter().partition(|word| word.contains('=') || word.starts_with("--"));
-    plan::run(&plan::Options { store, peers, save, cases, settings })
+    plan::run(&plan::Options { store, peers, save, rounds, cases, settings })
 }
 
 /// Runs one case in this process.

@@ -122,8 +122,8 @@ fn all_lives(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Resu
 }
 
 fn lag(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
-    let rows = lags::run(PEER, settings, |on_run| join(url, Duration::from_secs(15), 1, on_run))?;
-    rows.into_iter().for_each(|one| print(Row { workload: case.to_owned(), ..one }));
+    let rows = lags::run(PEER, case, settings, |on_run| join(url, Duration::from_secs(15), 1, on_run))?;
+    rows.into_iter().for_each(print);
     Ok(())
 }
 

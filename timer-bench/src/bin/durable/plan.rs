@@ -79,6 +79,8 @@ pub(crate) struct Options<'a> {
     /// The programs of other peers, by name.
     pub(crate) peers: Vec<(String, String)>,
     pub(crate) save: Option<String>,
+    /// How often each case runs. The tables have the medians.
+    pub(crate) rounds: u32,
     /// The cases to run. All of them if there are none.
     pub(crate) cases: Vec<&'a str>,
     /// Settings that replace those of the steps.
@@ -94,6 +96,7 @@ pub(crate) fn run(options: &Options<'_>) -> Result<(), String> {
         StoreName::Postgres(url) => Some(Cluster::open(url.as_deref())?),
     };
     let steps = if cluster.is_some() { SERVER_STEPS } else { FILE_STEPS };
+    let steps = (0..options.rounds).flat_map(|_| steps);
     for (case, settings, with_peers) in steps {
         let name = case.split('-').next().unwrap_or(case);
         let is_wanted = if options.cases.is_empty() { !LONG.contains(&name) } else { options.cases.contains(&name) };
