@@ -8,6 +8,7 @@ use crate::transaction::{Bury, Changed, IfPending, Insert, Inserted, Requeue, Re
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
         ("an id is inserted once", ids),
+        ("an id that is taken does not touch the timeout that has the key", taken_ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("a running timeout keeps its key", running_keys),
         ("a cancel and a reset address a timeout by id or key", targets),
@@ -22,6 +23,25 @@ fn ids<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(due);
     assert_eq!(bench.insert_as(Insert::new(id, due + 1, "other")), Inserted::Exists);
     assert_eq!(bench.pending(), [Position { due, id }], "the first insert stays as it is");
+}
+
+fn taken_ids<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let dead = keyed(past, IfPending::Keep);
+    bench.insert_as(dead.clone());
+    let attempt = bench.attempt(dead.id).attempt;
+    bench.write(|batch| batch.buries.push(Bury { id: dead.id, attempt, reason: String::new() }));
+    let pending = bench.insert(future + 1);
+    let holder = keyed(future, IfPending::Keep);
+    bench.insert_as(holder.clone());
+    for id in [dead.id, pending] {
+        for if_pending in [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later] {
+            let again = Insert { id, ..keyed(future + 2, if_pending) };
+            assert_eq!(bench.insert_as(again), Inserted::Exists, "{if_pending:?}");
+        }
+    }
+    let rest = [Position { due: future, id: holder.id }, Position { due: future + 1, id: pending }];
+    assert_eq!(bench.pending(), rest);
 }
 
 fn keyed(due: i64, if_pending: IfPending) -> Insert {

@@ -51,14 +51,14 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
         return Ok(inserted);
     }
     let Some(key) = &new.key else { return Ok(Inserted::Exists) };
+    if is_taken(db, new.id)? {
+        return Ok(Inserted::Exists);
+    }
     let mut holder = db.prepare_cached("select id, due, begun from timeout where topic = ?1 and key = ?2")?;
     let holder = holder.query_row(params![new.topic, key], |row| {
         Ok((id(row.get(0)?), row.get::<_, Micros>(1)?, row.get::<_, Option<i64>>(2)?.is_some()))
     });
     let Some((holder, due, runs)) = holder.optional()? else { return Ok(Inserted::Exists) };
-    if holder == new.id {
-        return Ok(Inserted::Exists);
-    }
     let new_due = match new.if_pending {
         _ if runs => due,
         IfPending::Keep | IfPending::Refuse => due,
@@ -75,6 +75,14 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
     }
     change_due(db, holder, new_due, create.far)?;
     Ok(Inserted::Moved(holder, new_due))
+}
+
+/// Returns `true` if a timeout or a dead letter has the id.
+fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
+    let mut taken = db.prepare_cached(
+        "select exists (select 1 from timeout where id = ?1) or exists (select 1 from dead where id = ?1)",
+    )?;
+    taken.query_row([blob(id)], |row| row.get(0))
 }
 
 const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot)
