@@ -108,8 +108,8 @@ impl VirtualClock {
     /// Advances the time, and waits until the executor has run the tasks handed over. A task in the
     /// executor's queue could still be moved, and its session must not depend on the pool's speed.
     fn advance(&mut self, by: Duration) {
-        self.driver.advance(by);
-        while self.timer.stats().in_flight > 0 {
+        let expired = self.driver.advance(by);
+        while expired > 0 && self.timer.stats().in_flight > 0 {
             thread::yield_now();
         }
     }
