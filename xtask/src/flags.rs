@@ -118,9 +118,39 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xta
     Xtask::from_vec(split)
 }
 
+/// Ends the process with the help, or with an error that says what is allowed. `chore` is the first
+/// word of the command line.
+pub(crate) fn exit(error: xflags::Error, chore: Option<&str>) -> ! {
+    let all = Xtask::from_vec(vec!["--help".into()]).err().map(|help| help.to_string()).unwrap_or_default();
+    let chores = chores(&all);
+    match chores.iter().find(|(name, _)| Some(*name) == chore) {
+        Some((_, help)) if error.is_help() => {
+            println!("{}", help.trim_end());
+            std::process::exit(0);
+        }
+        Some((name, _)) => {
+            eprintln!("xtask: {error}; see `cargo xtask {name} --help`");
+            std::process::exit(2);
+        }
+        None if !error.is_help() => {
+            let names: Vec<&str> = chores.iter().map(|(name, _)| *name).collect();
+            let given = chore.map_or("no chore given".to_owned(), |name| format!("no chore `{name}`"));
+            eprintln!("xtask: {given}; there are {}; see `cargo xtask help`", names.join(", "));
+            std::process::exit(2);
+        }
+        _ => error.exit(),
+    }
+}
+
+/// Returns the chores with their parts of the help.
+fn chores(help: &str) -> Vec<(&str, &str)> {
+    let parts = help.split("\n\nxtask ").skip(1);
+    parts.map(|part| (part.lines().next().unwrap_or_default(), part)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{XtaskCmd, parse};
+    use super::{XtaskCmd, chores, parse};
 
     fn words(line: &str) -> xflags::Result<XtaskCmd> {
         parse(line.split_whitespace().map(Into::into)).map(|flags| flags.subcommand)
@@ -129,10 +159,12 @@ mod tests {
     #[test]
     fn the_help_lists_every_command() {
         let help = words("help").unwrap_err();
-        for name in "api bench browser ci demo docs fuzz loom metrics-e2e mutants sanitize stress test tidy".split(' ')
-        {
-            assert!(words(name).is_ok() && help.to_string().contains(&format!("xtask {name}")), "{name}");
-        }
+        let names = "api bench ci demo docs fuzz browser loom metrics-e2e mutants sanitize stress test tidy";
+        names.split(' ').for_each(|name| assert!(words(name).is_ok(), "{name}"));
+        let help_text = help.to_string();
+        let listed: Vec<&str> = chores(&help_text).iter().map(|(name, _)| *name).collect();
+        assert_eq!(listed.join(" "), names);
+        assert!(chores(&help_text)[7].1.contains("--preemptions"), "each chore has its part of the help");
         assert!(help.is_help() && words("tset").is_err() && words("").is_err() && words("tidy --loud").is_err());
     }
 

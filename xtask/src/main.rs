@@ -24,7 +24,8 @@ use crate::flags::XtaskCmd;
 use crate::run::{Failure, Result};
 
 fn main() -> ExitCode {
-    let flags = flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| error.exit());
+    let chore = std::env::args().nth(1);
+    let flags = flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| flags::exit(error, chore.as_deref()));
     let Err(failure) = dispatch(flags.subcommand) else { return ExitCode::SUCCESS };
     // The steps have already printed their failures and leave the message empty.
     if !failure.message.is_empty() {
