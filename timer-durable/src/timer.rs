@@ -22,8 +22,8 @@ const MAX_NAME: usize = 255;
 /// and how often it does. CPUs that stay awake are quick to wake a thread on. While many threads
 /// call, waking them takes the keeper more time than anything else. With few callers, yielding
 /// would only cost CPU time.
-const CROWD: usize = 16;
-const YIELDS: usize = 16;
+const CROWD: usize = 12;
+const YIELDS: usize = 32;
 
 /// A timer whose timeouts survive a restart.
 ///
