@@ -14,21 +14,22 @@
 //!    not enough, because each yield lasts a full round of all others, of which the worker gets one
 //!    share. If the builder forbids sleeping, the thread yields.
 //!
-//! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because it
-//! returns to its runtime anyway, and a task cannot register more futures than it holds. The worker
-//! never slows down either, whichever timer it schedules on. Virtual time and drivers of event
-//! loops have no worker and are never late.
+//! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because a
+//! poll that registers the future returns `Pending` to its runtime anyway, and a task cannot
+//! register more futures than it holds. The worker never slows down either, whichever timer it
+//! schedules on. Virtual time and drivers of event loops have no worker and are never late.
 //!
 //! # The published state
 //!
 //! The worker publishes the time since which it has had work to do, and a word that is odd while it
 //! is inside user code (a task, a waker, a call of the executor). That word changes with each call.
-//! A thread that reads the same odd value twice therefore knows that one call has lasted for the
-//! whole time. A worker that is preempted inside a short call looks the same, but for less than
-//! [`LONG_CALL`], because callers slow down meanwhile. Callers read the second word only when the
-//! worker is late, and it has a cache line of its own.
+//! A thread that finds the same odd value as a thread before it therefore knows that one call has
+//! lasted for the whole time. So the first thread that finds an odd value records it with the time.
+//! A worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
+//! because callers slow down meanwhile. Callers read the second word only when the worker is late,
+//! and it has a cache line of its own.
 
-use crate::sync::{AtomicU64, Ordering, first_look, is_burst, pause, yield_now};
+use crate::sync::{AtomicU64, Ordering, is_burst, pause, yield_now};
 use crate::time::Nanos;
 use std::time::Duration;
 
@@ -44,12 +45,12 @@ const SHARE: Nanos = 10;
 /// No call sleeps longer. The promise is 10 ms; the rest is for the wake-up.
 const MAX_SLEEP: Nanos = 8_000_000;
 
-/// A call of user code that lasts 100 ms holds up the worker. A worker that is preempted inside a
-/// call gets the CPU again within that time.
-const LONG_CALL: Nanos = 100_000_000;
-
 /// The length of a period as a number of bits of nanoseconds, 1.05 ms.
 const PERIOD: u32 = 20;
+
+/// A call of user code that lasts 95 periods, 100 ms, holds up the worker. A worker that is
+/// preempted inside a call gets the CPU again within that time.
+const LONG_CALL: u32 = 95;
 
 /// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call
 /// in a thousand slows down.
@@ -67,6 +68,9 @@ enum Slowdown {
 pub(crate) struct Backpressure {
     /// The time from which the worker is late.
     late_from: AtomicU64,
+    /// The last odd value of `user_code` that a late caller found, and the period in which the
+    /// first caller found it. Each has 32 bits.
+    call_seen: AtomicU64,
     /// Whether callers may sleep.
     may_sleep: bool,
     user_code: UserCode,
@@ -79,7 +83,8 @@ struct UserCode(AtomicU64);
 
 impl Backpressure {
     pub(crate) fn new(may_sleep: bool) -> Self {
-        Self { late_from: AtomicU64::new(Nanos::MAX), may_sleep, user_code: UserCode::default() }
+        let (late_from, call_seen) = (AtomicU64::new(Nanos::MAX), AtomicU64::new(0));
+        Self { late_from, call_seen, may_sleep, user_code: UserCode::default() }
     }
 
     /// Publishes that the worker has work since `due`, or will have then. Called by the worker.
@@ -145,15 +150,31 @@ impl Backpressure {
         if !is_burst(now >> PERIOD, n as u64, burst) {
             return None;
         }
-        // ORDERING: Relaxed, as in `step`.
-        let word = self.user_code.0.load(Ordering::Relaxed);
-        if word % 2 == 1 && now.saturating_sub(first_look(std::ptr::from_ref(self).addr(), word, now)) >= LONG_CALL {
+        if self.is_in_long_call(now) {
             return None;
         }
         if late < SLEEP_FROM || !self.may_sleep {
             return Some(Slowdown::Yield);
         }
         Some(Slowdown::Sleep(Duration::from_nanos((late / SHARE).min(MAX_SLEEP))))
+    }
+
+    /// Returns `true` if the worker has been inside one call of user code for [`LONG_CALL`], as far
+    /// as callers have noticed.
+    fn is_in_long_call(&self, now: Nanos) -> bool {
+        // ORDERING: Relaxed here and below, as in `step`.
+        let call = self.user_code.0.load(Ordering::Relaxed) as u32;
+        if call % 2 == 0 {
+            return false;
+        }
+        let (period, seen) = ((now >> PERIOD) as u32, self.call_seen.load(Ordering::Relaxed));
+        if (seen >> 32) as u32 != call {
+            // A thread that is preempted here may replace a later call. Its look begins anew then.
+            self.call_seen.store(u64::from(call) << 32 | u64::from(period), Ordering::Relaxed);
+            return false;
+        }
+        // `now` may have been read before the first look. The difference wraps around then.
+        (LONG_CALL..u32::MAX / 2).contains(&period.wrapping_sub(seen as u32))
     }
 }
 
@@ -168,6 +189,7 @@ mod tests {
 
     const DUE: Nanos = 1 << 40;
     const LATE: Nanos = DUE + GRACE + 1;
+    const STALL: Nanos = (LONG_CALL as Nanos + 1) << PERIOD;
 
     /// Returns the slowdown at each time, decided on a new thread that schedules a burst each time.
     fn slowdowns(worker: &Backpressure, times: &[Nanos]) -> Vec<Option<Slowdown>> {
@@ -213,7 +235,7 @@ mod tests {
     fn a_single_call_of_user_code_slows_nobody_down() {
         let worker = Backpressure::new(false);
         worker.set_due(DUE);
-        let times = [LATE, LATE + LONG_CALL / 2, LATE + LONG_CALL, LATE + 100 * LONG_CALL];
+        let times = [LATE, LATE + STALL / 2, LATE + STALL, LATE + 100 * STALL];
         let slow = Some(Slowdown::Yield);
         worker.inside_user_code(|| assert_eq!(slowdowns(&worker, &times), [slow, slow, None, None]));
         assert_eq!(slowdowns(&worker, &times), [slow; 4], "it has returned");
@@ -224,9 +246,47 @@ mod tests {
         let slowed = thread::spawn(|| {
             let worker = late_worker();
             let slows_down = |now| worker.inside_user_code(|| worker.choose_slowdown(now, BURST as usize).is_some());
-            (0..4).filter(|n| slows_down(LATE + n * LONG_CALL)).count()
+            (0..4).filter(|n| slows_down(LATE + n * STALL)).count()
         });
         assert_eq!(slowed.join().unwrap(), 4);
+    }
+
+    #[test]
+    fn a_thread_notices_the_calls_of_several_timers() {
+        let workers = [0; 8].map(|_| late_worker());
+        workers.iter().for_each(|worker| worker.step());
+        let slowed = |now| workers.iter().filter(|worker| slowdowns(worker, &[now]) != [None]).count();
+        assert_eq!([LATE, LATE + STALL].map(slowed), [8, 0], "each thread is new, so none remembers a look");
+        thread::spawn(move || {
+            workers.iter().for_each(|worker| (0..2).for_each(|_| worker.step()));
+            let mut times = (0..16).map(|n| LATE + (n + 2) * STALL);
+            let mut slowed = || {
+                let now = times.by_ref().take(8);
+                workers.iter().zip(now).filter(|(it, now)| it.choose_slowdown(*now, BURST as usize).is_some()).count()
+            };
+            assert_eq!([slowed(), slowed()], [8, 0], "a thread that goes round the timers");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_reading_from_before_the_first_look_finds_no_long_call() {
+        let worker = late_worker();
+        worker.step();
+        let slow = Some(Slowdown::Sleep(Duration::from_millis(8)));
+        assert_eq!(slowdowns(&worker, &[LATE + 2 * STALL, LATE + STALL]), [slow, slow]);
+    }
+
+    #[test]
+    fn no_call_sleeps_longer_than_promised() {
+        let promised = Duration::from_millis(10);
+        for late in (0..64).map(|bit| Nanos::MAX >> bit) {
+            let worker = Backpressure::new(true);
+            worker.set_due(0);
+            let slowdown = slowdowns(&worker, &[late])[0];
+            assert!(!matches!(slowdown, Some(Slowdown::Sleep(it)) if it >= promised), "{late}: {slowdown:?}");
+        }
     }
 
     #[test]

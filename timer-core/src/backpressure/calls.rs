@@ -8,6 +8,8 @@ use crate::entry::{Closure, Timeout};
 use crate::handle::Timer;
 use crate::sync::Arc;
 use crate::timer::Engine;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -36,6 +38,19 @@ fn a_new_timeout_counts_towards_a_burst() {
     };
     assert!(counts(schedule));
     assert!(!counts(|_, _| {}), "an idle thread schedules no burst");
+}
+
+#[test]
+fn a_poll_does_not_count_towards_a_burst() {
+    assert!(!counts(|engine, n| {
+        let timer = Timer::from_engine(engine.clone());
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..n {
+            let mut sleep = pin!(timer.sleep(HOUR));
+            assert_eq!(sleep.as_mut().poll(&mut cx), Poll::Pending);
+        }
+        assert_eq!(timer.stats().scheduled, n, "each poll has registered a future");
+    }));
 }
 
 #[test]

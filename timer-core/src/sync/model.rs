@@ -372,10 +372,6 @@ pub(crate) fn is_burst(_: u64, _: u64, _: u64) -> bool {
     false
 }
 
-pub(crate) fn first_look(_: usize, _: u64, now: u64) -> u64 {
-    now
-}
-
 pub(crate) fn pause(_: std::time::Duration) {}
 
 pub(crate) fn never_slow_down() {}

@@ -92,20 +92,6 @@ pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
 }
 
-/// Returns the time at which the calling thread first found `value` in the word `name`. A call with
-/// another word or another value forgets that time and returns `now`.
-pub(crate) fn first_look(name: usize, value: u64, now: u64) -> u64 {
-    thread_local! {
-        static LOOK: Cell<(usize, u64, u64)> = const { Cell::new((0, 0, 0)) };
-    }
-    let (last_name, last_value, since) = LOOK.get();
-    if (last_name, last_value) == (name, value) {
-        return since;
-    }
-    LOOK.set((name, value, now));
-    now
-}
-
 /// Blocks the calling thread for `duration`. Parking would take a token that belongs to the
 /// caller's own code.
 pub(crate) fn pause(duration: Duration) {
