@@ -145,12 +145,16 @@ impl TimerBuilder {
     /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more
     /// than 20 ms late sleeps for a tenth of the lateness, at most 8 ms, once in that millisecond.
     /// Without this, threads that schedule faster than the worker can expire would let lateness and
-    /// memory grow without limit. Other threads never sleep, and neither do futures.
+    /// memory grow without limit. Other threads never sleep, and neither do polls of futures. The
+    /// calls that may sleep are those that schedule a task, such as
+    /// [`Timer::new_timeout`](crate::Timer::new_timeout), also in async code. No call is held up
+    /// for longer than 10 ms, apart from the time for which the system runs other threads.
     ///
-    /// Pass `false` for threads that must not sleep, such as those of an async runtime that call
-    /// [`Timer::new_timeout`](crate::Timer::new_timeout) at full speed. They yield their CPU
-    /// instead, which bounds the lateness only if there are few threads per CPU, and
-    /// [`max_pending_timeouts`](Self::max_pending_timeouts) bounds the memory.
+    /// Pass `false` for threads that must not sleep, such as those of an async runtime that
+    /// schedule tasks at full speed. They yield their CPU instead, which bounds the lateness only
+    /// if there are few threads per CPU, and [`max_pending_timeouts`](Self::max_pending_timeouts)
+    /// bounds the memory. [The book](crate::book::futures#callbacks-from-async-code) lists other
+    /// ways.
     ///
     /// # Examples
     ///

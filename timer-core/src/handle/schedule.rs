@@ -38,6 +38,10 @@ impl Timer {
     /// and a delay of [`Duration::MAX`] never elapses. Tasks that are due in the same tick run in
     /// no particular order.
     ///
+    /// While the worker is overloaded, the call may sleep for up to 10 ms if its thread schedules
+    /// at full speed. [`backpressure_sleep`](crate::TimerBuilder::backpressure_sleep) describes
+    /// when that happens and forbids it.
+    ///
     /// If a closure is stored in a variable first, declare the type of its argument, as in
     /// `|_: &Timeout| ..`.
     ///
@@ -205,7 +209,8 @@ impl Timer {
     ///
     /// This costs less than a [`new_timeout`](Self::new_timeout) per task, because the call reads
     /// the clock and takes a lock once per chunk of 64 tasks. The delays of a chunk count from the
-    /// moment at which the iterator has yielded the last task of that chunk.
+    /// moment at which the iterator has yielded the last task of that chunk. While the worker is
+    /// overloaded, the call may sleep once, as `new_timeout` may.
     ///
     /// The iterator may call the timer, because the call holds no lock while it draws a task. If
     /// the iterator panics, the tasks of earlier chunks stay scheduled. Its `size_hint` need not be
