@@ -186,7 +186,8 @@ impl Answers {
     }
 }
 
-/// Checks that an overload ends with lags of at most `lag`. A busy machine has three attempts.
+/// Checks that an overload ends with lags of at most `lag`, and that `stop` takes less than a
+/// second. A busy machine has three attempts.
 fn assert_overload_ends(threads: u64, cancels: u64, stall: Stall, lag: Duration) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = lock(&ONE_AT_A_TIME);
@@ -196,7 +197,7 @@ fn assert_overload_ends(threads: u64, cancels: u64, stall: Stall, lag: Duration)
             Overload { seed, threads, cancels, stall, wheel: WheelKind::Hierarchical, time: SECOND }.run();
         assert!(counts.balances() && counts.accepted > 1_000, "{counts:?}");
         println!("{threads} threads, {cancels} % cancelled, {stall:?}: {measured:?}, {} timeouts", counts.accepted);
-        if measured.lag <= lag && measured.pending <= 1_000_000 && measured.stop <= 2 * SECOND {
+        if measured.lag <= lag && measured.pending <= 1_000_000 && measured.stop < SECOND {
             return;
         }
         seen.push(measured);
