@@ -41,7 +41,7 @@ const LONG: &[Step] = &[
     ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
     ("stress", Call(|sh| stress(sh, &STORM))),
-    ("fuzz", Call(|sh| fuzz::run_all(sh, &EVERY_TARGET))),
+    ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,

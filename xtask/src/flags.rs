@@ -48,9 +48,9 @@ xflags::xflags! {
         /// nightly and cargo-fuzz.
         cmd fuzz {
             optional target: String
-            /// Minutes for each target (1).
+            /// Minutes for the targets, which run at the same time (1).
             optional --minutes n: u32
-            /// Processes at a time (the number of cores).
+            /// Processes for each target (the cores shared among the targets, at least one).
             optional --jobs n: usize
             optional --address
         }

@@ -3,13 +3,18 @@
 //!
 //! The address sanitizer is off by default. The models notice a fault by its effect, so four times
 //! as many executions are worth more.
+//!
+//! All targets run at the same time, so they take the time of one. Each writes its output to a file
+//! of its own, and the files are printed one after the other at the end.
 
-use std::{fs, thread};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::thread;
 
-use xshell::{Shell, cmd};
+use xshell::{Cmd, Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, first_failure, need, root, run, target_dir};
+use crate::run::{Failure, Result, first_failure, need, report, root, run, run_with, shell, target_dir};
 
 const FOLDER: &str = "timer-core/fuzz";
 
@@ -19,7 +24,7 @@ const KEPT: &str = "timer-core/tests/model/fuzz_inputs";
 /// An input of 512 bytes is about 150 operations on a wheel, 60 on a timer.
 const LIMITS: &str = "-max_len=512 -len_control=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1";
 
-pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
+pub(crate) fn run_all(flags: &flags::Fuzz) -> Result {
     let minutes = flags.minutes.unwrap_or(1);
     if minutes == 0 || flags.jobs == Some(0) {
         return Err(Failure::usage("`--minutes` and `--jobs` must be at least 1"));
@@ -27,20 +32,72 @@ pub(crate) fn run_all(sh: &Shell, flags: &flags::Fuzz) -> Result {
     let targets = targets(flags.target.as_deref().unwrap_or_default())?;
     need("cargo +nightly --version", "nightly toolchain (rustup toolchain install nightly --profile minimal)")?;
     need("cargo fuzz --version", "cargo-fuzz (cargo install cargo-fuzz --locked)")?;
-    let jobs = flags.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).to_string();
-    let time = format!("-max_total_time={}", minutes * 60);
-    let sanitizer = if flags.address { "address" } else { "none" };
-    // Each sanitizer has a folder of its own, because other compiler flags would rebuild
-    // everything.
-    let built = target_dir().join(format!("fuzz-{sanitizer}"));
-    first_failure(targets.into_iter().map(|target| {
+    let jobs =
+        flags.jobs.unwrap_or_else(|| jobs(thread::available_parallelism().map_or(1, usize::from), targets.len()));
+    let fuzzer = Fuzzer { jobs, minutes, sanitizer: if flags.address { "address" } else { "none" } };
+    if let [target] = &targets[..] {
+        return fuzzer.fuzz(target, run);
+    }
+    // The targets would wait for each other's builds.
+    let sh = shell()?;
+    run(fuzzer.cargo(&sh, "build"))?;
+    let results: Vec<Result> = thread::scope(|scope| {
+        let fuzzer = &fuzzer;
+        let running: Vec<_> = targets.iter().map(|target| scope.spawn(|| fuzzer.fuzz_into_file(target))).collect();
+        let ended = running.into_iter().map(|thread| thread.join());
+        ended.map(|result| result.unwrap_or_else(|_| Err(Failure::new("a thread panicked")))).collect()
+    });
+    for target in &targets {
+        let output = fs::read(fuzzer.output(target))?;
+        report(&format!("\n-- {target}\n{}", String::from_utf8_lossy(&output)));
+    }
+    first_failure(results)
+}
+
+/// Returns the number of processes for each target, so that together they occupy the cores.
+fn jobs(cores: usize, targets: usize) -> usize {
+    (cores / targets.max(1)).max(1)
+}
+
+struct Fuzzer {
+    jobs: usize,
+    minutes: u32,
+    sanitizer: &'static str,
+}
+
+impl Fuzzer {
+    /// Returns the folder of the programs. Each sanitizer has its own, because other compiler flags
+    /// would rebuild everything.
+    fn built(&self) -> PathBuf {
+        target_dir().join(format!("fuzz-{}", self.sanitizer))
+    }
+
+    fn output(&self, target: &str) -> PathBuf {
+        self.built().join(format!("{target}.log"))
+    }
+
+    fn cargo<'a>(&self, sh: &'a Shell, verb: &str) -> Cmd<'a> {
+        let sanitizer = self.sanitizer;
+        let cmd =
+            cmd!(sh, "cargo +nightly fuzz {verb} --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
+        cmd.arg("--target-dir").arg(self.built())
+    }
+
+    /// Passes the command that fuzzes a target to `run`.
+    fn fuzz(&self, target: &str, run: impl FnOnce(Cmd<'_>) -> Result) -> Result {
+        // A shell belongs to one thread.
+        let sh = shell()?;
         // libFuzzer puts new inputs into the first folder.
         let corpus = sh.create_dir(format!("{FOLDER}/corpus/{target}"))?;
-        let kept = Some(root().join(KEPT).join(&target)).filter(|path| path.is_dir());
-        let fuzz = cmd!(sh, "cargo +nightly fuzz run --fuzz-dir {FOLDER} --sanitizer {sanitizer} --no-trace-compares");
-        let fuzz = fuzz.arg("--target-dir").arg(&built).args(["--jobs", &jobs, &target]).arg(corpus).args(kept);
-        run(fuzz.arg("--").args(LIMITS.split(' ')).arg(&time))
-    }))
+        let kept = Some(root().join(KEPT).join(target)).filter(|path| path.is_dir());
+        let fuzz = self.cargo(&sh, "run").arg("--jobs").arg(self.jobs.to_string()).arg(target).arg(corpus).args(kept);
+        run(fuzz.arg("--").args(LIMITS.split(' ')).arg(format!("-max_total_time={}", self.minutes * 60)))
+    }
+
+    fn fuzz_into_file(&self, target: &str) -> Result {
+        let (out, err) = File::create(self.output(target)).and_then(|file| Ok((file.try_clone()?, file)))?;
+        self.fuzz(target, |cmd| run_with(cmd, |command| _ = command.stdout(out).stderr(err)))
+    }
 }
 
 /// Returns the targets whose names contain `filter`. Each is a file of its own.
@@ -57,6 +114,11 @@ fn targets(filter: &str) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn targets_share_the_cores() {
+        assert_eq!([super::jobs(8, 3), super::jobs(2, 3), super::jobs(4, 1)], [2, 1, 4]);
+    }
+
     #[test]
     fn an_unknown_target_lists_the_targets() {
         assert_eq!(super::targets("wheel").unwrap(), ["wheel_hashed", "wheel_hierarchical"]);

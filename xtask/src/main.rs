@@ -44,7 +44,7 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Demo(flags) => chores::demo(sh, &flags.args),
         XtaskCmd::Docs(flags) => chores::docs(sh, if flags.open { "--open" } else { "" }),
         // A user who asks for fuzzing gets an error if it cannot run; `ci` skips it.
-        XtaskCmd::Fuzz(flags) => fuzz::run_all(sh, &flags).map_err(|it| Failure { code: it.code.max(1), ..it }),
+        XtaskCmd::Fuzz(flags) => fuzz::run_all(&flags).map_err(|it| Failure { code: it.code.max(1), ..it }),
         XtaskCmd::Loom(flags) => loom::command(sh, &flags),
         XtaskCmd::MetricsE2e(_) => chores::metrics_e2e(sh),
         XtaskCmd::Mutants(flags) => mutants::command(sh, &flags),
