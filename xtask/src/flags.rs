@@ -67,10 +67,15 @@ xflags::xflags! {
         /// Skipped without them.
         cmd metrics-e2e {}
         /// Changes the code in a copy of the sources, one change of `xtask/mutants` at a time, and
-        /// expects a test to fail. A change that survives is a failure.
+        /// expects a test to fail. A change that survives is a failure. Then runs cargo-mutants on
+        /// the code without atomics, if it is installed.
         cmd mutants {
-            /// A part of the titles or files.
+            /// A part of the titles or files of the list, or with --plain of the files.
             optional filter: String
+            /// Runs cargo-mutants alone.
+            optional --plain
+            /// Ends cargo-mutants after so many minutes (240).
+            optional --minutes n: u32
         }
         /// Runs the tests under the named sanitizers, or under all of them and valgrind. A
         /// sanitizer that is not installed is skipped.

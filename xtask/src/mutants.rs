@@ -7,8 +7,11 @@
 //! survives.
 //!
 //! The changes are grouped by test program, so each of them compiles one program.
+//!
+//! cargo-mutants changes the code without atomics afterwards, if it is installed.
 
 mod list;
+mod plain;
 mod scratch;
 
 use std::collections::BTreeSet;
@@ -21,9 +24,10 @@ use xshell::{Shell, cmd};
 use self::list::{Mutant, Program, Test};
 use self::scratch::{Outcome, Scratch};
 use crate::flags;
-use crate::run::{Failure, Result, report, root};
+use crate::run::{Failure, Result, first_failure, report, root};
 
 pub(crate) use list::stale;
+pub(crate) use plain::plain;
 
 /// The file with the result of the last complete run.
 const RESULT: &str = "docs/mutants.md";
@@ -40,12 +44,31 @@ enum Verdict {
     Survives,
 }
 
+/// Runs the list and then cargo-mutants, or one of them. A filter without `--plain` is for the
+/// list.
 pub(crate) fn command(sh: &Shell, flags: &flags::Mutants) -> Result {
+    let filter = flags.filter.as_deref().unwrap_or_default();
+    if flags.plain {
+        // A user who asks for cargo-mutants gets an error if it cannot run.
+        return plain(sh, filter, flags.minutes).map_err(|it| Failure { code: it.code.max(1), ..it });
+    }
+    let listed = listed(sh, filter);
+    if !filter.is_empty() {
+        return listed;
+    }
+    let plain = plain(sh, "", flags.minutes).or_else(|failure| {
+        report(&format!("cargo-mutants: {}\n", failure.message));
+        if failure.code == 0 { Ok(()) } else { Err(failure) }
+    });
+    first_failure([listed, plain])
+}
+
+/// Applies the changes of the list whose titles or files contain `filter`.
+pub(crate) fn listed(sh: &Shell, filter: &str) -> Result {
     let stale = stale()?;
     if !stale.is_empty() {
         return Err(Failure::new(stale.join("\n")));
     }
-    let filter = flags.filter.as_deref().unwrap_or_default();
     let mut mutants = list::read()?;
     mutants.retain(|mutant| mutant.title.contains(filter) || mutant.file.contains(filter));
     if mutants.is_empty() {
@@ -72,12 +95,18 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Mutants) -> Result {
     let text = table(&verdicts, &cmd!(sh, "git rev-parse --short HEAD").quiet().read()?);
     println!("\n{text}");
     if filter.is_empty() {
-        fs::write(root().join(RESULT), text)?;
+        let plain = read_result().split_once(plain::HEADING).map(|(_, plain)| format!("{}{plain}", plain::HEADING));
+        fs::write(root().join(RESULT), text + &plain.unwrap_or_default())?;
     }
     match verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Survives).count() {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} mutations survive"))),
     }
+}
+
+/// Returns the kept result, or an empty text if there is none.
+fn read_result() -> String {
+    fs::read_to_string(root().join(RESULT)).unwrap_or_default()
 }
 
 /// Checks that the named tests of a program exist and pass without a mutation.
@@ -148,7 +177,7 @@ fn table(verdicts: &[(&Mutant, Verdict)], commit: &str) -> String {
             Verdict::Caught => format!("caught by `{test}`"),
             Verdict::Hangs => format!("caught by `{test}`, which hangs"),
             Verdict::CaughtElsewhere(program) => format!("caught by a test of `{program}`, not by `{test}`"),
-            Verdict::Equivalent(reason) => format!("equivalent: {reason}"),
+            Verdict::Equivalent(reason) => format!("equivalent, because {reason}"),
             Verdict::Survives => "**survives**".to_owned(),
         };
         let _ = writeln!(text, "| `{}` | {} | {result} |", mutant.file, mutant.title);
