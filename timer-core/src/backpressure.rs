@@ -179,10 +179,9 @@ impl Backpressure {
 }
 
 #[cfg(all(test, not(timer_loom)))]
-mod calls;
-
-#[cfg(all(test, not(timer_loom)))]
 mod tests {
+    mod calls;
+
     use super::*;
     use crate::sync::never_slow_down;
     use std::thread;

@@ -34,8 +34,6 @@
 //!   or reads and empties one chunk. In a hashed wheel it reads at most 128 entries.
 
 mod callers;
-#[cfg(all(test, not(timer_loom)))]
-mod contention_tests;
 mod entry_wheel;
 mod inbox;
 mod lease;
@@ -348,15 +346,18 @@ impl Core {
     }
 }
 
-#[cfg(all(test, target_pointer_width = "64", not(timer_loom)))]
+#[cfg(all(test, not(timer_loom)))]
 mod tests {
-    use super::*;
-    use crate::entry::InEntry;
-    use crate::wheel::RawHierarchical;
-    use std::mem::offset_of;
+    mod contention;
 
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn hot_fields_share_a_cache_line() {
+        use super::*;
+        use crate::entry::InEntry;
+        use crate::wheel::RawHierarchical;
+        use std::mem::offset_of;
+
         let block = pool().lease(1);
         let shard = block.shards()[0];
         let core = shard.lock.lock();

@@ -340,10 +340,9 @@ impl<T> fmt::Debug for Lock<T> {
 }
 
 #[cfg(all(test, not(timer_loom)))]
-mod waiter_tests;
-
-#[cfg(all(test, not(timer_loom)))]
 mod tests {
+    mod waiters;
+
     use super::*;
 
     #[test]

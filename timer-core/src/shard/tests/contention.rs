@@ -1,7 +1,7 @@
 //! Calls and turns that find the lock of a shard held.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::{MAX_PER_LOCK, Shard};
+use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
 use crate::context::deadline_after;
 use crate::entry::{Closure, Timeout};
