@@ -5,6 +5,7 @@
 //! facade `sync`. The rules here see text. They rely on rustfmt's layout and on authors who do not
 //! try to evade them. A rule whose subject is gone fails, because it could not be broken any more.
 
+mod circles;
 mod width;
 
 use std::fs;
@@ -75,8 +76,9 @@ pub(crate) fn command(sh: &Shell) -> Result {
     let files: Vec<File> = list.lines().filter_map(read).collect();
     let mut faults = arrows(&metadata(sh)?);
     faults.extend(RULES.iter().flat_map(|rule| check(rule, &files)));
+    faults.extend(circles::circles(&files));
     faults.extend(mutants::stale()?);
-    println!("tidy: {} rules, {} files, {} faults", RULES.len() + 1, files.len(), faults.len());
+    println!("tidy: {} rules, {} files, {} faults", RULES.len() + 2, files.len(), faults.len());
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
 }
 

@@ -269,6 +269,37 @@ impl TimerBuilder {
     }
 }
 
+impl Timer {
+    /// Creates a timer with a hierarchical wheel, a tick of 1 ms, tasks that run on the worker, no
+    /// bound, and the name "timer".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    /// assert_eq!(Timer::new().name(), "timer");
+    /// ```
+    #[allow(clippy::new_without_default, reason = "`Timer::default()` would hide that it makes a separate timer")]
+    pub fn new() -> Timer {
+        TimerBuilder::default().build_default()
+    }
+
+    /// Returns a builder, which configures a timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::builder().name("rpc").tick_duration(Duration::from_micros(100)).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn builder() -> TimerBuilder {
+        TimerBuilder::default()
+    }
+}
+
 impl fmt::Debug for TimerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimerBuilder")

@@ -8,6 +8,7 @@ mod driver;
 #[cfg(feature = "__tests")]
 mod knobs;
 mod manual;
+mod process;
 mod schedule;
 mod timeout;
 mod timer;
@@ -18,6 +19,8 @@ pub use builder::TimerBuilder;
 pub use cancel::CancelOnDrop;
 pub use driver::{Driver, Turn};
 pub use manual::ManualDriver;
+pub use process::{EnterGuard, enter};
+pub(crate) use process::{fallback, with_current};
 pub use timer::Timer;
 pub use weak::WeakTimer;
 

@@ -19,8 +19,7 @@ pub use interval::{Interval, MissedTickBehavior};
 pub use sleep::Sleep;
 pub use timeout::{Elapsed, Timeout};
 
-use crate::handle::Timer;
-use crate::resolution::Resolution;
+use crate::handle::{Timer, with_current};
 use core::fmt;
 use std::time::{Duration, Instant};
 
@@ -68,17 +67,6 @@ impl Timer {
     pub fn infallible(&self) -> InfallibleTimer {
         InfallibleTimer { timer: self.clone() }
     }
-
-    /// Returns `true` if a [`ManualDriver`](crate::ManualDriver) moves the time of this timer.
-    pub(crate) fn has_virtual_time(&self) -> bool {
-        matches!(self.engine().context.resolution, Resolution::Exact(_))
-    }
-
-    /// Returns `true` if this timer refuses a future only when the system gives no thread.
-    pub(crate) fn takes_refused_futures(&self) -> bool {
-        let context = &self.engine().context;
-        !self.has_virtual_time() && context.limit.is_none() && !context.is_stopped()
-    }
 }
 
 impl InfallibleTimer {
@@ -94,7 +82,7 @@ impl InfallibleTimer {
     /// assert_eq!(InfallibleTimer::global().timer().name(), "global");
     /// ```
     pub fn global() -> InfallibleTimer {
-        crate::global::with_current(Timer::infallible)
+        with_current(Timer::infallible)
     }
 
     /// Returns the timer.

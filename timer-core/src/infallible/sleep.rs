@@ -2,7 +2,7 @@
 
 use crate::config::MissedRuns;
 use crate::future;
-use crate::global::fallback;
+use crate::handle::fallback;
 use crate::time::{Deadline, Nanos};
 use core::fmt;
 use core::future::Future;

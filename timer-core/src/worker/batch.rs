@@ -2,7 +2,7 @@
 //! run or handed over in batches.
 
 use super::slow::SlowTasks;
-use super::turn::Visit;
+use super::visit::Visit;
 use crate::context::Context;
 use crate::counters::LagHistogram;
 use crate::entry::Timeout;

@@ -14,6 +14,7 @@
 mod batch;
 mod slow;
 mod turn;
+mod visit;
 
 pub(crate) use turn::Dispatcher;
 

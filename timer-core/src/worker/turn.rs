@@ -32,6 +32,7 @@
 //! the duration of the batch.
 
 use super::batch::Batch;
+use super::visit::Visit;
 use crate::context::Context;
 use crate::shard::{LockMode, Shard, Slots, VisitMode, VisitOutcome};
 use crate::sync::Arc;
@@ -40,10 +41,6 @@ use crate::timer::{Engine, run_abandoned};
 
 /// A lock is reserved after this many turns that have asked for it.
 const MAX_FAILED_VISITS: u8 = 2;
-
-/// The number of consecutive steps of a visit that only serve requests, because the wheel has no
-/// expired entries.
-const MAX_REQUEST_STEPS: usize = 16;
 
 /// The time that all open visits share in one round, 2 ms.
 const ROUND: Nanos = 2_000_000;
@@ -66,23 +63,6 @@ struct ShardTurn {
     /// The number of consecutive turns that have asked for the lock.
     failed_visits: u8,
     has_visit: bool,
-}
-
-/// A visit to a shard.
-pub(super) struct Visit {
-    /// The index of the shard.
-    index: usize,
-    /// The tick up to which the entries of the shard are taken.
-    tick: u64,
-    /// The time at which the earliest entry was due, or the beginning of the visit if that entry
-    /// was overdue.
-    due: Nanos,
-    taken: VisitOutcome,
-    /// The removed entries.
-    pub(super) slots: Slots,
-    /// The entries before this index are decided.
-    pub(super) decided: usize,
-    request_steps: usize,
 }
 
 /// The outcome of a driver's turn.
@@ -165,15 +145,15 @@ impl Dispatcher {
     fn open_visit(&mut self, index: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
         let notes = &mut self.shards[index];
         let mut slots = self.spare.pop().unwrap_or_default();
-        let patience = if notes.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
-        let taken = shard.visit(VisitMode::OverdueFirst, tick, patience, &mut slots, context);
-        if taken == VisitOutcome::Asked {
+        let lock_mode = if notes.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
+        let outcome = shard.visit(VisitMode::OverdueFirst, tick, lock_mode, &mut slots, context);
+        if outcome == VisitOutcome::Asked {
             notes.failed_visits += 1;
             self.spare.push(slots);
             return false;
         }
         *notes = ShardTurn { failed_visits: 0, has_visit: true };
-        self.visits.push(Visit { index, tick, due, taken, slots, decided: 0, request_steps: 0 });
+        self.visits.push(Visit { index, tick, due, outcome, slots, decided: 0, request_steps: 0 });
         true
     }
 
@@ -188,7 +168,7 @@ impl Dispatcher {
             let goes_on = self.go_on(visit, share, &engine, &mut expired);
             if !goes_on {
                 self.shards[visit.index].has_visit = false;
-                self.keep(std::mem::take(&mut visit.slots));
+                self.recycle(std::mem::take(&mut visit.slots));
             }
             goes_on
         });
@@ -205,9 +185,7 @@ impl Dispatcher {
             if !visit.slots.is_empty() {
                 return true;
             }
-            if !matches!(visit.taken, VisitOutcome::Step | VisitOutcome::Requests)
-                || visit.request_steps >= MAX_REQUEST_STEPS
-            {
+            if visit.is_last() {
                 return false;
             }
             if context.now() > until {
@@ -218,22 +196,10 @@ impl Dispatcher {
     }
 
     /// Keeps an empty array for later visits. It has at most one chunk.
-    fn keep(&mut self, slots: Slots) {
+    fn recycle(&mut self, slots: Slots) {
         if self.spare.len() < self.shards.len() {
             self.spare.push(slots);
         }
-    }
-}
-
-impl Visit {
-    /// Makes the next step of the wheel.
-    fn step(&mut self, shard: &Shard, context: &Context) {
-        let next = shard.next();
-        if next != IMMEDIATE && next <= self.tick {
-            self.due = context.resolution.start_of(next);
-        }
-        self.taken = shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
-        self.request_steps = if self.taken == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }
 

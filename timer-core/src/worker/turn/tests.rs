@@ -1,5 +1,6 @@
 //! Turns on virtual time, which the tasks themselves move.
 
+use super::super::visit::MAX_REQUEST_STEPS;
 use super::*;
 use crate::config::{Config, DrivenBy};
 use crate::entry::{Closure, Timeout};
@@ -106,14 +107,14 @@ fn a_visit_makes_few_steps_for_requests_alone() {
         index: 0,
         tick: 0,
         due: 0,
-        taken: VisitOutcome::Requests,
+        outcome: VisitOutcome::Requests,
         slots: Slots::new(),
         decided: 0,
         request_steps: MAX_REQUEST_STEPS,
     };
     assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
-    assert_eq!(visit.taken, VisitOutcome::Requests, "the visit made a further step");
+    assert_eq!(visit.outcome, VisitOutcome::Requests, "the visit made a further step");
     visit.request_steps -= 1;
     assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
-    assert_eq!(visit.taken, VisitOutcome::Last);
+    assert_eq!(visit.outcome, VisitOutcome::Last);
 }

@@ -1,6 +1,7 @@
 //! The timer of the process, and timers that take its place.
 
-use crate::handle::Timer;
+use super::timer::Timer;
+use crate::resolution::Resolution;
 use crate::sync::{Arc, OnceLock, swap_thread_value, thread_value};
 use core::any::Any;
 use core::fmt;
@@ -59,6 +60,17 @@ impl Timer {
         let mut given = Some(timer);
         publish(|| given.take().unwrap_or_else(default_timer));
         given.map_or(Ok(()), Err)
+    }
+
+    /// Returns `true` if a [`ManualDriver`](crate::ManualDriver) moves the time of this timer.
+    pub(crate) fn has_virtual_time(&self) -> bool {
+        matches!(self.engine.context.resolution, Resolution::Exact(_))
+    }
+
+    /// Returns `true` if this timer refuses a future only when the system gives no thread.
+    fn takes_refused_futures(&self) -> bool {
+        let context = &self.engine.context;
+        !self.has_virtual_time() && context.limit.is_none() && !context.is_stopped()
     }
 }
 

@@ -43,16 +43,12 @@
 //! | `pause`, `advance`, `resume` | of the runtime's clock | in `timer_adapters::tokio` |
 //! | cooperative budget | a ready sleep consumes it | none, so a loop over ready sleeps has to yield by itself |
 
-mod process;
-
-pub use process::{EnterGuard, enter};
-pub(crate) use process::{fallback, with_current};
-
-use crate::handle::Timer;
+use crate::handle::{Timer, with_current};
 use crate::infallible;
 
 #[doc(no_inline)]
 pub use crate::future::TimeoutError;
+pub use crate::handle::{EnterGuard, enter};
 #[doc(no_inline)]
 pub use crate::infallible::{Interval, MissedTickBehavior, Sleep, Timeout};
 pub use std::time::{Duration, Instant};
