@@ -34,7 +34,8 @@ pub(crate) fn now() -> Nanos {
 }
 
 /// Returns the present as of the kernel's last tick. It is not later than [`now`] and seldom more
-/// than [`COARSE`] earlier. It costs a fifth of `now` on a machine that reads its counter slowly.
+/// than [`MAX_COARSE_ERROR`] earlier. It costs a fifth of `now` on a machine that reads its counter
+/// slowly.
 #[inline]
 fn coarse_now() -> Nanos {
     #[cfg(target_os = "linux")]
@@ -47,13 +48,13 @@ fn coarse_now() -> Nanos {
 }
 
 /// Several ticks of any kernel, in nanoseconds.
-const COARSE: Nanos = 50_000_000;
+const MAX_COARSE_ERROR: Nanos = 50_000_000;
 
 #[cfg(target_os = "linux")]
 impl Anchor {
-    /// Reads both clocks at one moment, as nearly as possible. The later reading counts, so that an
-    /// `Instant` converts to a time that is late by the distance of the two readings, some tens of
-    /// nanoseconds, and never early.
+    /// Reads both clocks at one moment, as nearly as possible. The anchor uses the later of the two
+    /// readings, so that an `Instant` converts to a time that is late by the distance of the two
+    /// readings, some tens of nanoseconds, and never early.
     fn take() -> Anchor {
         const TRIES: usize = 16;
         let readings = [(); TRIES].map(|()| {
@@ -132,14 +133,14 @@ impl Present {
     }
 
     /// Reads a coarse clock if `when` is far away, and the exact one otherwise. A coarse reading is
-    /// at least [`COARSE`] earlier than `when`.
+    /// at least [`MAX_COARSE_ERROR`] earlier than `when`.
     #[inline]
-    pub(crate) fn now_beside(&self, when: Nanos) -> Nanos {
+    pub(crate) fn now_or_coarse(&self, when: Nanos) -> Nanos {
         // ORDERING: Acquire, as in `now`.
         match self.0.load(Ordering::Acquire) {
             Self::REAL => {
                 let coarse = coarse_now();
-                if coarse.saturating_add(COARSE) < when { coarse } else { now() }
+                if coarse.saturating_add(MAX_COARSE_ERROR) < when { coarse } else { now() }
             }
             by_hand => by_hand,
         }
@@ -193,13 +194,13 @@ mod tests {
     fn a_coarse_reading_is_not_later_than_the_present() {
         let present = Present::real();
         for _ in 0..1_000 {
-            let coarse = present.now_beside(u64::MAX);
+            let coarse = present.now_or_coarse(u64::MAX);
             assert!(coarse <= now(), "what is due may be found late, and nothing is early");
             let before = now();
-            assert!(present.now_beside(before) >= before, "near it, it is exact");
+            assert!(present.now_or_coarse(before) >= before, "near it, it is exact");
         }
         present.set(1_000);
-        assert_eq!(present.now_beside(u64::MAX), 1_000);
+        assert_eq!(present.now_or_coarse(u64::MAX), 1_000);
     }
 
     // B81: clocks that go back.

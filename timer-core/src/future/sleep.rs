@@ -4,9 +4,9 @@ use super::registration::Registration;
 use crate::clock;
 use crate::config::MissedRuns;
 use crate::context::{deadline_after, deadline_at};
-use crate::entry::{Period, period_nanos};
+use crate::entry::{Period, Timeout, period_nanos};
 use crate::error::RejectReason;
-use crate::shard::BlockId;
+use crate::shard::{BlockId, now_of};
 use crate::time::{Deadline, Nanos};
 use core::fmt;
 use core::future::Future;
@@ -48,13 +48,19 @@ use std::time::{Duration, Instant};
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    registration: Registration,
+    /// The name of the timer's shards. `None` for a timer that has no shards.
+    pub(super) block: Option<BlockId>,
+    /// Whether the timer had a worker, or needed none, when the future was made.
+    pub(super) started: bool,
+    pub(super) deadline: Deadline,
+    /// `None` until a poll has to wait for the deadline.
+    pub(super) registration: Option<Registration>,
 }
 
 impl Sleep {
     #[inline]
     pub(crate) fn new(block: Option<BlockId>, started: bool, deadline: Deadline) -> Self {
-        Self { registration: Registration::new(block, started, deadline) }
+        Self { block, started, deadline, registration: None }
     }
 
     /// Moves the deadline to `delay` from now, whether or not the future was ready before.
@@ -78,8 +84,8 @@ impl Sleep {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn reset(&mut self, delay: Duration) {
-        let now = self.registration.now();
-        self.registration.reset(deadline_after(now, delay), now, delay.is_zero());
+        let now = self.now();
+        self.move_to(deadline_after(now, delay), now, delay.is_zero());
     }
 
     /// Moves the deadline to an instant. If that is past, the future is ready at its next poll.
@@ -96,7 +102,7 @@ impl Sleep {
     /// assert_eq!(idle.deadline(), deadline);
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
-        let now = self.registration.now();
+        let now = self.now();
         let deadline = deadline_at(|| now, deadline);
         self.set(deadline, now);
     }
@@ -114,7 +120,7 @@ impl Sleep {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn deadline(&self) -> Instant {
-        self.registration.instant()
+        clock::instant(self.deadline.nanos())
     }
 
     /// Returns `true` if the deadline has come, whether or not the future was polled since.
@@ -132,7 +138,7 @@ impl Sleep {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn is_elapsed(&self) -> bool {
-        self.registration.is_elapsed()
+        self.entry().is_some_and(Timeout::is_expired) || self.deadline.is_due(self.now())
     }
 
     /// Moves the deadline, which has come, to the next tick of an interval. Returns the instant of
@@ -141,12 +147,12 @@ impl Sleep {
     /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a
     /// tick of the interval is then missed only if it is later than that.
     pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
-        let (due, now) = (self.registration.deadline().nanos(), self.registration.now());
+        let (due, now) = (self.deadline.nanos(), self.now());
         let period = period_nanos(period).unwrap_or(1);
         let next = if now <= due.saturating_add(TOLERANCE) {
             due.saturating_add(period)
         } else {
-            let tick = Some(self.registration.tick_nanos()).filter(|tick| *tick > TOLERANCE);
+            let tick = Some(self.tick_nanos()).filter(|tick| *tick > TOLERANCE);
             Period::Rate(period).next(due, now, tick.unwrap_or(0), missed)
         };
         self.set(Deadline::up(next), now);
@@ -156,12 +162,46 @@ impl Sleep {
     /// Fetches the entry into the cache, which the next poll and the drop both read.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        self.registration.prefetch();
+        if let Some(entry) = self.entry() {
+            entry.prefetch();
+        }
     }
 
     /// Moves the deadline to one that was computed at `now`.
     pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
-        self.registration.reset(deadline, now, deadline.is_due(now));
+        self.move_to(deadline, now, deadline.is_due(now));
+    }
+
+    /// Moves the deadline to one that was computed at `now`. `is_due` says whether it is not after
+    /// `now`.
+    #[inline]
+    fn move_to(&mut self, deadline: Deadline, now: Nanos, is_due: bool) {
+        self.deadline = deadline;
+        let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now, is_due) && !entry.is_cancelled();
+        if self.entry().is_some_and(has_fired) {
+            // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the
+            // poll reports the stop.
+            self.registration = None;
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<&Timeout> {
+        self.registration.as_ref().map(|registration| &registration.entry)
+    }
+
+    /// Returns the present of the timer. Once the timer is gone, that is the present of the system.
+    fn now(&self) -> Nanos {
+        let id = self.entry().map(Timeout::shard_id).or_else(|| self.block.map(|block| block.local_shard().1));
+        id.map_or_else(clock::now, now_of)
+    }
+
+    /// Returns the length of the timer's tick. Returns 0 on virtual time and once the timer is
+    /// gone.
+    #[cold]
+    fn tick_nanos(&self) -> Nanos {
+        let context = self.block.map(BlockId::local_shard).and_then(|(shard, id)| shard.context(id));
+        context.map_or(0, |context| context.resolution.tick_nanos())
     }
 }
 
@@ -174,7 +214,7 @@ impl Future for Sleep {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.registration.poll(cx)
+        self.poll_entry(cx)
     }
 }
 

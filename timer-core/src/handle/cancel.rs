@@ -4,10 +4,9 @@
 use crate::entry::state::Cancel;
 use crate::entry::{TaskRight, Timeout};
 use crate::error::WouldDeadlock;
-use crate::shard::MAX_PER_LOCK;
+use crate::shard::{MAX_PER_LOCK, contain};
 use crate::sync::{event_of, is_running};
 use std::fmt;
-use timer_executor::panics;
 
 impl Timeout {
     /// Cancels many timeouts, which may belong to several timers. Returns the number of timeouts
@@ -123,11 +122,7 @@ impl Timeout {
 
 /// Drops a task that was cancelled. A panic of user code is counted and traced.
 fn cancel_contained(right: TaskRight<&Timeout>) {
-    let timeout = right.timeout().clone();
-    let Err(message) = panics::catch(|| right.cancelled()) else { return };
-    if let Some(context) = timeout.context() {
-        context.task_panicked(&message);
-    }
+    contain(right.timeout().shard_id(), || right.cancelled());
 }
 
 /// Cancels at most [`MAX_PER_LOCK`] timeouts. Returns the number of timeouts that this call has

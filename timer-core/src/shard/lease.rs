@@ -8,7 +8,7 @@
 
 use crate::context::Context;
 use crate::entry::ShardId;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicU32, Ordering};
 
 /// The timer that a shard serves under one generation.
 pub(super) struct Lease {
@@ -45,5 +45,41 @@ impl Lease {
     #[inline]
     pub(super) fn serving(&self, id: ShardId) -> Option<&Arc<Context>> {
         self.context(id).filter(|_| self.is_open)
+    }
+}
+
+/// A copy of a shard's lease for threads that hold no lock. It may be out of date at any time.
+///
+/// The word is the generation, shifted left by one. Its lowest bit is set while the lease is open.
+pub(super) struct LeaseHint(AtomicU32);
+
+impl LeaseHint {
+    pub(super) fn none() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    fn word(generation: u16, is_open: bool) -> u32 {
+        u32::from(generation) << 1 | u32::from(is_open)
+    }
+
+    /// Called by the holder of the shard's lock.
+    pub(super) fn set(&self, generation: u16, is_open: bool) {
+        // ORDERING: Relaxed, one word has one history. `Shard::now_of` says what orders it with the
+        // time.
+        self.0.store(Self::word(generation, is_open), Ordering::Relaxed);
+    }
+
+    /// Returns the generation of the present or the next lease.
+    #[inline]
+    pub(super) fn generation(&self) -> u16 {
+        // ORDERING: Relaxed, as in `set`.
+        (self.0.load(Ordering::Relaxed) >> 1) as u16
+    }
+
+    /// Returns `true` if the timer of this generation leases the shard and is not stopped.
+    #[inline]
+    pub(super) fn is_open(&self, generation: u16) -> bool {
+        // ORDERING: Relaxed, as in `set`.
+        self.0.load(Ordering::Relaxed) == Self::word(generation, true)
     }
 }

@@ -43,6 +43,7 @@ mod visit;
 
 pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
+pub(crate) use timeout::{contain, now_of};
 pub(crate) use visit::{LockMode, VisitMode, VisitOutcome};
 
 use crate::clock::Present;
@@ -50,10 +51,10 @@ use crate::config::WheelKind;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU32, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
+use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 use inbox::{Inbox, Request};
-use lease::Lease;
+use lease::{Lease, LeaseHint};
 
 /// The number of entries that are handled under one lock.
 pub(crate) const MAX_PER_LOCK: usize = 64;
@@ -69,17 +70,12 @@ pub(crate) struct Shard {
     present: Present,
     inbox: Inbox,
     index: u16,
-    /// The generation of the lease, shifted left by one. The lowest bit is set while the lease is
-    /// open. Only a holder of the lock writes it. Other threads read it as a hint.
-    lease_hint: AtomicU32,
+    lease_hint: LeaseHint,
     lock: Lock<Core>,
     next: AtomicU64,
     scheduled: Counter,
     cancelled: Counter,
 }
-
-/// The bit of `lease_hint` that is set while the lease is open.
-const OPEN: u32 = 1;
 
 /// The state behind the shard's lock.
 #[repr(C)]
@@ -112,7 +108,7 @@ impl Shard {
             cancelled: Counter::default(),
             present: Present::real(),
             index,
-            lease_hint: AtomicU32::new(0),
+            lease_hint: LeaseHint::none(),
             inbox: Inbox::new(),
         }))
     }
@@ -125,7 +121,7 @@ impl Shard {
         core.wheel = EntryWheel::new(wheel);
         core.lease = Lease::new(id.generation, context.clone());
         self.inbox.open(id.generation, context.clone());
-        self.publish(id.generation, OPEN);
+        self.lease_hint.set(id.generation, true);
         self.unlock(core);
     }
 
@@ -137,16 +133,11 @@ impl Shard {
         let mut core = self.lock.lock();
         let ended = std::mem::replace(&mut core.lease, Lease::none());
         let wheel = core.take_wheel();
-        self.publish(generation, 0);
+        self.lease_hint.set(generation, false);
         self.present.set_real();
         self.unlock(core);
         drop((ended, wheel));
         generation
-    }
-
-    fn publish(&self, generation: u16, open: u32) {
-        // ORDERING: Relaxed, one word has one history. `now_of` says what orders it with the time.
-        self.lease_hint.store(u32::from(generation) << 1 | open, Ordering::Relaxed);
     }
 
     pub(crate) fn index(&self) -> u16 {
@@ -156,29 +147,27 @@ impl Shard {
     /// Returns the name of this shard for entries of the timer that it serves.
     #[inline]
     pub(crate) fn id(&self) -> ShardId {
-        // ORDERING: Relaxed, constant while a timer leases the shard, and only that timer asks.
-        let generation = self.lease_hint.load(Ordering::Relaxed) >> 1;
-        ShardId { index: self.index, generation: generation as u16 }
-    }
-
-    /// Returns `true` if the shard serves the timer with this name and that timer is not stopped.
-    /// Another thread may change that at any time.
-    #[inline]
-    pub(crate) fn serves(&self, id: ShardId) -> bool {
-        // ORDERING: Relaxed, a hint. A caller that has read `present` before acts as in `now_of`.
-        self.lease_hint.load(Ordering::Relaxed) == u32::from(id.generation) << 1 | OPEN
+        // Constant while a timer leases the shard, and only that timer asks.
+        ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
     /// Returns the present of the timer with this name. Returns `None` if it no longer leases the
     /// shard.
     #[inline]
     pub(crate) fn now_of(&self, id: ShardId) -> Option<Nanos> {
-        let now = self.present.now();
         // `present` holds a later timer's time only after `vacate` has published the next
-        // generation. ORDERING: Relaxed, the reading above acquires, so this load sees that
+        // generation. The reading acquires, so the hint that is read after it shows that
         // generation.
-        let generation = self.lease_hint.load(Ordering::Relaxed) >> 1;
-        (generation == u32::from(id.generation)).then_some(now)
+        let now = self.present.now();
+        (self.lease_hint.generation() == id.generation).then_some(now)
+    }
+
+    /// Does the same, but returns `None` once the timer was stopped as well. Reads a coarse clock
+    /// if `when` is far away ([`Present::now_or_coarse`]).
+    #[inline]
+    pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
+        let now = self.present.now_or_coarse(when);
+        self.lease_hint.is_open(id.generation).then_some(now)
     }
 
     /// Returns the clock of the timer that the shard serves.
@@ -218,7 +207,7 @@ impl Shard {
         let mut core = self.lock.lock();
         core.lease.close();
         let wheel = core.take_wheel();
-        self.publish(self.id().generation, 0);
+        self.lease_hint.set(self.id().generation, false);
         // ORDERING: Relaxed, as in `link`.
         self.next.store(NO_TICK, Ordering::Relaxed);
         self.unlock(core);

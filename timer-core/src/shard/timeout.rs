@@ -4,11 +4,33 @@
 use super::{Shard, shard_of};
 use crate::clock;
 use crate::context::Context;
-use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Reset};
+use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::Arc;
 use crate::time::{Deadline, IMMEDIATE, Nanos};
+use timer_executor::panics::{self, PanicMessage};
+
+/// Returns the present of the timer that leases the shard with this name. Once the timer is gone,
+/// that is the present of the system.
+#[inline]
+pub(crate) fn now_of(id: ShardId) -> Nanos {
+    shard_of(id).now_of(id).unwrap_or_else(clock::now)
+}
+
+/// Calls user code. Returns `None` if it panics. The panic is counted and traced if the timer that
+/// leases the shard with this name still exists.
+#[inline]
+pub(crate) fn contain<R>(id: ShardId, user_code: impl FnOnce() -> R) -> Option<R> {
+    panics::catch(user_code).inspect_err(|message| report_panic(message, id)).ok()
+}
+
+#[cold]
+fn report_panic(message: &PanicMessage, id: ShardId) {
+    if let Some(context) = shard_of(id).context(id) {
+        context.task_panicked(message);
+    }
+}
 
 impl Timeout {
     /// Returns the shard in whose wheel the entry waits or has waited.
@@ -25,7 +47,7 @@ impl Timeout {
     /// Returns the present of the timer. Once the timer is gone, that is the present of the system.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        self.shard().now_of(self.shard_id()).unwrap_or_else(clock::now)
+        now_of(self.shard_id())
     }
 
     /// Counts a cancel that the state word has decided, and unlinks the entry. Returns `false` if
@@ -132,7 +154,7 @@ mod tests {
         drop((timer, driver));
         let mut others = Vec::new();
         while timeout.shard().id().generation == timeout.shard_id().generation
-            || !timeout.shard().serves(timeout.shard().id())
+            || timeout.shard().now_if_open(timeout.shard().id(), 0).is_none()
         {
             let (timer, mut driver) = Timer::builder().build_manual().unwrap();
             driver.advance(YEAR);
