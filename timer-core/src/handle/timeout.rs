@@ -5,6 +5,7 @@ use crate::context::{deadline_after, deadline_at};
 use crate::entry::Timeout;
 use crate::entry::state::State;
 use crate::handle::timer::Timer;
+use crate::time::Deadline;
 use crate::timer::engine_of;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -134,7 +135,9 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expire_now(&self) -> bool {
-        self.bring_forward()
+        let now = self.now();
+        let deadline = Deadline::down(now);
+        self.finish_reset(self.state().bring_forward(deadline), deadline, now)
     }
 
     /// Returns `true` if the task has started. For a periodic task, returns `true` once a run has

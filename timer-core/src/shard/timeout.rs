@@ -8,7 +8,7 @@ use crate::entry::state::{Cancel, Reset};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::Arc;
-use crate::time::{Deadline, IMMEDIATE, Nanos};
+use crate::time::{Deadline, Nanos};
 use timer_executor::panics::{self, PanicMessage};
 
 /// Returns the present of the timer that leases the shard with this name. Once the timer is gone,
@@ -79,27 +79,17 @@ impl Timeout {
     /// A timeout that is due now must not wait for the tick under which it was linked.
     #[inline]
     pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, is_due: bool) -> bool {
-        match self.state().reset(deadline, is_due) {
-            Reset::MustLink => {
-                self.link_earlier(deadline, now);
-                true
-            }
-            Reset::Done => true,
-            Reset::Lost => false,
-        }
+        self.finish_reset(self.state().reset(deadline, is_due), deadline, now)
     }
 
-    /// Moves the timeout to the present. Returns `false` if it is due already or has ended.
-    pub(crate) fn bring_forward(&self) -> bool {
-        let now = Deadline::down(self.now());
-        match self.state().bring_forward(now) {
-            Reset::MustLink => {
-                let _ = self.link(now, IMMEDIATE);
-                true
-            }
-            Reset::Done => true,
-            Reset::Lost => false,
+    /// Links the entry if a reset that the state word has decided requires it. Returns `false` if
+    /// the reset was lost.
+    #[inline]
+    pub(crate) fn finish_reset(&self, reset: Reset, deadline: Deadline, now: Nanos) -> bool {
+        if reset == Reset::MustLink {
+            self.link_earlier(deadline, now);
         }
+        reset != Reset::Lost
     }
 
     #[cold]

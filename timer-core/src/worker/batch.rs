@@ -31,8 +31,8 @@ pub(super) struct Batch {
     /// The deadlines of the futures in this batch. Their tasks are woken here whatever the
     /// executor.
     woken: Vec<Nanos>,
-    /// The entries that were moved, with their new ticks.
-    back: Vec<(u64, Timeout)>,
+    /// The entries that were moved to later, with their new ticks.
+    moved_later: Vec<(u64, Timeout)>,
     slow: SlowTasks,
 }
 
@@ -60,14 +60,14 @@ impl Batch {
                 continue;
             }
             if self.deadlines.is_empty() && self.woken.is_empty() && index - read_at > BATCH {
-                // The search for due entries takes time that no task is to blame for.
+                // The search takes time that must not be attributed to a task.
                 now = context.now();
                 read_at = index;
             }
-            match (timeout.runs(), &engine.executor) {
-                (Runs::Wake, _) => self.wake_here(timeout, now, context),
-                (_, None) => self.run_here(timeout, now, context),
-                (_, Some(_)) => self.collect(timeout, now, context),
+            if engine.executor.is_none() || timeout.runs() == Runs::Wake {
+                self.run_here(timeout, now, context);
+            } else {
+                self.collect(timeout, now, context);
             }
             if self.deadlines.len() >= size || self.woken.len() >= BATCH {
                 expired += self.deadlines.len() + self.woken.len();
@@ -86,44 +86,35 @@ impl Batch {
             visit.decided = 0;
         }
         context.counters.in_flight.run_inline(false);
-        if !self.back.is_empty() {
-            shard.give_back(&mut self.back, context);
-            self.back.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
-            if self.back.capacity() > 4 * HANDOVER {
-                self.back = Vec::new();
+        if !self.moved_later.is_empty() {
+            shard.give_back(&mut self.moved_later, context);
+            self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+            if self.moved_later.capacity() > 4 * HANDOVER {
+                self.moved_later = Vec::new();
             }
         }
         expired
     }
 
-    /// Runs the task of an entry on this thread if the entry is due.
+    /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.
     #[inline]
     fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
         match timeout.expire(now) {
-            Due::Won(owned) => {
+            Due::Won(right) => {
+                let (runs, deadline) = (timeout.runs(), right.deadline().nanos());
                 context.counters.runs.add(1);
-                if timeout.runs() == Runs::Once {
+                if runs != Runs::Again {
                     context.end_expired();
                 }
-                self.deadlines.push(owned.deadline().nanos());
-                context.backpressure.inside_user_code(|| run(owned, &timeout, context));
+                if runs == Runs::Wake {
+                    self.woken.push(deadline);
+                    context.backpressure.inside_user_code(|| wake(right, &timeout, context));
+                } else {
+                    self.deadlines.push(deadline);
+                    context.backpressure.inside_user_code(|| run(right, &timeout, context));
+                }
             }
-            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
-            Due::Gone => {}
-        }
-    }
-
-    /// Wakes the task of a future if its entry is due.
-    #[inline]
-    fn wake_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
-        match timeout.expire(now) {
-            Due::Won(owned) => {
-                context.counters.runs.add(1);
-                context.end_expired();
-                self.woken.push(owned.deadline().nanos());
-                context.backpressure.inside_user_code(|| wake(owned, &timeout, context));
-            }
-            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
         }
     }
@@ -135,7 +126,7 @@ impl Batch {
                 self.deadlines.push(deadline.nanos());
                 self.tasks.push(QueuedTask::task(timeout, context));
             }
-            Due::Later(deadline) => self.back.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
         }
     }
@@ -149,16 +140,13 @@ impl Batch {
         }
         let context = &*engine.context;
         let now = context.now();
+        let ran_here = if engine.executor.is_some() { woken } else { tasks + woken };
+        if ran_here > 0 {
+            self.slow.record(engine, ran_here, began, now);
+        }
         record(&mut self.woken, &context.counters.inline_lag, now);
-        if woken > 0 && (tasks == 0 || engine.executor.is_some()) {
-            self.slow.record(context, engine.tick_nanos, woken, now.saturating_sub(began), now);
-        }
-        if tasks == 0 {
-            return now;
-        }
-        let Some(executor) = &engine.executor else {
+        let Some(executor) = engine.executor.as_ref().filter(|_| tasks > 0) else {
             record(&mut self.deadlines, &context.counters.inline_lag, now);
-            self.slow.record(context, engine.tick_nanos, tasks + woken, now.saturating_sub(began), now);
             return now;
         };
         record(&mut self.deadlines, &context.counters.handover_lag, now);
@@ -167,7 +155,7 @@ impl Batch {
         self.execute(&**executor, engine);
         let after = context.now();
         if engine.runs_inline {
-            self.slow.record(context, engine.tick_nanos, tasks, after.saturating_sub(now), after);
+            self.slow.record(engine, tasks, now, after);
         }
         after
     }
@@ -199,8 +187,7 @@ impl Batch {
                 .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
             let began = context.now();
             context.backpressure.inside_user_code(|| task.run());
-            let now = context.now();
-            self.slow.record(context, engine.tick_nanos, 1, now.saturating_sub(began), now);
+            self.slow.record(engine, 1, began, context.now());
         }
         self.tasks = rejected;
     }
