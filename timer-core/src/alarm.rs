@@ -49,7 +49,7 @@ use timer_executor::panics;
 const AWAKE: u64 = 0;
 
 /// A function of a driver's that makes its loop look at the timer again.
-pub(crate) type Waker = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type WakeHook = Arc<dyn Fn() + Send + Sync>;
 
 /// The word of the protocol, and the means to wait.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(crate) struct Alarm {
     until: AtomicU64,
     parker: Parker,
     /// Called in addition for a driven timer, whose loop sleeps elsewhere.
-    waker: Mutex<Option<Waker>>,
+    wake_hook: Mutex<Option<WakeHook>>,
 }
 
 impl Alarm {
@@ -74,17 +74,17 @@ impl Alarm {
         };
         if until > tick {
             self.parker.unpark();
-            self.call_waker();
+            self.call_wake_hook();
         }
     }
 
     /// Calls the driver's waker. It runs and is dropped while no lock is held, because it is
     /// foreign code. Its panic harms no caller.
-    fn call_waker(&self) {
-        let waker = self.waker.lock().clone();
-        if let Some(waker) = waker {
-            contain(|| waker());
-            contain(|| drop(waker));
+    fn call_wake_hook(&self) {
+        let hook = self.wake_hook.lock().clone();
+        if let Some(hook) = hook {
+            contain(|| hook());
+            contain(|| drop(hook));
         }
     }
 
@@ -133,8 +133,8 @@ impl Alarm {
     }
 
     /// Sets the function that [`wake_before`](Self::wake_before) calls in addition.
-    pub(crate) fn set_waker(&self, waker: Option<Waker>) {
-        let former = std::mem::replace(&mut *self.waker.lock(), waker);
+    pub(crate) fn set_wake_hook(&self, hook: Option<WakeHook>) {
+        let former = std::mem::replace(&mut *self.wake_hook.lock(), hook);
         contain(|| drop(former));
     }
 }

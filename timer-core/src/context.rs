@@ -4,7 +4,7 @@ use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
 use crate::config::MissedRuns;
-use crate::counters::{Counters, Limit};
+use crate::counters::{Limit, TimerCounters};
 use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub(crate) alarm: Alarm,
     pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: TimerCounters,
     /// Timeouts whose tasks an executor has dropped without running them. The worker runs them.
     pub(crate) abandoned: Queue<Timeout>,
     stopped: AtomicBool,
@@ -46,7 +46,7 @@ impl Context {
             alarm: Alarm::default(),
             backpressure,
             limit,
-            counters: Counters::default(),
+            counters: TimerCounters::default(),
             abandoned: Queue::new(),
             stopped: AtomicBool::new(false),
         }

@@ -360,5 +360,5 @@ fn storm_negative_a_permit_is_released_in_two_steps() {
 #[test]
 #[should_panic(expected = "freed")]
 fn storm_negative_a_reference_is_not_handed_over() {
-    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, random, all_due_tasks_run);
+    fails("entry/mod.rs", "bucket.store(Location::REFERENCE_TAKEN", How::Skip, random, all_due_tasks_run);
 }

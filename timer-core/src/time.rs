@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_up_beyond_the_end_of_time_never_comes() {
+    fn a_deadline_beyond_the_end_of_time_never_comes() {
         for nanos in (END_OF_TIME - 100)..=END_OF_TIME {
             let up = Deadline::up(nanos);
             assert!(up.nanos() >= nanos, "{nanos}");

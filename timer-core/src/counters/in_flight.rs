@@ -2,21 +2,21 @@
 //! running ones.
 //!
 //! ```text
-//!  63       62                   32 31                   0
-//! +--------+-----------------------+----------------------+
-//! | WAITED |  queued               |  running             |
-//! +--------+-----------------------+----------------------+
+//!  63           62                   32 31                   0
+//! +------------+-----------------------+----------------------+
+//! | HAS_WAITER |  queued               |  running             |
+//! +------------+-----------------------+----------------------+
 //! ```
 //!
-//! A thread that waits for zero sets `WAITED`. The read-modify-write that brings the counts to zero
-//! sees `WAITED`, or the waiting thread sees zero. No wake-up is lost.
+//! A thread that waits for zero sets `HAS_WAITER`. The read-modify-write that brings the counts to
+//! zero sees the bit, or the waiting thread sees zero. No wake-up is lost.
 
 use crate::sync::{AtomicBool, AtomicU64, Event, Ordering};
 use std::time::Instant;
 
 const RUNNING: u64 = 1;
 const QUEUED: u64 = 1 << 32;
-const WAITED: u64 = 1 << 63;
+const HAS_WAITER: u64 = 1 << 63;
 
 /// From this value on, `queued` is negative. A task may be cancelled before the owner of the turn,
 /// which has won it for the executor, has counted it.
@@ -57,7 +57,7 @@ impl InFlight {
 
     fn subtract(&self, one: u64) {
         // ORDERING: AcqRel, so that the waiting thread sees the effects of the tasks.
-        if self.word.fetch_sub(one, Ordering::AcqRel) == one | WAITED {
+        if self.word.fetch_sub(one, Ordering::AcqRel) == one | HAS_WAITER {
             self.none.notify_all();
         }
     }
@@ -71,7 +71,7 @@ impl InFlight {
     /// Returns the numbers of queued and of running tasks.
     pub(crate) fn get(&self) -> (u64, u64) {
         // ORDERING: Relaxed, because the numbers are a snapshot.
-        let word = self.word.load(Ordering::Relaxed) & !WAITED;
+        let word = self.word.load(Ordering::Relaxed) & !HAS_WAITER;
         let queued = Some(word / QUEUED).filter(|queued| *queued < BELOW_ZERO).unwrap_or(0);
         (queued, word % QUEUED + u64::from(self.inline.load(Ordering::Relaxed)))
     }
@@ -81,7 +81,7 @@ impl InFlight {
         self.none.wait(until, || {
             // ORDERING: AcqRel, as in `subtract`. A read-modify-write, so that this and the last
             // `subtract` have an order.
-            self.word.fetch_or(WAITED, Ordering::AcqRel) & !WAITED == 0
+            self.word.fetch_or(HAS_WAITER, Ordering::AcqRel) & !HAS_WAITER == 0
         });
     }
 }

@@ -12,5 +12,5 @@ pub(crate) use counter::{Counter, Limit};
 pub(crate) use in_flight::InFlight;
 pub(crate) use lag::LagHistogram;
 pub use lag::LagSnapshot;
-pub(crate) use stats::Counters;
+pub(crate) use stats::TimerCounters;
 pub use stats::TimerStats;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The counters of a timer. Its shards count the timeouts that were accepted and cancelled.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct TimerCounters {
     /// Written by the owner of the turn.
     pub(crate) expired: Counter,
     /// Written by threads of an executor.
@@ -37,7 +37,7 @@ pub(crate) struct Counters {
     pub(crate) start_lag: LagHistogram,
 }
 
-impl Counters {
+impl TimerCounters {
     /// Returns the number of expired timeouts.
     pub(crate) fn expired(&self) -> u64 {
         self.expired.get() + self.expired_elsewhere.get()

@@ -21,9 +21,9 @@
 //!
 //! When a cancelled timeout leaves its wheel, counting down the wheel's reference would cost a
 //! read-modify-write. Instead, the canceller takes that reference over and leaves `refs` as it is.
-//! It marks the entry with [`Location::HANDED_OVER`] ([`Timeout::take_over`]). From then on, `refs`
-//! is one more than the number of references that are left. A thread drops a reference in two
-//! steps, and needs only step 1 for the last one:
+//! It marks the entry with [`Location::REFERENCE_TAKEN`] ([`Timeout::take_over`]). From then on,
+//! `refs` is one more than the number of references that are left. A thread drops a reference in
+//! two steps, and needs only step 1 for the last one:
 //!
 //! 1. Load `refs` (Acquire), then the mark. If one reference is left, free the entry.
 //! 2. Otherwise subtract one from `refs` by a compare-and-swap. If that fails, start again.
@@ -213,7 +213,7 @@ impl Timeout {
         std::mem::forget(linked);
         // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
         // of `refs`.
-        self.header().bucket.store(Location::HANDED_OVER.bucket(), Ordering::Relaxed);
+        self.header().bucket.store(Location::REFERENCE_TAKEN.bucket(), Ordering::Relaxed);
     }
 
     /// Returns `true` if this is the only reference.
@@ -221,15 +221,15 @@ impl Timeout {
     pub(crate) fn is_last(&self) -> bool {
         // ORDERING: Acquire pairs with the Release of a drop, so that this thread sees the work of
         // the former owners.
-        self.left(self.header().refs.load(Ordering::Acquire)) == 1
+        self.remaining_refs(self.header().refs.load(Ordering::Acquire)) == 1
     }
 
     /// Returns the number of references that are left, which is `refs`, or one fewer after a
     /// [`take_over`](Self::take_over).
     #[inline]
-    fn left(&self, refs: u32) -> u32 {
+    fn remaining_refs(&self, refs: u32) -> u32 {
         // ORDERING: Relaxed, see the module's head.
-        refs - u32::from(self.header().bucket.load(Ordering::Relaxed) == Location::HANDED_OVER.bucket())
+        refs - u32::from(self.header().bucket.load(Ordering::Relaxed) == Location::REFERENCE_TAKEN.bucket())
     }
 
     #[cold]
@@ -239,7 +239,7 @@ impl Timeout {
         // ORDERING: Acquire, step 1: if this is the last reference, the work of the others comes
         // before the free.
         let mut refs = header.refs.load(Ordering::Acquire);
-        while self.left(refs) != 1 {
+        while self.remaining_refs(refs) != 1 {
             // ORDERING: AcqRel, because the work of this thread comes before the free. Acquire on
             // failure, as for the load.
             match header.refs.compare_exchange_weak(refs, refs - 1, Ordering::AcqRel, Ordering::Acquire) {

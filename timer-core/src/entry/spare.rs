@@ -1,10 +1,11 @@
-//! The memory of ended futures' entries, which a thread keeps for its next ones.
+//! A list of free entries per thread. The entries of ended futures go there, and new futures take
+//! them from there.
 //!
-//! A server that limits the time of its requests frees the entry of one request and allocates that
-//! of another all the time. A runtime's thread often does dozens of the one before dozens of the
-//! other. The caches of general allocators are smaller than that, so they leave their fast path.
+//! A server with a time limit per request frees and allocates an entry for each request. A thread
+//! of a runtime often frees dozens of entries in a row and then allocates dozens. The caches of
+//! general allocators hold fewer than that, so such a series leaves their fast path.
 //!
-//! The list of a thread has at most [`CAPACITY`] places, and is freed when the thread ends. Only
+//! The list of a thread has at most [`MAX_SPARES`] places, and is freed when the thread ends. Only
 //! memory is kept. The entry that was in it has ended, and its waker is dropped.
 
 use super::job::{Job, Wakeup};
@@ -15,7 +16,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// The number of places that a thread keeps, which are 3 KiB.
-const CAPACITY: usize = 64;
+const MAX_SPARES: usize = 64;
 
 /// The layout of the entry of a future. [`is_kept`] relies on no other job waking tasks.
 const LAYOUT: Layout = Layout::new::<Entry<Wakeup>>();
@@ -30,11 +31,11 @@ const fn is_kept(runs: Runs) -> bool {
 /// The places of one thread.
 struct Spares {
     count: Cell<usize>,
-    places: [Cell<Option<NonNull<u8>>>; CAPACITY],
+    places: [Cell<Option<NonNull<u8>>>; MAX_SPARES],
 }
 
 thread_local! {
-    static SPARES: Spares = const { Spares { count: Cell::new(0), places: [const { Cell::new(None) }; CAPACITY] } };
+    static SPARES: Spares = const { Spares { count: Cell::new(0), places: [const { Cell::new(None) }; MAX_SPARES] } };
 }
 
 /// Allocates the memory of an entry with the job `J`. Returns `None` if there is none.
@@ -101,13 +102,13 @@ mod tests {
 
     #[test]
     fn a_full_list_refuses_a_place() {
-        let spares = Spares { count: Cell::new(0), places: [const { Cell::new(None) }; CAPACITY] };
+        let spares = Spares { count: Cell::new(0), places: [const { Cell::new(None) }; MAX_SPARES] };
         // SAFETY: the layout is not empty.
         let places = || NonNull::new(unsafe { alloc(LAYOUT) }).unwrap();
-        let kept: Vec<_> = (0..CAPACITY).map(|_| places()).collect();
+        let kept: Vec<_> = (0..MAX_SPARES).map(|_| places()).collect();
         assert!(kept.iter().all(|place| spares.keep(*place)));
         assert!(!spares.keep(NonNull::dangling()));
         assert_eq!(spares.take(), kept.last().copied(), "the one that is in the cache most likely");
-        assert!(spares.keep(kept[CAPACITY - 1]));
+        assert!(spares.keep(kept[MAX_SPARES - 1]));
     }
 }

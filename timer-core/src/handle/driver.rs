@@ -125,7 +125,7 @@ impl Driver {
     /// ```
     #[doc(alias = "wakeup")]
     pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
-        self.dispatcher.engine().context.alarm.set_waker(Some(Arc::new(waker)));
+        self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
     }
 
     /// Stops the timer and returns the timeouts that have not run.
@@ -147,7 +147,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.dispatcher.engine().context.alarm.set_waker(None);
+        self.dispatcher.engine().context.alarm.set_wake_hook(None);
         self.dispatcher.engine().abandon();
     }
 }

@@ -26,6 +26,6 @@ impl ManualDriver {
     /// clock. Tests compute from it how distant deadlines are rounded.
     #[doc(hidden)]
     pub fn origin(&self) -> u64 {
-        self.began
+        self.origin
     }
 }

@@ -35,13 +35,13 @@ use std::time::{Duration, Instant};
 pub struct ManualDriver {
     dispatcher: Dispatcher,
     /// The time at which the timer was built.
-    pub(super) began: Nanos,
+    pub(super) origin: Nanos,
 }
 
 impl ManualDriver {
     pub(crate) fn new(dispatcher: Dispatcher) -> Self {
-        let began = dispatcher.engine().context.now();
-        Self { dispatcher, began }
+        let origin = dispatcher.engine().context.now();
+        Self { dispatcher, origin }
     }
 
     /// Moves time forward by `by`, and runs each timeout that becomes due at its deadline. Returns
@@ -161,7 +161,7 @@ impl ManualDriver {
             }
             while !bell.take() {
                 if self.advance_to_next().is_none() {
-                    bell.parker.park(Some(Instant::now() + MAX_IDLE));
+                    bell.parker.park(Some(Instant::now() + MAX_PARK));
                 }
             }
         }
@@ -207,7 +207,7 @@ impl ManualDriver {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.present().saturating_sub(self.began))
+        Duration::from_nanos(self.present().saturating_sub(self.origin))
     }
 
     /// Returns the present by the timer's clock.
@@ -254,7 +254,7 @@ impl ManualDriver {
 
 /// The time for which [`ManualDriver::block_on`] waits before it looks for timeouts of other
 /// threads.
-const MAX_IDLE: Duration = Duration::from_millis(10);
+const MAX_PARK: Duration = Duration::from_millis(10);
 
 /// The waker of [`ManualDriver::block_on`].
 #[derive(Default)]

@@ -29,7 +29,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> &'static Timer {
-        publish(default_timer)
+        process_timer(default_timer)
     }
 
     /// Makes `timer` the timer of the process.
@@ -58,7 +58,7 @@ impl Timer {
     #[doc(alias = "set_global_default")]
     pub fn set_global(timer: Timer) -> Result<(), Timer> {
         let mut given = Some(timer);
-        publish(|| given.take().unwrap_or_else(default_timer));
+        process_timer(|| given.take().unwrap_or_else(default_timer));
         given.map_or(Ok(()), Err)
     }
 
@@ -78,9 +78,9 @@ fn default_timer() -> Timer {
     Timer::builder().name("global").build_default()
 }
 
-/// Returns the timer of the process, which `make` makes if there is none. No thread can find the
+/// Returns the timer of the process. If there is none, `make` makes it. No thread can find the
 /// timer before it is marked as the one that is never stopped.
-fn publish(make: impl FnOnce() -> Timer) -> &'static Timer {
+fn process_timer(make: impl FnOnce() -> Timer) -> &'static Timer {
     GLOBAL.get_or_init(|| {
         let timer = make();
         timer.engine().make_global();

@@ -117,7 +117,7 @@ fn a_clone_while_others_are_dropped() {
 #[test]
 #[should_panic(expected = "leaked")]
 fn negative_the_mark_is_not_set() {
-    fails("entry/mod.rs", "bucket.store(Location::HANDED_OVER", How::Skip, cancel_and_drop);
+    fails("entry/mod.rs", "bucket.store(Location::REFERENCE_TAKEN", How::Skip, cancel_and_drop);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn negative_dropping_by_load_and_store() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn negative_the_last_does_not_acquire() {
-    fails("entry/mod.rs", "self.left(self.header().refs.load", How::Relaxed, cancel_and_drop);
+    fails("entry/mod.rs", "self.remaining_refs(self.header().refs.load", How::Relaxed, cancel_and_drop);
 }
 
 /// The canceller sets the mark although the worker has removed the entry, so the worker's reference

@@ -121,7 +121,7 @@ fn negative_an_end_without_release() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_waiting_by_load_and_store() {
-    fails("counters/in_flight.rs", "self.word.fetch_or(WAITED", How::Split, wait_for_none);
+    fails("counters/in_flight.rs", "self.word.fetch_or(HAS_WAITER", How::Split, wait_for_none);
 }
 
 /// A task is cancelled in the queue while another thread waits.

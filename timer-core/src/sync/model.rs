@@ -314,9 +314,9 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) fn wait(&self, _: Option<Instant>, is_so: impl Fn() -> bool) {
+    pub(crate) fn wait(&self, _: Option<Instant>, condition: impl Fn() -> bool) {
         let mut guard = self.mutex.lock().unwrap();
-        while !is_so() {
+        while !condition() {
             guard = self.happened.wait(guard).unwrap();
         }
     }

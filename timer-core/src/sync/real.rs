@@ -90,11 +90,11 @@ impl Event {
         Self { mutex: Mutex::new(()), happened: parking_lot::Condvar::new() }
     }
 
-    /// Waits until `is_so` returns `true` or `until` has come. `is_so` is called first and after
-    /// each notification.
-    pub(crate) fn wait(&self, until: Option<Instant>, is_so: impl Fn() -> bool) {
+    /// Waits until `condition` returns `true` or `until` has come. Calls `condition` first and
+    /// after each notification.
+    pub(crate) fn wait(&self, until: Option<Instant>, condition: impl Fn() -> bool) {
         let mut guard = self.mutex.lock();
-        while !is_so() {
+        while !condition() {
             match until {
                 None => self.happened.wait(&mut guard),
                 Some(until) => {

@@ -139,10 +139,10 @@ pub(crate) struct Running {
     pub(crate) timer: usize,
 }
 
-const NONE: Running = Running { timeout: 0, timer: 0 };
+const NOT_RUNNING: Running = Running { timeout: 0, timer: 0 };
 
 thread_local! {
-    static INNERMOST: Cell<Running> = const { Cell::new(NONE) };
+    static INNERMOST: Cell<Running> = const { Cell::new(NOT_RUNNING) };
     /// The tasks on this stack that wait for the innermost one to return.
     static OUTER: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
@@ -154,19 +154,19 @@ pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.replace(task);
     // `try_with`, because the list of a thread that is ending may be gone. Nested runs are not
     // registered then.
-    if outer != NONE {
+    if outer != NOT_RUNNING {
         let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
     }
     let result = run();
-    if outer != NONE {
+    if outer != NOT_RUNNING {
         let _ = OUTER.try_with(|all| all.borrow_mut().pop());
     }
     INNERMOST.set(outer);
     result
 }
 
-/// Returns `true` if the calling thread is inside a run for which `is_it` returns `true`, at any
+/// Returns `true` if the calling thread is inside a run for which `matches` returns `true`, at any
 /// depth.
-pub(crate) fn is_running(is_it: impl Fn(Running) -> bool) -> bool {
-    is_it(INNERMOST.get()) || OUTER.try_with(|all| all.borrow().iter().copied().any(is_it)).unwrap_or(false)
+pub(crate) fn is_running(matches: impl Fn(Running) -> bool) -> bool {
+    matches(INNERMOST.get()) || OUTER.try_with(|all| all.borrow().iter().copied().any(matches)).unwrap_or(false)
 }

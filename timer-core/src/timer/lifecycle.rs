@@ -130,7 +130,7 @@ impl Engine {
 
     /// Makes this the timer of the process, which is never stopped.
     pub(crate) fn make_global(&self) {
-        // ORDERING: Relaxed, because the timer is published afterwards (see `publish` in `global`).
+        // ORDERING: Relaxed, because the timer is published afterwards (`handle/process.rs`).
         self.lifecycle.global.store(true, Ordering::Relaxed);
     }
 

@@ -19,9 +19,9 @@ impl Location {
     /// The location of a value that is in no wheel. No bucket has this number.
     pub(crate) const NONE: Location = Location::new(u32::MAX, u32::MAX);
 
-    /// The location of a value that has left its wheel and whose reference has passed from the
-    /// wheel to the canceller. No bucket has this number.
-    pub(crate) const HANDED_OVER: Location = Location::new(u32::MAX - 2, u32::MAX);
+    /// The location of a value that has left its wheel and whose reference the canceller has taken
+    /// over from the wheel. No bucket has this number.
+    pub(crate) const REFERENCE_TAKEN: Location = Location::new(u32::MAX - 2, u32::MAX);
 
     #[inline]
     pub(crate) const fn new(bucket: u32, position: u32) -> Location {
