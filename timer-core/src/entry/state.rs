@@ -40,7 +40,7 @@
 //! preempted thread. With the flag, the second thread links the entry itself. One of the two
 //! threads may clear the flag before the other one has linked the entry. This is harmless, because
 //! a thread clears the flag only if it has linked the entry under a deadline that is not after the
-//! present one.
+//! deadline in the word.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};

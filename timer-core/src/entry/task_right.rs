@@ -1,8 +1,8 @@
-//! The right to the job of a timeout, and the table that reaches a job of any type.
+//! The right to the job of a timeout, and the table of functions for each type of job.
 //!
-//! This module contains unsafe code, see the head of [`super`]. The job is in the entry exactly
-//! while no [`TaskRight`] has taken it out. A thread makes a `TaskRight` only after its transition
-//! has won the task, and only one per transition.
+//! This module contains unsafe code. The head of [`super`] lists its invariants. The job is in the
+//! entry exactly while no [`TaskRight`] has taken it out. A thread makes a `TaskRight` only after
+//! its transition has won the task, and only one per transition.
 
 use super::job::{Job, Period};
 use super::state::{Rearm, Runs};

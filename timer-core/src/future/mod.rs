@@ -3,9 +3,9 @@
 //!
 //! A [`Timer`](crate::Timer) makes these futures. They do not keep it alive. If the timer is
 //! stopped or its last handle is dropped while a future waits, the future returns an error. The
-//! futures need no runtime, no reactor and no feature of this crate. Their tasks are woken on the
-//! thread that takes the timer's turns, which holds no lock then, whatever the executor of the
-//! timer. On virtual time, [`ManualDriver::advance`](crate::ManualDriver::advance) wakes the tasks
+//! futures need no runtime, no reactor and no feature of this crate. Whatever the executor of the
+//! timer, their tasks are woken on the thread that takes the timer's turns, while it holds no lock.
+//! On virtual time, [`ManualDriver::advance`](crate::ManualDriver::advance) wakes the tasks
 //! whose deadlines have come.
 //!
 //! ```
@@ -28,9 +28,9 @@
 //! - The deadline is fixed when the future is made. A future is never ready early.
 //! - A future that is never polled, or is ready at its first poll, touches no counter, lock or
 //!   heap.
-//! - A future takes 48 bytes for each deadline for which a poll has to wait, and none for a reset
-//!   before the deadline. The bytes are those of an ended future of the same thread, if the thread
-//!   has some left. It keeps those of at most 64.
+//! - A future takes 48 bytes of heap for each deadline for which a poll has to wait. A reset before
+//!   the deadline takes none. A thread keeps the memory of up to 64 ended futures for its next
+//!   ones.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
 //! - `stop`, and the drop of the last `Timer`, wake all tasks. Their futures return
 //!   [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them

@@ -1,5 +1,5 @@
-//! The types that a program holds, which are timers, builders, timeouts and drivers. No file in
-//! this folder names a wheel.
+//! The types that a program holds, which are timers, builders, timeouts and drivers. Only the
+//! builder names a wheel.
 
 mod builder;
 mod cancel;

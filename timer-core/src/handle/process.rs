@@ -1,4 +1,4 @@
-//! The timer of the process, and timers that take its place.
+//! The timer of the process, and the timer that a thread has entered in its place.
 
 use super::timer::Timer;
 use crate::resolution::Resolution;

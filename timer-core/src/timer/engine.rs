@@ -1,4 +1,4 @@
-//! The engine of a timer, which has the shards and the executor and schedules new timeouts.
+//! The engine of a timer. It owns the shards and the executor, and schedules timeouts.
 //!
 //! All timers use this engine, whether they have a worker thread, a driver or a manual driver. They
 //! differ in the owner of the turn, in the resolution, and in the number of shards, which is one on

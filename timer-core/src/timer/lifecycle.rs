@@ -4,10 +4,10 @@
 //!
 //! 1. `stop` sets the flag of the timer.
 //! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]).
-//! 3. It wakes the worker and waits for its end. An entry that the worker has taken out of a wheel
-//!    but not won is left in `unclaimed`. If no thread waits for it, the worker cancels it.
-//! 4. It ends each of these entries by its state word. It therefore returns only entries that have
-//!    neither run nor been cancelled meanwhile.
+//! 3. It wakes the worker and waits for its end. The worker puts the entries that it has taken out
+//!    of a wheel but not won into `unclaimed`. If no thread waits for them, it cancels them.
+//! 4. It cancels each entry of steps 2 and 3 by its state word, and returns the ones for which this
+//!    succeeds. The others have run or were cancelled meanwhile.
 //!
 //! A caller that schedules a timeout at the same time either finds its shard closed and takes the
 //! task back, or has linked the entry before step 2, and `stop` returns it.

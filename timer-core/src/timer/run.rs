@@ -1,7 +1,7 @@
 //! The run of a task, on the worker or on a thread that an executor has chosen.
 //!
-//! If an executor drops a task unrun, the worker runs it. Whatever the task does, this module ends
-//! its timeout or arms it again. The thread holds no lock while the task runs or is dropped.
+//! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
+//! lock while the task runs or is dropped. If an executor drops a task unrun, the worker runs it.
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};

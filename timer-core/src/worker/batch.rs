@@ -1,5 +1,5 @@
-//! The entries between their removal from a bucket and their run. They are decided one by one, and
-//! run or handed over in batches.
+//! The entries that a visit has taken out of a wheel. They are decided one by one, and their tasks
+//! run or are handed over in batches.
 
 use super::slow::SlowTasks;
 use super::visit::Visit;
@@ -22,7 +22,7 @@ pub(super) const HANDOVER: usize = 1024;
 /// The number of entries that are prefetched into the cache.
 const PREFETCHED: usize = 32;
 
-/// The entries between their removal from a bucket and their run.
+/// The tasks that were won since the last batch ended, and the entries that were moved to later.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The deadlines of the tasks in this batch.

@@ -1,15 +1,15 @@
-//! The worker's thread. It sleeps until the next tick in which an entry is due, takes a turn, and
-//! repeats.
+//! The worker's thread. It sleeps until the earliest tick at which an entry is due, takes a turn,
+//! and repeats.
 //!
-//! No other event wakes it. A timer without timeouts, or with distant ones only, costs a parked
-//! thread and no CPU.
+//! A caller wakes it only for an earlier tick. A timer without timeouts, or with distant ones only,
+//! therefore costs a parked thread and no CPU.
 //!
 //! The worker inherits niceness and CPU affinity from the thread that starts it, which is the first
 //! caller or the caller of [`Timer::start`](crate::Timer::start). The hook of
 //! [`on_worker_start`](crate::TimerBuilder::on_worker_start) may change them. Signals are blocked
 //! on the worker, so no handler runs there. Threads and processes that a task starts inherit this.
-//! The worker's waits end on time (a timer slack of 1 ns on Linux). The slack is set around the
-//! waits only, so tasks do not inherit it.
+//! On Linux the worker waits with a timer slack of 1 ns, so that its waits end on time. It restores
+//! the former slack after each wait, so that threads which a task starts do not inherit this one.
 
 mod batch;
 mod slow;
@@ -111,7 +111,6 @@ mod tests {
         }
     }
 
-    /// Virtual time stands still but for the tasks of the crowd, each of which takes 2 us.
     #[test]
     fn a_sleeping_worker_is_never_late() {
         let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
@@ -141,6 +140,7 @@ mod tests {
         drop(engine.stop());
     }
 
+    /// Only the tasks of the crowd move the virtual time. Each of them takes 2 us.
     #[test]
     fn a_lone_timeout_overtakes_a_crowd_elsewhere() {
         const CROWD: usize = 20_000;

@@ -1,4 +1,4 @@
-//! Slow tasks on the worker: records the longest batch, and logs a warning.
+//! The durations of batches on the worker, and the warnings about slow tasks.
 
 use crate::time::Nanos;
 use crate::timer::Engine;

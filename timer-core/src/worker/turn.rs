@@ -17,12 +17,12 @@
 //!    entries that were due when the visit was opened. Then close the visit.
 //! 4. Run the tasks here that the executor has refused, or has lost in a panic or otherwise.
 //!
-//! *Fairness between shards.* Steps 2 and 3 go round the open visits. All visits of a round share
-//! about [`ROUND`], and each one exceeds its share by at most a batch of tasks. The worker opens
-//! new visits between the rounds ([`Dispatcher::turn`]), so a timeout does not wait until another
-//! shard has run all its due tasks. A driver's turn ends when all its visits are closed
-//! ([`Dispatcher::turn_to_end`]). The entries of one shard keep their order, because a shard has
-//! one visit at a time.
+//! *Fairness between shards.* The worker goes round the open visits and makes steps 2 and 3 for
+//! each in turn. A round takes about [`ROUND`], of which each visit has an equal share. A visit
+//! exceeds its share by at most a batch of tasks. The worker opens new visits between the rounds
+//! ([`Dispatcher::turn`]), so a timeout does not wait until another shard has run all its due
+//! tasks. A driver's turn ends when all its visits are closed ([`Dispatcher::turn_to_end`]). The
+//! entries of one shard keep their order, because a shard has one visit at a time.
 //!
 //! Every visit ends, because entries that become due after its beginning belong to the next visit.
 //!

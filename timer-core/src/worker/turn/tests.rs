@@ -26,7 +26,7 @@ fn run_due(engine: &Arc<Engine>, count: usize, task: impl Fn() + Clone + Send + 
     Dispatcher::new(engine.clone()).turn_to_end(engine.context.now()).expired
 }
 
-/// Returns a task that lasts so long.
+/// Returns a task that takes `nanos` nanoseconds.
 fn lasting(engine: &Arc<Engine>, nanos: Nanos) -> impl Fn() + Clone + Send + 'static {
     let engine = engine.clone();
     move || engine.set_present(engine.context.now() + nanos)
@@ -36,7 +36,7 @@ fn longest_batch(engine: &Engine) -> Duration {
     engine.stats().longest_batch
 }
 
-/// Does with each task as `execute` says.
+/// An executor that calls the function with each task.
 struct Executor<F>(F);
 
 impl<F: Fn(Task) -> Result<(), Rejected> + Send + Sync + 'static> TaskExecutor for Executor<F> {
