@@ -28,9 +28,9 @@ impl DurableTimer {
         self.visit(move |store| store.dead_letters(topic.as_deref(), after, max))
     }
 
-    /// Makes a dead letter pending again, due now. Its attempts count anew, and their numbers go
-    /// on. It loses its key if another timeout has it by now. Returns `false` if there is no such
-    /// dead letter.
+    /// Makes a dead letter pending again, due now. The limit of attempts starts again, but attempt
+    /// numbers continue. It loses its key if another timeout has it by now. Returns `false` if
+    /// there is no such dead letter.
     ///
     /// # Errors
     ///

@@ -182,9 +182,8 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets how many timeouts per second may begin that were overdue when the store was opened.
-    /// They use at most half of [`max_running`](Self::max_running) in any case. The default is no
-    /// rate.
+    /// Sets the rate at which timeouts begin that were overdue at open, per second. They use at
+    /// most half of [`max_running`](Self::max_running) in any case. The default is no rate.
     pub fn overdue_rate(mut self, per_second: u32) -> Self {
         self.overdue_rate = Some(per_second);
         self

@@ -61,8 +61,7 @@ pub struct Insert {
     pub payload: Vec<u8>,
     /// The period of a periodic timeout in microseconds.
     pub period: Option<Micros>,
-    /// The time after the due time in microseconds at which the timeout expires unless it has
-    /// begun.
+    /// The lateness in microseconds at which the timeout expires if it has not begun.
     pub max_lateness: Option<Micros>,
 }
 

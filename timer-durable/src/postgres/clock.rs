@@ -17,7 +17,7 @@ pub(super) struct Clock {
     sample: (Instant, Micros),
     /// Half of the shortest round trip.
     trip: Duration,
-    /// The latest time that was told.
+    /// The latest time that was reported.
     told: Cell<Micros>,
 }
 
@@ -50,13 +50,13 @@ impl Clock {
         }
     }
 
-    /// Begins anew with a question that does nothing else than to ask for the time.
+    /// Discards the estimate and takes the answer to a question that only asked for the time.
     pub(super) fn start(&mut self, sent: Instant, server: Micros) {
         self.trip = self.trip.min(sent.elapsed() / 2);
         self.sample = (sent + self.trip, server);
     }
 
-    /// Returns how far the last told time is ahead of `server`, which was read just now.
+    /// Returns by how much the last reported time exceeds `server`, which was read just now.
     pub(super) fn ahead(&self, server: Micros) -> Micros {
         self.told.get() - server
     }

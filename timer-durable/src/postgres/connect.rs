@@ -71,7 +71,8 @@ pub enum ConnectError {
         /// The server's reason.
         why: String,
     },
-    /// The database has a default that breaks the protocol, and the pooler forbids to change it.
+    /// The database has a default that breaks the protocol, and a session behind a pooler cannot
+    /// change it.
     Setting {
         /// The setting with its value.
         found: String,
@@ -238,8 +239,9 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
 
 /// Returns `true` if a session does not keep its state, as behind a pooler in transaction mode.
 ///
-/// A second connection holds the session that the first one has used last, and the first one
-/// looks for a setting that it has made there.
+/// The first connection makes a setting. The second one begins a transaction, for which a pooler
+/// gives it the session that is free. A first connection that no longer finds its setting has been
+/// given another session.
 fn is_pooled(
     connection: &mut PostgresConnection,
     config: &Config,

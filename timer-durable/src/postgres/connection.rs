@@ -1,7 +1,7 @@
 //! A connection that blocks, with a limit for each call.
 //!
-//! The limit covers a server that hangs and a network that swallows packets, which no setting of
-//! the server can. After a call that was given up, the connection is of no more use.
+//! The limit also covers a server that hangs and a network that drops packets, for which the server
+//! has no setting. A connection whose call was given up is not used again.
 
 use super::connect::ConnectError;
 use crate::store::StoreError;
@@ -23,7 +23,7 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// Reads the messages of a connection. The connection makes progress only while this is polled.
 pub(super) type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
 
-/// Makes connections: a function of the client's settings, which knows how to encrypt.
+/// A function that connects with the given settings, and encrypts if the URL asks for it.
 pub(super) type Dial = Arc<dyn Fn(Config) -> DialFuture + Send + Sync>;
 type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages), Error>> + Send>>;
 

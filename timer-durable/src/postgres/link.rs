@@ -83,8 +83,8 @@ impl Link {
         run(&mut self.connection, &self.renew, params)
     }
 
-    /// Begins a transaction of the user. A process that freezes in the middle of it is given up by
-    /// the server, because nobody can take over the shards meanwhile.
+    /// Begins a transaction of the user. If the process freezes in the middle of it, the server
+    /// ends it after a while, because no other node can take over the shards before.
     pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
         self.connection.batch_execute(&format!(
             "begin isolation level read committed; set local statement_timeout = {0};

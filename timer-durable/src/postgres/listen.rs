@@ -1,8 +1,8 @@
 //! The second connection, which waits for notifications.
 //!
-//! Writers without shards, functions of the database, and nodes that give shards back send a
-//! notification. While this connection listens, the store looks for their work when one arrives.
-//! Otherwise it looks once a second.
+//! Nodes without shards, functions of the database, and nodes that give shards back send a
+//! notification. While this connection listens, the store looks for the work of others only after a
+//! notification. Otherwise it looks once a second.
 
 use super::connection::{Dial, Messages};
 use std::future::poll_fn;

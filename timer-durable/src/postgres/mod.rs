@@ -8,7 +8,7 @@
 //! - A connection that fails may have executed its last statement or may still execute it. The node
 //!   then becomes a new instance, and fences the old one in the same way.
 //!
-//! Times are the server's clock. Absent: the memory and the handlers, which are the keeper's.
+//! Times are read from the server's clock. The keeper owns the memory and the handlers.
 
 mod clock;
 mod connect;
@@ -205,7 +205,7 @@ impl PostgresStore {
         self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))
     }
 
-    /// Returns the connection for questions, which also a store that has not joined may ask.
+    /// Returns the connection for queries. A store that has not joined has one, too.
     fn reader(&mut self) -> Result<&mut PostgresConnection, StoreError> {
         match (&mut self.link, &mut self.fresh) {
             (Some(link), _) => Ok(&mut link.connection),

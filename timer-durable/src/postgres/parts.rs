@@ -7,14 +7,15 @@ use crate::transaction::{Batch, Done, Insert};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// How long after it was made an id may be inserted again. Tombstones last as long.
+/// How long after its creation an id may be inserted again. Tombstones last as long.
 const REPEATABLE: Micros = 600_000_000;
 
 /// The maker of ids whose insert cannot be repeated, because a function of the database made them.
 const NOBODY: u32 = u32::MAX;
 
-/// How an attempt is repeated: it counts towards the limit, or it does not, or it does not and the
-/// timeout goes to a shard of any node, because this one has no handler for its topic.
+/// The ways to repeat a timeout. A counted attempt counts towards the limit, and a forgiven one
+/// does not. A timeout whose topic has no handler on this node is forgiven, too, and goes
+/// elsewhere, to a shard of any node.
 const COUNTED: i16 = 0;
 const FORGIVEN: i16 = 1;
 const ELSEWHERE: i16 = 2;

@@ -25,8 +25,8 @@ create table timer.shard(
 ) with (fillfactor = 50);
 insert into timer.shard(shard) select generate_series(0, 63);
 
--- A row is a timeout. If `ended` is set it is a dead letter, which has a reason, or a tombstone, which
--- keeps a repeated insert with its id from creating a second timeout, until `ended`.
+-- Without `ended`, a row is a timeout that is pending or running. With `ended` and a reason it is a
+-- dead letter. With `ended` alone it is a tombstone, which refuses another insert of its id until then.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -185,7 +185,7 @@ begin
     if not found then
         return;
     end if;
-    -- Who has a transaction under way is alive, so a locked row is skipped.
+    -- An instance with an open transaction is alive, so its locked row is skipped.
     with dead as (
         select id from timer.node
         where alive and lease_until < renew.now and id <> p_instance and (p_is_steady or id = any (p_suspects))
@@ -193,7 +193,7 @@ begin
     )
     update timer.node n set alive = false from dead where n.id = dead.id;
     suspects := array(select id from timer.node where alive and lease_until < renew.now);
-    -- A statement of its own, which sees the last commit of the dead.
+    -- A new statement has a new snapshot, which contains the last commits of the dead instances.
     v_dead := array(select id from timer.node where not alive);
     update timer.shard set owner = p_instance, epoch = epoch + 1 where owner = any (v_dead);
     get diagnostics taken = row_count;

@@ -112,7 +112,7 @@ impl<S: Store> Keeper<S> {
         Some(Task::new(move || handler(started, payload, format, report)))
     }
 
-    /// Offers rejected tasks to the executor again. The end of a handler is the occasion.
+    /// Offers rejected tasks to the executor again. The keeper calls it when a handler has ended.
     pub(super) fn start_rejected(&mut self) {
         while let Some(task) = self.rejected.pop_front() {
             if let Err(Rejected(task)) = self.settings.executor.execute(task) {
