@@ -21,6 +21,7 @@ fn a_foreign_timeout_is_found_by_its_notification() {
     let Some(database) = Database::create() else { return };
     // With a lease this long, only the notification can be the reason.
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
     let before = node.0.membership().unwrap().foreign;
     database.sql("select timer.schedule('topic', 'payload'::text, '0', 'key')");
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > before);

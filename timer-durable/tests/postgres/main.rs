@@ -5,8 +5,10 @@ mod conformance;
 mod faults;
 mod functions;
 mod members;
+mod promises;
 mod repeated;
 mod replica;
+mod stub;
 mod timers;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -104,6 +106,13 @@ impl Node {
 
     fn shards(&self) -> u32 {
         self.0.membership().expect("a member").shards
+    }
+
+    /// Keeps up until the store hears notifications and has nothing else to do for ten seconds.
+    fn listen(&mut self) {
+        self.keep_up_until(|node| {
+            node.0.next_upkeep().is_some_and(|next| next > Instant::now() + Duration::from_secs(10))
+        });
     }
 
     /// Keeps up until `done`, for at most half a minute.

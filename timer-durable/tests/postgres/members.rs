@@ -1,7 +1,7 @@
 //! Shards, leases, take-over and fencing.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::transaction::{Begun, Done, Retry};
@@ -67,6 +67,38 @@ fn a_statement_under_way_delays_the_take_over() {
     assert!(under_way.try_wait().unwrap().is_some(), "the take-over waits for its end");
 }
 
+/// A trigger holds the insert of a node whose lease is over.
+#[test]
+fn a_batch_under_way_delays_the_take_over() {
+    let Some(database) = Database::create() else { return };
+    let mut slow = database.join_with(|store| store.lease(LEASE * 60));
+    database.sql(
+        "create table public.go();
+         create function wait() returns trigger language plpgsql as $$ begin
+             while not exists (select from public.go) loop perform pg_sleep(0.01); end loop;
+             return new;
+         end $$;
+         create trigger wait before insert on timer.timeout for each row execute function wait();
+         update timer.node set lease_until = 0",
+    );
+    let writes = std::thread::spawn(move || (slow.insert(), slow));
+    let held = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+    while database.sql(held) != "1" {
+        std::thread::yield_now();
+    }
+    let mut heir = database.join();
+    let begun = Instant::now();
+    while begun.elapsed() < LEASE * 3 {
+        heir.0.upkeep(&[]).unwrap();
+        assert_eq!(heir.shards(), 0, "the batch is not written yet");
+    }
+    database.sql("insert into public.go default values");
+    let (id, mut slow) = writes.join().unwrap();
+    heir.keep_up_until(|node| node.shards() == 64);
+    assert_eq!(heir.pending(), [id]);
+    assert_eq!(slow.begin(id), Err(StoreError::Fenced));
+}
+
 #[test]
 fn a_release_keeps_running_attempts() {
     let Some(database) = Database::create() else { return };
@@ -87,9 +119,10 @@ fn a_release_keeps_running_attempts() {
 #[test]
 fn a_node_that_leaves_hands_over_at_once() {
     let Some(database) = Database::create() else { return };
-    let mut first = database.join_with(|store| store.lease(LEASE * 60));
+    let mut first = database.join_with(|store| store.lease(LEASE * 3600));
     let id = first.insert();
-    let mut second = database.join_with(|store| store.lease(LEASE * 60));
+    let mut second = database.join_with(|store| store.lease(LEASE * 3600));
+    second.listen();
     first.0.leave();
     second.keep_up_until(|node| node.shards() == 64);
     assert_eq!(second.attempt(id).attempt, 1);

@@ -32,6 +32,17 @@ fn an_attempt_that_ends_leaves_a_tombstone_too() {
 }
 
 #[test]
+fn an_id_that_sql_has_cancelled_stays_used() {
+    let Some(database) = Database::create() else { return };
+    let (_node, id) = (database.join(), TimeoutId::new());
+    let schedule = || database.sql(&format!("select timer.schedule('t', ''::text, '1 hour', null, 'keep', '{id}')"));
+    schedule();
+    assert_eq!(database.sql(&format!("select timer.cancel('{id}'::uuid)")), "cancelled");
+    schedule();
+    assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
+}
+
+#[test]
 fn ids_of_the_instance_itself_leave_nothing() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();

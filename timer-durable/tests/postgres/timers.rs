@@ -3,9 +3,10 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use timer_durable::store::Store;
 use timer_durable::{
     Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore, Retry,
-    StoreError,
+    StoreError, Topic,
 };
 
 use super::{Database, LEASE};
@@ -226,8 +227,63 @@ fn a_nul_character_harms_nobody() {
     assert_eq!(keyed("a\0b").unwrap_err().to_string(), "a key with a NUL character was given; none is allowed");
     assert_eq!(timer.cancel("topic", "a\0b").unwrap(), Cancelled::Unknown);
     keyed("good").unwrap();
-    while timer.counts().unwrap().dead == 0 {}
+    let begun = Instant::now();
+    while timer.counts().unwrap().dead == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the reason is written");
+    }
     assert_eq!(timer.dead_letters(None, None, 9).unwrap()[0].reason, "bad\u{fffd}reason");
+}
+
+#[test]
+fn old_timeouts_do_not_hold_up_new_ones() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    (0..100).for_each(|_| _ = node.insert());
+    node.0.leave();
+    let (sender, ran) = mpsc::channel();
+    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = open(&database, DurableTimer::builder().overdue_rate(1).topic("topic", record));
+    timer.new_timeout("topic", Duration::ZERO, &"new".to_owned()).unwrap();
+    while ran.recv_timeout(PATIENCE).unwrap() != "new" {}
+    assert!(timer.stats().begun < 50, "one of the old ones begins each second");
+    assert!(timer.counts().unwrap().pending > 0, "the old ones keep their rate");
+}
+
+#[test]
+fn memory_holds_the_capacity_and_the_server_the_rest() {
+    let Some(database) = Database::create() else { return };
+    let (sender, ran) = mpsc::channel();
+    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = open(&database, DurableTimer::builder().capacity(16).topic("topic", record));
+    for n in (0..100_u64).rev() {
+        timer.new_timeout("topic", Duration::from_millis(500 + n), &n.to_string()).unwrap();
+        assert!(timer.stats().in_memory <= 16);
+    }
+    let mut all: Vec<u64> = (0..100).map(|_| ran.recv_timeout(PATIENCE).unwrap().parse().unwrap()).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..100));
+}
+
+#[test]
+fn a_handler_that_panics_is_buried() {
+    let Some(database) = Database::create() else { return };
+    let (sender, ran) = mpsc::channel();
+    let topic = Topic::new("topic").attempts(2).backoff(Duration::from_millis(1), Duration::from_millis(1));
+    let handler = move |due: &Due<String>| {
+        assert_ne!(due.payload(), "bad", "a payload that breaks the handler");
+        sender.send(due.payload().clone()).map_err(Retry::new)
+    };
+    let timer = open(&database, DurableTimer::builder().topic(topic, handler));
+    for payload in ["bad", "good"] {
+        timer.new_timeout("topic", Duration::ZERO, &payload.to_owned()).unwrap();
+    }
+    assert_eq!(ran.recv_timeout(PATIENCE).as_deref(), Ok("good"));
+    let begun = Instant::now();
+    while timer.counts().unwrap().dead == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the second attempt was the last one");
+    }
+    let letter = timer.dead_letters(None, None, 9).unwrap().remove(0);
+    assert_eq!((letter.attempt, &*letter.payload), (2, &b"bad"[..]));
 }
 
 #[test]

@@ -1,0 +1,194 @@
+//! Promises that the statements of the store keep, each at the point where a node could break it.
+
+use timer_durable::store::{Position, Store};
+use timer_durable::transaction::{Begun, Changed, Done, IfPending, Insert, Inserted, Reset, Retry, Target};
+use timer_durable::{PostgresStore, StoreError, TimeoutId};
+
+use super::postgres_server::{Server, Shutdown};
+use super::{Database, LEASE, Node};
+
+/// An hour in microseconds.
+const HOUR: i64 = 3_600_000_000;
+
+#[test]
+fn an_answered_timeout_survives_a_crash_of_the_server() {
+    let Some(mut server) = Server::start() else { return };
+    let name = server.create_database();
+    let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
+    node.0.rejoin().unwrap();
+    let mut answered = Vec::new();
+    for _ in 0..3 {
+        answered.push(node.insert());
+        server.stop(Shutdown::Immediate);
+        server.launch();
+        // The first call meets the connection that was cut.
+        assert!(node.begin(answered[0]).is_err());
+        node.0.rejoin().unwrap();
+        let mut pending = node.pending();
+        pending.sort_unstable();
+        assert_eq!(pending, answered);
+    }
+}
+
+#[test]
+fn a_release_frees_attempts_of_dead_instances() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    let ids: Vec<_> = (0..64).map(|_| first.insert()).collect();
+    ids.iter().for_each(|id| assert_eq!(first.attempt(*id).attempt, 1));
+    // The instance that has begun them is no more, so all of them are pending again.
+    first.0.rejoin().unwrap();
+    let mut second = database.join();
+    first.keep_up_until(|node| node.shards() == 32);
+    second.keep_up_until(|node| node.shards() == 32);
+    assert_eq!(first.pending().len() + second.pending().len(), 64);
+}
+
+#[test]
+fn attempts_are_numbered_and_exclude_each_other() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let id = node.insert();
+    assert_eq!(node.attempt(id).attempt, 1);
+    assert_eq!(node.begin(id), Ok(Begun::Gone), "an attempt runs");
+    let due = node.0.now() - 1;
+    let retry = Retry { id, attempt: 1, due, forgive: false };
+    assert_eq!(node.write(|batch| batch.retries.push(retry)).unwrap().retries, [true]);
+    assert_eq!(node.attempt(id).attempt, 2);
+    assert_eq!(node.write(|batch| batch.retries.push(retry)).unwrap().retries, [false], "not the last attempt");
+    let done = |attempt| Done { id, attempt, next: None };
+    assert_eq!(node.write(|batch| batch.dones.push(done(1))).unwrap().dones, [false]);
+    assert_eq!(node.write(|batch| batch.dones.push(done(2))).unwrap().dones, [true]);
+}
+
+#[test]
+fn nothing_begins_before_it_is_due() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + HOUR, "topic");
+    let (id, due) = (insert.id, insert.due);
+    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    assert_eq!(node.begin(id), Ok(Begun::NotYet(due)));
+}
+
+#[test]
+fn a_row_of_a_node_without_shards_is_announced() {
+    let Some(database) = Database::create() else { return };
+    let mut owner = database.join_with(|store| store.lease(LEASE * 3600));
+    owner.listen();
+    let before = owner.0.membership().unwrap().foreign;
+    let mut other = database.join_with(|store| store.lease(LEASE * 3600));
+    assert_eq!(other.shards(), 0, "the owner has given none yet");
+    // Some of them are in the shards that the owner keeps.
+    (0..64).for_each(|_| _ = other.insert());
+    owner.keep_up_until(|node| node.0.membership().unwrap().foreign > before);
+}
+
+#[test]
+fn a_reset_moves_a_timeout_to_its_writer() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    let due = first.0.now() + HOUR;
+    let inserts: Vec<_> = (0..64).map(|_| Insert::new(TimeoutId::made_by(first.0.instance()), due, "topic")).collect();
+    let ids: Vec<_> = inserts.iter().map(|insert| insert.id).collect();
+    first.write(|batch| batch.inserts.extend(inserts)).unwrap();
+    let mut second = database.join();
+    first.keep_up_until(|node| node.shards() == 32);
+    second.keep_up_until(|node| node.shards() == 32);
+    let due = second.0.now() - 1;
+    let resets = ids.iter().map(|id| Reset { target: Target::Id(*id), due });
+    let answers = second.write(|batch| batch.resets.extend(resets)).unwrap();
+    assert!(answers.resets.iter().all(|answer| matches!(answer, Changed::Changed(_))));
+    assert_eq!(second.pending().len(), 64, "the other node does not learn of the new time");
+}
+
+#[test]
+fn a_running_attempt_is_not_cancelled() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    // The end of a stranger's id leaves a tombstone, which takes another statement.
+    for id in [TimeoutId::made_by(node.0.instance()), TimeoutId::new()] {
+        node.insert_as(id);
+        node.attempt(id);
+        let cancel = |node: &mut Node| node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap().cancels[0];
+        assert_eq!(cancel(&mut node), Changed::Running);
+        let reset = Reset { target: Target::Id(id), due: 0 };
+        assert_eq!(node.write(|batch| batch.resets.push(reset)).unwrap().resets, [Changed::Running]);
+        assert_eq!(node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap().dones, [true]);
+        assert_eq!(cancel(&mut node), Changed::Unknown);
+    }
+}
+
+#[test]
+fn two_nodes_share_one_key() {
+    let Some(database) = Database::create() else { return };
+    let (mut first, mut second) = (database.join(), database.join());
+    let keyed = |node: &Node| {
+        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + HOUR, "topic");
+        insert.key = Some("key".to_owned());
+        insert
+    };
+    let (insert, again) = (keyed(&first), keyed(&second));
+    let holder = insert.id;
+    let created = first.write(|batch| batch.inserts.push(insert)).unwrap();
+    assert_eq!(created.inserts, [Inserted::Created { replaced: None }]);
+    assert_eq!(second.write(|batch| batch.inserts.push(again)).unwrap().inserts, [Inserted::Kept(holder)]);
+}
+
+/// Reads a page as a user whose right to a row is a function that counts.
+#[test]
+fn a_page_visits_a_bounded_number_of_rows() {
+    let Some(database) = Database::create() else { return };
+    database.join().0.leave();
+    database.sql(
+        "create sequence public.visits;
+         create role clerk_of_pages login password 'right';
+         grant usage on schema timer to clerk_of_pages;
+         grant select, insert, update, delete on all tables in schema timer to clerk_of_pages;
+         grant usage, select on all sequences in schema timer, public to clerk_of_pages;
+         insert into timer.timeout(id, due, shard, format, topic, payload)
+         select gen_random_uuid(), n, 7, 1, 'topic', '' from generate_series(1, 10000) n;
+         alter table timer.timeout enable row level security;
+         create policy counted on timer.timeout using (nextval('public.visits') > 0)",
+    );
+    let url = format!("postgres://clerk_of_pages:right@127.0.0.1:{}/{}", database.server.port(), database.name);
+    let mut node = Node(PostgresStore::connect(&url).unwrap().lease(LEASE));
+    node.0.rejoin().unwrap();
+    let visits = || database.sql("select last_value from public.visits").parse::<u64>().unwrap();
+    let (before, mut page) = (visits(), Vec::new());
+    node.0.load(Position::START..Position::END, 10, &mut page).unwrap();
+    assert_eq!(page.len(), 10);
+    let visited = visits() - before;
+    assert!((10..1_000).contains(&visited), "{visited} of 10,000 rows");
+}
+
+#[test]
+fn an_idle_node_renews_a_third_of_its_lease_later() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
+    let next = node.0.next_upkeep().unwrap().saturating_duration_since(std::time::Instant::now());
+    assert!(next > LEASE * 1_000 && next <= LEASE * 1_200, "{next:?}");
+}
+
+/// The key is taken, so the second insert is executed after the commit of the first one.
+#[test]
+fn a_failure_after_a_commit_is_in_doubt() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let (due, instance) = (node.0.now() + HOUR, node.0.instance());
+    let keyed = |due| {
+        let mut insert = Insert::new(TimeoutId::made_by(instance), due, "topic");
+        (insert.key, insert.if_pending) = (Some("key".to_owned()), IfPending::Later);
+        insert
+    };
+    node.write(|batch| batch.inserts.push(keyed(due))).unwrap();
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no''; end';
+         create trigger refuse before update on timer.timeout for each row execute function refuse()",
+    );
+    let inserts = [Insert::new(TimeoutId::made_by(instance), due, "topic"), keyed(due + 1)];
+    let error = node.write(|batch| batch.inserts.extend(inserts)).unwrap_err();
+    assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("a part of the batch was written")), "{error}");
+    assert_eq!(database.sql("select count(*) from timer.timeout"), "2", "the first insert is on disk");
+}
