@@ -2,6 +2,7 @@
 //!
 //! Each check opens an empty store, executes batches, and compares the answers with the meaning
 //! that [`transaction`](crate::transaction) documents. A check that fails panics with its name.
+//! [`run_shared`] has further checks for stores that several instances share.
 //!
 //! ```
 //! use timer_durable::MemoryStore;
@@ -13,6 +14,7 @@
 mod attempts;
 mod pages;
 mod rows;
+mod shared;
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position, Store, StoreError};
@@ -34,6 +36,20 @@ pub fn run<S: Store>(mut open: impl FnMut() -> S) {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });
+    }
+}
+
+/// Runs the checks of leases, take-overs and the writes of others. Each uses two stores that `open`
+/// returns. Both have the same list, which has to be empty and to be used by nobody else. With a
+/// short lease the checks take less time.
+///
+/// # Panics
+///
+/// If a check fails.
+pub fn run_shared<S: Store>(mut open: impl FnMut() -> [S; 2]) {
+    for (name, check) in shared::checks::<S>() {
+        let [mut first, mut second] = open().map(|store| Bench { store, name });
+        check(&mut first, &mut second);
     }
 }
 

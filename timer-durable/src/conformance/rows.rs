@@ -2,7 +2,7 @@
 
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
-use crate::store::{Counts, Position, Store};
+use crate::store::{Counts, Position, Store, StoreError};
 use crate::transaction::{Bury, Changed, IfPending, Insert, Inserted, Requeue, Reset, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
@@ -15,6 +15,9 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a dead letter can be listed, requeued and purged", dead_letters),
         ("payload, key and limits come back when a timeout begins", contents),
         ("all parts of a batch are executed", batches),
+        ("an empty batch is executed", empty_batches),
+        ("a NUL character harms nothing else", nul_characters),
+        ("a backup is a file", backups),
     ]
 }
 
@@ -163,4 +166,37 @@ fn batches<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((answers.dones, answers.retries, answers.buries), (vec![true], vec![true], vec![true]));
     assert!(matches!(answers.begins[0], crate::transaction::Begun::Attempt(_)));
     assert_eq!(bench.pending().len(), 3);
+}
+
+fn empty_batches<S: Store>(bench: &mut Bench<S>) {
+    assert_eq!(bench.write(|_| ()), crate::transaction::Answers::default());
+}
+
+/// The keeper refuses such a key, but a call may address one, and a panic may have the character.
+fn nul_characters<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.past();
+    let id = bench.insert(due);
+    let attempt = bench.attempt(id).attempt;
+    let key = Target::Key { topic: "topic".to_owned(), key: "a\0b".to_owned() };
+    let answers = bench.write(|batch| {
+        batch.cancels.push(key);
+        batch.buries.push(Bury { id, attempt, reason: "bad\0reason".to_owned() });
+    });
+    assert_eq!((answers.cancels, answers.buries), (vec![Changed::Unknown], vec![true]));
+    let letters = ok(bench.store.dead_letters(None, None, 9), bench.name);
+    assert!(letters[0].reason.starts_with("bad") && letters[0].reason.ends_with("reason"), "{letters:?}");
+}
+
+fn backups<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.future();
+    bench.insert(due);
+    let name = format!("timer-conformance-{}-{:x}", std::process::id(), fastrand::u64(..));
+    let path = std::env::temp_dir().join(name);
+    match bench.store.backup(&path) {
+        Err(StoreError::Unsupported(_)) => return,
+        result => ok(result, bench.name),
+    }
+    assert!(std::fs::metadata(&path).is_ok_and(|copy| copy.len() > 0), "{}: {}", bench.name, path.display());
+    let _removed = std::fs::remove_file(&path);
+    assert_eq!(bench.pending().len(), 1, "the store goes on");
 }

@@ -2,7 +2,7 @@
 
 use timer_durable::{PostgresStore, conformance};
 
-use super::{Database, postgres_server};
+use super::{Database, LEASE, postgres_server};
 
 #[test]
 fn the_store_passes_the_suite() {
@@ -10,6 +10,15 @@ fn the_store_passes_the_suite() {
     conformance::run(|| {
         let name = server.create_database();
         PostgresStore::connect(&server.url(&name)).expect("the store connects")
+    });
+}
+
+#[test]
+fn the_store_passes_the_suite_of_shared_stores() {
+    let Some(server) = postgres_server::shared() else { return };
+    conformance::run_shared(|| {
+        let url = server.url(&server.create_database());
+        [(); 2].map(|()| PostgresStore::connect(&url).expect("the store connects").lease(LEASE))
     });
 }
 
