@@ -8,9 +8,10 @@
 //! 6. [Backup and restore](backup)
 //! 7. [Faults](faults) and bad input, with the error of each
 //! 8. [Events](events) that are reported by `tracing`
-//! 9. [PostgreSQL](postgres), choosing a store and running it
-//! 10. [Moving](moving) from Redisson, Sidekiq, Quartz or apalis
-//! 11. [The protocol](protocol), and the model that checks it
+//! 9. [PostgreSQL](postgres), choosing a store and sharing it
+//! 10. [Operating](operating) the store in PostgreSQL
+//! 11. [Moving](moving) from Redisson, Sidekiq, Quartz, apalis, pg-boss, Celery or underway
+//! 12. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -38,6 +39,9 @@ pub mod events {}
 
 #[doc = include_str!("postgres.md")]
 pub mod postgres {}
+
+#[doc = include_str!("operating.md")]
+pub mod operating {}
 
 #[doc = include_str!("moving.md")]
 pub mod moving {}

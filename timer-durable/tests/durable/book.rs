@@ -14,9 +14,10 @@ fn named_tests(chapter: &str) -> Vec<String> {
 
 #[test]
 fn each_test_that_the_book_names_exists() {
-    let files = fs::read_dir(format!("{FOLDER}/tests/durable")).unwrap();
-    let code: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
-    for (chapter, least) in [("promises", 25), ("faults", 20)] {
+    let files = ["durable", "postgres"].map(|tests| fs::read_dir(format!("{FOLDER}/tests/{tests}")).unwrap());
+    let code: String =
+        files.into_iter().flatten().map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    for (chapter, least) in [("promises", 46), ("faults", 20), ("postgres", 20)] {
         let tests = named_tests(chapter);
         assert!(tests.len() >= least, "{chapter}: {tests:?}");
         let unknown: Vec<_> = tests.iter().filter(|test| !code.contains(&format!("fn {test}()"))).collect();

@@ -86,6 +86,40 @@ fn a_missing_right_is_named() {
     PostgresStore::connect(&url).unwrap().rejoin().unwrap();
 }
 
+/// Returns a block of SQL of the book with another name of the role.
+fn rights(block: usize, role: &str) -> String {
+    let chapter = include_str!("../../src/book/operating.md");
+    let block = chapter.split("```").filter_map(|block| block.strip_prefix("sql")).nth(block).unwrap();
+    block.replace("to shop;", &format!("to {role};")).replace("to clerk;", &format!("to {role};"))
+}
+
+#[test]
+fn the_rights_of_the_book_are_enough() {
+    let Some(database) = Database::create() else { return };
+    let (shop, clerk) = (format!("shop_{}", database.name), format!("clerk_{}", database.name));
+    database.join().0.leave();
+    database.sql(&format!(
+        "revoke execute on all functions in schema timer from public;
+         create role {shop} login password 'right'; create role {clerk}"
+    ));
+    let url = format!("postgres://{shop}:right@127.0.0.1:{}/{}", database.server.port(), database.name);
+    assert!(matches!(refused(&url), ConnectError::MissingRights { .. }));
+    database.sql(&rights(0, &shop));
+    let mut node = super::Node(PostgresStore::connect(&url).unwrap().lease(LEASE));
+    node.0.rejoin().unwrap();
+    let id = node.insert();
+    node.attempt(id);
+    node.0.upkeep(&[id]).unwrap();
+    database.sql(&format!("{}; create table timer.later()", rights(1, &shop)));
+    assert_eq!(database.sql(&format!("select has_table_privilege('{shop}', 'timer.later', 'insert')")), "t");
+    database.sql(&rights(2, &clerk));
+    let schedule = "select timer.schedule('topic', ''::text, '1 hour', 'key', 'replace')";
+    let calls =
+        format!("{schedule}; {schedule}; select timer.cancel('topic', 'key'); select timer.complete('{id}', 1)");
+    database.sql(&format!("set role {clerk}; {calls}"));
+    assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
+}
+
 #[test]
 fn a_read_only_database_is_refused() {
     let Some(database) = Database::create() else { return };
