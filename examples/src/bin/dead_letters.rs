@@ -10,8 +10,8 @@ use timer_durable::transaction::{Batch, Requeue};
 use timer_durable::{DeadLetter, Store, TimeoutId};
 
 const USAGE: &str = "\
-Lists, counts, requeues and purges dead letters. A requeued timeout is due at once. The program that owns the store
-must not be running.
+Lists, counts, requeues and purges dead letters. A requeued timeout is due at once. It loses its key if another
+timeout has it by now. The program that owns the store must not be running.
 
 Usage: dead_letters --store STORE [OPTIONS]
 
@@ -96,7 +96,7 @@ fn print(letter: &DeadLetter) {
 }
 
 fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Result<(), Box<dyn Error>> {
-    // A batch may not name a key twice, so each letter has its own.
+    // Only one of two letters with the same key can have it again, so each has a batch of its own.
     for letter in letters {
         let (id, mut batch) = (letter.id, Batch::default());
         match action {
@@ -108,7 +108,8 @@ fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Re
         println!(
             "{} {id}",
             match action {
-                _ if !is_written => "kept, because its key has another timeout:",
+                // Another process was faster.
+                _ if !is_written => "already gone:",
                 Action::Requeue => "requeued",
                 _ => "purged",
             }

@@ -89,6 +89,10 @@ impl<S: Store> Store for Announcing<S> {
         self.store.counts()
     }
 
+    fn pending(&self) -> Option<u64> {
+        self.store.pending()
+    }
+
     fn next_upkeep(&self) -> Option<Instant> {
         self.store.next_upkeep()
     }
@@ -111,6 +115,10 @@ impl<S: Store> Store for Announcing<S> {
 
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         self.store.complete_in(done, work)
+    }
+
+    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+        self.store.transact_with(work)
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
