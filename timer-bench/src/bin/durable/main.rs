@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod long_run;
 mod nodes;
 mod ours;
 mod plan;

@@ -4,12 +4,13 @@
 //! |---|---|---|
 //! | P1 | one thread schedules and leaves at most 4,096 calls open | inserts per second |
 //! | P2, P3 | timeouts are in flight at each node, as in E3; P3 has one | lives per second of all nodes |
-//! | P4, P9 | timeouts come due at a fixed rate, as in E4 | lag; P9 gives dead rows and size, too |
+//! | P4, P9 | timeouts come due at a fixed rate, as in E4 | lag; P9 gives dead rows and size, too. With `goal=1` it fails if a goal is missed |
 //! | P5, P8 | a node is killed; P8 has many pending timeouts | time until its first timeout runs elsewhere |
 //! | P6 | a thousand timeouts are pending, and nothing is due | transactions per minute |
 //! | P7 | as P2 | bytes of the write-ahead log per life |
 
 use crate::cluster::{number, transactions};
+use crate::long_run::Watch;
 use crate::ours::{Ours, TOPIC};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -38,15 +39,17 @@ pub(crate) fn run(url: &str, case: &str, settings: &Settings, print: fn(Row)) ->
     Some(match case {
         "P1" => inserts(url, settings, print),
         "P2" | "P3" | "P7" => all_lives(url, case, settings, print),
-        "P4" => lag(url, case, settings, print),
+        "P4" => lag(url, case, settings, print).map(drop),
         "P5" => orphans(url, case, print),
         "P8" => fill(url, settings).and_then(|()| orphans(url, case, print)),
         "P5-victim" => die(url),
         "P6" => idle(url, settings, print),
         "P9" => {
-            let watched = url.to_owned();
-            thread::spawn(move || watch(&watched, print));
-            lag(url, case, settings, print)
+            let watch = Watch::start(PEER, url, print);
+            lag(url, case, settings, print).and_then(|lags| match settings.number("goal", 0, 0) {
+                0 => Ok(()),
+                _ => watch.judge(&lags),
+            })
         }
         _ => return None,
     })
@@ -121,27 +124,10 @@ fn all_lives(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Resu
     Ok(())
 }
 
-fn lag(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Result<(), String> {
+fn lag(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Result<Vec<Row>, String> {
     let rows = lags::run(PEER, case, settings, |on_run| join(url, Duration::from_secs(15), 1, on_run))?;
-    rows.into_iter().for_each(print);
-    Ok(())
-}
-
-/// Prints the dead rows and the size of the table once a minute.
-fn watch(url: &str, print: fn(Row)) {
-    for minute in 1.. {
-        thread::sleep(Duration::from_secs(60));
-        let params = format!("minute={minute}");
-        let dead =
-            "select n_dead_tup from pg_stat_user_tables where schemaname = 'timer' order by n_dead_tup desc limit 1";
-        let size = "select pg_database_size(current_database()) / 1e6";
-        for (question, unit) in [(dead, "dead-rows"), (size, "MB-database")] {
-            match number(url, question) {
-                Ok(value) => print(row(PEER, "P9", &params, value, unit)),
-                Err(error) => eprintln!("{error}"),
-            }
-        }
-    }
+    rows.iter().cloned().for_each(print);
+    Ok(rows)
 }
 
 /// Fills the database in a process of its own, which ends as after a kill.

@@ -185,7 +185,15 @@ fn process(
     let output = command.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     eprint!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    if asks_for_goals(options) && !output.status.success() {
+        return Err("a goal is missed".to_owned());
+    }
     Ok(text.lines().filter_map(Row::parse).collect())
+}
+
+/// Returns `true` if a case that misses its goal fails. Otherwise a case may end by an abort.
+fn asks_for_goals(options: &Options<'_>) -> bool {
+    options.settings.contains(&"goal=1")
 }
 
 /// Writes the figures, the tables and a plot of the lag.
