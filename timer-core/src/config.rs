@@ -1,7 +1,7 @@
 //! The configuration of a timer, and its checks.
 
 use crate::error::BuildError;
-use crate::sync::{Arc, cpu, thread_slot};
+use crate::sync::Arc;
 use std::fmt;
 use std::time::Duration;
 
@@ -76,29 +76,6 @@ pub(crate) enum DrivenBy {
     ManualDriver,
 }
 
-/// The property that spreads callers over the shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SpreadBy {
-    /// The CPU on which the caller is running.
-    Cpu,
-    /// The caller's thread. Tests choose it, because [`cpu`] does the same on systems that do not
-    /// report the CPU.
-    #[cfg_attr(not(any(test, feature = "__tests")), allow(dead_code, reason = "only tests choose it"))]
-    Thread,
-}
-
-impl SpreadBy {
-    /// Returns the caller's number. Callers with different numbers use different shards if there
-    /// are enough of them.
-    #[inline]
-    pub(crate) fn number(self) -> usize {
-        match self {
-            SpreadBy::Cpu => cpu(),
-            SpreadBy::Thread => thread_slot(),
-        }
-    }
-}
-
 /// A function of the user's that is called without arguments.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
@@ -116,7 +93,6 @@ pub(crate) struct Config {
     pub(crate) on_worker_start: Option<Hook>,
     /// `None` stands for one per CPU.
     pub(crate) shards: Option<usize>,
-    pub(crate) spread: SpreadBy,
 }
 
 impl fmt::Debug for Config {
@@ -136,7 +112,6 @@ impl Default for Config {
             may_sleep: true,
             on_worker_start: None,
             shards: None,
-            spread: SpreadBy::Cpu,
         }
     }
 }

@@ -13,7 +13,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a storm is a test")]
 
-use crate::config::{Config, DrivenBy, SpreadBy, WheelKind};
+use crate::config::{Config, DrivenBy, WheelKind};
 use crate::entry::{Timeout, TimerTask};
 use crate::handle::Timer;
 use crate::sync::{Arc, AtomicBool, Event, Fault, How, Memory, Mutex, entries_alive, has_failed};
@@ -99,7 +99,6 @@ impl Subject {
             wheel: kinds[thread_rng().gen_range(0..kinds.len())],
             max_pending: [None, Some(4)][thread_rng().gen_range(0..2)],
             shards: Some(2),
-            spread: SpreadBy::Thread,
             ..Config::default()
         };
         let pool: Option<Box<dyn TaskExecutor>> =

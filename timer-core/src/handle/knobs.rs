@@ -3,7 +3,8 @@
 
 use super::builder::TimerBuilder;
 use super::manual::ManualDriver;
-use crate::config::SpreadBy;
+use super::timer::Timer;
+use crate::sync;
 
 impl TimerBuilder {
     /// Sets the number of shards, rounded up to a power of two.
@@ -12,12 +13,13 @@ impl TimerBuilder {
         self.config.shards = Some(shards);
         self
     }
+}
 
-    /// Spreads callers by thread, as on systems that do not report the CPU.
+impl Timer {
+    /// Spreads the callers of all timers by thread, as on systems that do not report the CPU.
     #[doc(hidden)]
-    pub fn spread_by_thread(mut self) -> Self {
-        self.config.spread = SpreadBy::Thread;
-        self
+    pub fn spread_by_thread(is_on: bool) {
+        sync::spread_by_thread(is_on);
     }
 }
 

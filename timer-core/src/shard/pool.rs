@@ -13,12 +13,12 @@
 //!   [`Block`] is empty and the timer refuses everything.
 
 use super::Shard;
-use crate::config::{SpreadBy, WheelKind};
+use crate::config::WheelKind;
 use crate::context::Context;
 use crate::entry::ShardId;
 #[cfg(not(all(test, timer_loom)))]
 use crate::sync::OnceLock;
-use crate::sync::{Arc, Mutex, OnceRef};
+use crate::sync::{Arc, Mutex, OnceRef, cpu};
 
 /// The number of shards that a process can have.
 #[cfg(not(all(test, timer_loom)))]
@@ -132,9 +132,9 @@ impl Block {
     }
 
     /// Returns the name of the block. Returns `None` if it has no shards.
-    pub(crate) fn id(&self, spread: SpreadBy) -> Option<BlockId> {
+    pub(crate) fn id(&self) -> Option<BlockId> {
         let ShardId { index: first, generation } = self.shards.first()?.id();
-        Some(BlockId { first, generation, order: self.order as u8, spread })
+        Some(BlockId { first, generation, order: self.order as u8 })
     }
 
     /// Lets every shard serve the timer of `context` from now on.
@@ -161,14 +161,13 @@ pub(crate) struct BlockId {
     first: u16,
     generation: u16,
     order: u8,
-    spread: SpreadBy,
 }
 
 impl BlockId {
     /// Returns the shard for the calling thread, and the name that it has while the lease lasts.
     #[inline]
     pub(crate) fn local_shard(self) -> (&'static Shard, ShardId) {
-        let offset = self.spread.number() & ((1 << self.order) - 1);
+        let offset = cpu() & ((1 << self.order) - 1);
         let index = self.first + offset as u16;
         let id = ShardId { index, generation: self.generation };
         (shard_of(id), id)

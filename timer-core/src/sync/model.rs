@@ -33,7 +33,7 @@ use std::time::Instant;
 pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use memory::Memory;
 #[cfg(timer_shuttle)]
-pub(crate) use parts::{UnsafeCell, entries_alive, thread_slot};
+pub(crate) use parts::{UnsafeCell, cpu, entries_alive};
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 
@@ -349,18 +349,17 @@ pub(crate) fn thread_id() -> ThreadId {
     checker::thread::current().id()
 }
 
-pub(crate) fn cpu() -> usize {
-    0
-}
-
 pub(crate) fn cpus() -> usize {
     1
 }
 
 #[cfg(not(timer_shuttle))]
-pub(crate) fn thread_slot() -> usize {
+pub(crate) fn cpu() -> usize {
     0
 }
+
+#[cfg(feature = "__tests")]
+pub(crate) fn spread_by_thread(_: bool) {}
 
 /// Returns `true`, because the capacity of the inbox bounds the requests of a model.
 pub(crate) fn within_quota(_: u64, _: u64) -> bool {

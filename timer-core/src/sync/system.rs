@@ -5,10 +5,25 @@ use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+#[cfg(feature = "__tests")]
+static SPREADS_BY_THREAD: super::AtomicBool = super::AtomicBool::new(false);
+
+/// Sets whether [`cpu`] returns the number of the thread, whatever the system reports.
+#[cfg(feature = "__tests")]
+pub(crate) fn spread_by_thread(is_on: bool) {
+    // ORDERING: Relaxed, because any spread is correct.
+    SPREADS_BY_THREAD.store(is_on, Ordering::Relaxed);
+}
+
 /// Returns the number of the CPU on which the caller is running, or of its thread if the system
 /// does not report the CPU.
 #[inline]
 pub(crate) fn cpu() -> usize {
+    // ORDERING: Relaxed, as in `spread_by_thread`.
+    #[cfg(feature = "__tests")]
+    if SPREADS_BY_THREAD.load(Ordering::Relaxed) {
+        return thread_slot();
+    }
     // Miri has no `sched_getcpu`.
     #[cfg(all(target_os = "linux", not(miri)))]
     return nix::sched::sched_getcpu().unwrap_or(0);
@@ -33,7 +48,8 @@ pub(crate) fn cpus() -> usize {
 /// Returns a small number that no other thread has. Threads get their numbers in the order of their
 /// first calls.
 #[inline]
-pub(crate) fn thread_slot() -> usize {
+#[allow(dead_code, reason = "only systems that do not report the CPU and tests use it")]
+fn thread_slot() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };

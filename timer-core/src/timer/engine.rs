@@ -8,14 +8,14 @@ use super::lifecycle::Lifecycle;
 use super::registry::{Registry, registry};
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
-use crate::config::{Config, DrivenBy, Hook, SpreadBy};
+use crate::config::{Config, DrivenBy, Hook};
 use crate::context::{Context, deadline_after};
 use crate::counters::{Limit, TimerStats};
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::shard::{Block, BlockId, MAX_PER_LOCK, Shard, pool};
-use crate::sync::{Arc, cpus, first_warning, timer_born, timer_died};
+use crate::sync::{Arc, cpu, cpus, first_warning, timer_born, timer_died};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
@@ -29,7 +29,6 @@ const MAX_SHARDS: usize = 256;
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
     block: Block,
-    spread: SpreadBy,
     block_id: Option<BlockId>,
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
@@ -76,8 +75,7 @@ impl Engine {
         }
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(driven_by != DrivenBy::Worker),
-            spread: config.spread,
-            block_id: block.id(config.spread),
+            block_id: block.id(),
             registry: registry(),
             context,
             block,
@@ -109,7 +107,7 @@ impl Engine {
     #[inline]
     fn local_shard(&self) -> Option<&'static Shard> {
         let shards = self.shards();
-        shards.get(self.spread.number() & shards.len().wrapping_sub(1)).copied()
+        shards.get(cpu() & shards.len().wrapping_sub(1)).copied()
     }
 
     /// Accepts a timeout, or returns the task with the reason for the refusal.

@@ -79,10 +79,10 @@ mod tests {
     use super::batch::BATCH;
     use super::*;
     use crate::Timeout;
-    use crate::config::{Config, DrivenBy, SpreadBy};
+    use crate::config::{Config, DrivenBy};
     use crate::context::deadline_after;
     use crate::entry::Closure;
-    use crate::sync::{AtomicUsize, Ordering};
+    use crate::sync::{AtomicUsize, Ordering, spread_by_thread};
     use crate::time::{Deadline, Nanos};
     use std::sync::mpsc::channel;
 
@@ -146,7 +146,8 @@ mod tests {
         const CROWD: usize = 20_000;
         const TASK: Nanos = 2_000;
         const ROUND: Nanos = 2_000_000;
-        let config = Config { shards: Some(2), spread: SpreadBy::Thread, ..Config::default() };
+        spread_by_thread(true);
+        let config = Config { shards: Some(2), ..Config::default() };
         let engine = Engine::new(config, None, DrivenBy::Driver);
         let context = &engine.context;
         let (ran, before_lone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(CROWD)));

@@ -193,9 +193,11 @@ fn storms_on_a_single_shard_are_bounded() {
 
 #[test]
 fn storms_spread_by_thread_are_bounded() {
+    Timer::spread_by_thread(true);
     for threads in [4, 12, 48] {
-        storms(|| Timer::builder().spread_by_thread(), threads, false);
+        storms(Timer::builder, threads, false);
     }
+    Timer::spread_by_thread(false);
 }
 
 #[test]

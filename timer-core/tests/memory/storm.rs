@@ -53,6 +53,8 @@ fn storms_of_many_threads_keep_little() {
     for threads in [4, 12, 48] {
         storm(Timer::builder, threads);
         storm(|| Timer::builder().shards(1), threads);
-        storm(|| Timer::builder().spread_by_thread(), threads);
+        Timer::spread_by_thread(true);
+        storm(Timer::builder, threads);
+        Timer::spread_by_thread(false);
     }
 }

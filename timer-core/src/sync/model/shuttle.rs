@@ -21,7 +21,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-pub(crate) fn thread_slot() -> usize {
+pub(crate) fn cpu() -> usize {
     super::thread_id().into()
 }
 
