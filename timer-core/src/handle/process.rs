@@ -81,11 +81,12 @@ fn default_timer() -> Timer {
 /// Returns the timer of the process. If there is none, `make` makes it. No thread can find the
 /// timer before it is marked as the one that is never stopped.
 fn process_timer(make: impl FnOnce() -> Timer) -> &'static Timer {
-    GLOBAL.get_or_init(|| {
-        let timer = make();
-        timer.engine().make_global();
-        timer
-    })
+    GLOBAL.get_or_init(|| never_stopped(make()))
+}
+
+fn never_stopped(timer: Timer) -> Timer {
+    timer.engine.make_global();
+    timer
 }
 
 /// Returns the timer for futures that their own timer has refused.
@@ -95,11 +96,7 @@ pub(crate) fn fallback() -> &'static Timer {
     if global.takes_refused_futures() {
         return global;
     }
-    FALLBACK.get_or_init(|| {
-        let timer = Timer::builder().name("fallback").build_default();
-        timer.engine().make_global();
-        timer
-    })
+    FALLBACK.get_or_init(|| never_stopped(Timer::builder().name("fallback").build_default()))
 }
 
 /// Calls `call` with the timer that the calling thread has entered, or else with that of the
