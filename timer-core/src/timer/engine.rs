@@ -146,19 +146,9 @@ impl Engine {
             timeouts.push(timeout);
             linked.push(reference);
         }
-        match shard.try_schedule_all(&mut linked, now) {
-            Some(scheduled) => {
-                let accepted = timeouts.into_iter().zip(scheduled);
-                out.extend(accepted.map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
-            }
-            None => {
-                let one_by_one = timeouts.into_iter().zip(linked);
-                out.extend(one_by_one.map(|(timeout, linked)| {
-                    let scheduled = shard.schedule(linked, now);
-                    self.finish(timeout, scheduled)
-                }));
-            }
-        }
+        let scheduled = shard.try_schedule_all(&mut linked, now);
+        let scheduled = scheduled.unwrap_or_else(|| linked.drain(..).map(|one| shard.schedule(one, now)).collect());
+        out.extend(timeouts.into_iter().zip(scheduled).map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
     }
 
     /// Slows the caller down if the worker is late. Called once after all chunks of a call that has

@@ -62,17 +62,13 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
     }
 }
 
-/// Links an entry that waits again.
+/// Links an entry that waits again. Cancels it if the timer was stopped.
 fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Context) {
     let tick = context.resolution.tick_from(deadline, now);
-    if timeout.link(deadline, tick).is_err() {
-        cancel_stopped(timeout, context);
+    if timeout.link(deadline, tick).is_ok() {
+        return;
     }
-}
-
-/// Cancels a timeout that was in no wheel when the timer was stopped, so that `stop` could not hand
-/// it back.
-fn cancel_stopped(timeout: &Timeout, context: &Context) {
+    // The entry was in no wheel when the timer was stopped, so `stop` could not hand it back.
     if let (_, Some(right)) = timeout.win_cancel() {
         context.end_cancelled();
         context.contain(|| right.cancelled());
