@@ -15,7 +15,7 @@ use crate::postgres_server::{Server, send};
 /// The commands to one process that may wait for an answer at a time.
 const MAX_UNANSWERED: i64 = 64;
 
-/// The lease of the nodes in seconds.
+/// The lease of the nodes in seconds, unless the test sets another one.
 pub(crate) const LEASE: u64 = 1;
 
 /// A running process.
@@ -60,6 +60,8 @@ pub(crate) struct Cluster {
     url: String,
     /// The names of the nodes begin with it.
     name: String,
+    /// The lease in seconds.
+    lease: u64,
     account: Arc<Mutex<Account>>,
     pub(crate) random: Rng,
     pub(crate) nodes: Vec<Node>,
@@ -72,12 +74,17 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn new(url: String, size: usize) -> Self {
+        Self::with_lease(url, size, LEASE)
+    }
+
+    pub(crate) fn with_lease(url: String, size: usize, lease: u64) -> Self {
         let seed = std::env::var("TIMER_LEDGER_SEED").ok().and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or_else(|| fastrand::u64(..));
         println!("seed {seed}");
         let mut cluster = Self {
             url,
             name: format!("{seed:x}-"),
+            lease,
             account: Arc::default(),
             random: Rng::with_seed(seed),
             nodes: Vec::new(),
@@ -99,7 +106,7 @@ impl Cluster {
         let number = self.started;
         self.started += 1;
         let mut command = Command::new(env!("CARGO_BIN_EXE_timeouts"));
-        command.args(["--store", &self.url, "--ttl", &LEASE.to_string()]);
+        command.args(["--store", &self.url, "--ttl", &self.lease.to_string()]);
         command.args(["--node", &format!("{}{number}", self.name)]);
         command.envs(environment.iter().map(|(name, value)| (*name, value)));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("timeouts starts");
@@ -157,6 +164,16 @@ impl Cluster {
         self.faulty.push(node.number);
         send("-KILL", node.id());
         node.wait();
+    }
+
+    /// Returns the name of a node.
+    pub(crate) fn name(&self, index: usize) -> String {
+        format!("{}{}", self.name, self.nodes[index].number)
+    }
+
+    /// Returns the index of the node with this name, unless it has ended.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        (0..self.nodes.len()).find(|index| self.name(*index) == name)
     }
 
     /// Freezes a node for `time` under load for the others.

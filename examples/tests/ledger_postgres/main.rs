@@ -4,12 +4,14 @@
 //! Nothing that was accepted is lost, nothing begins that was cancelled, no attempt runs twice, and
 //! nothing is early by the server's clock.
 //!
-//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40).
+//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40). A tenth as many are
+//! made at each chosen point.
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
 
 mod account;
 mod cluster;
+mod points;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../../timer-durable/tests/support/postgres_server.rs"]
 mod postgres_server;
@@ -21,6 +23,7 @@ mod shim;
 use std::time::Duration;
 
 use cluster::{Cluster, LEASE};
+use points::{Point, Points};
 use postgres_server::{Server, Shutdown};
 use proxy::Proxy;
 
@@ -35,7 +38,7 @@ fn assert_balanced(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults, first:\n{}", faults.len(), faults[..faults.len().min(10)].join("\n"));
 }
 
-/// Nodes die at random moments, in a take-over and in a release.
+/// Nodes die at random moments, and about when they take over or stop.
 #[test]
 fn nothing_is_lost_by_kills() {
     let Some(server) = Server::start() else { return };
@@ -64,6 +67,53 @@ fn nothing_is_lost_by_kills() {
         while cluster.nodes.len() < 3 {
             cluster.start(&[]);
         }
+    }
+    assert_balanced(&cluster.settle(&server, &database));
+}
+
+/// Nodes die in the middle of a take-over and of a release. The statement under way is either
+/// executed without them or undone.
+#[test]
+fn nothing_is_lost_by_kills_at_chosen_points() {
+    let Some(server) = Server::start() else { return };
+    let database = server.create_database();
+    // The first connection installs the schema, so that the trigger can be added.
+    Cluster::new(server.url(&database), 1).quit(0);
+    let points = Points::install(&server, &database);
+    // A statement of a node may take half of its lease.
+    let mut cluster = Cluster::with_lease(server.url(&database), 3, 4);
+    let most = (kills() / 10).max(1);
+    for point in [Point::TakeOver, Point::Release] {
+        let (mut hits, mut misses) = (0, 0);
+        while hits < most {
+            assert!(misses < 20 + most, "{point:?}: {hits} of {most}, {misses} missed");
+            cluster.load(300 * MILLI);
+            points.close(point);
+            let index = cluster.random.usize(..cluster.nodes.len());
+            let first = cluster.name(index);
+            match point {
+                Point::TakeOver => cluster.kill(index),
+                Point::Release => _ = cluster.nodes[index].tell("quit"),
+            }
+            let held = points.wait(Duration::from_secs(10));
+            let victim = held.as_ref().and_then(|name| cluster.find(name));
+            victim.into_iter().for_each(|index| cluster.kill(index));
+            // A statement that is held no more has ended before the kill.
+            let is_hit = victim.is_some() && points.held() == held;
+            *(if is_hit { &mut hits } else { &mut misses }) += 1;
+            if cluster.random.bool() {
+                // The server gives up the statement.
+                while points.held().is_some() {}
+            }
+            points.open();
+            if let Some(index) = cluster.find(&first) {
+                cluster.quit(index);
+            }
+            while cluster.nodes.len() < 3 {
+                cluster.start(&[]);
+            }
+        }
+        println!("{point:?}: {hits} kills, {misses} missed");
     }
     assert_balanced(&cluster.settle(&server, &database));
 }
