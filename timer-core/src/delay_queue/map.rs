@@ -139,8 +139,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Some(key) = self.keys.get(key) else { return false };
-        self.queue.reset(key, delay)
+        self.keys.get(key).is_some_and(|key| self.queue.reset(key, delay))
     }
 
     /// Moves an entry to `deadline`, or makes it due at once if that has passed. Returns `false` if
@@ -160,11 +159,11 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Some(key) = self.keys.get(key) else { return false };
-        self.queue.reset_at(key, deadline)
+        self.keys.get(key).is_some_and(|key| self.queue.reset_at(key, deadline))
     }
 
-    /// Returns a reference to the value of `key`, if its entry is in the map.
+    /// Returns a reference to the value of `key`. Returns `None` if its entry has come out or has
+    /// been removed.
     ///
     /// # Examples
     ///
@@ -182,7 +181,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns a mutable reference to the value of `key`, if its entry is in the map.
+    /// Returns a mutable reference to the value of `key`. Returns `None` if its entry has come out
+    /// or has been removed.
     ///
     /// # Examples
     ///
@@ -200,7 +200,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get_mut(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns the deadline of `key`, if its entry is in the map.
+    /// Returns the deadline of `key`. Returns `None` if its entry has come out or has been removed.
     ///
     /// # Examples
     ///
@@ -323,7 +323,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.is_empty()
     }
 
-    /// Removes and drops all entries.
+    /// Removes and drops all entries. Their keys find nothing from then on.
     ///
     /// # Examples
     ///
@@ -335,7 +335,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         drop(self.drain());
     }
 
-    /// Removes all entries, due or not, and returns them in no particular order.
+    /// Removes all entries, due or not, and returns them in no particular order. Their keys find
+    /// nothing from then on, even if the iterator is dropped early.
     ///
     /// # Examples
     ///
