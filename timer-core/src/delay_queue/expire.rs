@@ -3,6 +3,7 @@
 use super::{DelayQueue, Expired};
 use crate::time::Deadline;
 use core::future::{Future, poll_fn};
+use core::iter;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
@@ -45,13 +46,10 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         loop {
-            if let Some(expired) = self.items.pop() {
-                return Poll::Ready(Some(expired));
-            }
-            let now = self.items.now();
-            if self.items.collect(now) {
-                continue;
-            }
+            let now = match self.items.take_due() {
+                Ok(expired) => return Poll::Ready(Some(expired)),
+                Err(now) => now,
+            };
             let Some(next) = self.items.next() else {
                 self.armed = None;
                 return Poll::Ready(None);
@@ -97,23 +95,9 @@ impl<T> DelayQueue<T> {
             return Poll::Ready(0);
         }
         let Some(first) = ready!(self.poll_expired(cx)) else { return Poll::Ready(0) };
+        let before = expired.len();
         expired.push(first);
-        let mut many = 1;
-        let mut now = None;
-        while many < max {
-            match self.items.pop() {
-                Some(item) => {
-                    expired.push(item);
-                    many += 1;
-                }
-                None => {
-                    let now = *now.get_or_insert_with(|| self.items.now());
-                    if !self.items.collect(now) {
-                        break;
-                    }
-                }
-            }
-        }
-        Poll::Ready(many)
+        expired.extend(iter::from_fn(|| self.items.take_due().ok()).take(max - 1));
+        Poll::Ready(expired.len() - before)
     }
 }

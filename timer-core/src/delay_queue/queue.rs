@@ -1,9 +1,8 @@
 //! A delay queue that one task owns.
 
-use super::items::Items;
+use super::timed_wheel::TimedWheel;
 use super::{Expired, Key};
-use crate::context::deadline_after;
-use crate::context::deadline_at;
+use crate::context::{deadline_after, deadline_at};
 use crate::handle::Timer;
 use crate::infallible::{self, Sleep};
 use crate::time::{Deadline, Nanos};
@@ -14,12 +13,13 @@ use std::time::{Duration, Instant};
 ///
 /// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted,
 /// moved or removed while the task waits wakes the task only if it changes when the queue has to be
-/// polled.
+/// polled. An item that was moved to later may also wake it at the former deadline.
 ///
 /// # Cost
 ///
 /// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An
-/// item has no allocation of its own. It takes about 42 bytes more than its value.
+/// item has no allocation of its own. It takes about 40 bytes more than its value. The table of
+/// values grows by doubling.
 ///
 /// # Examples
 ///
@@ -59,7 +59,7 @@ use std::time::{Duration, Instant};
 /// # });
 /// ```
 pub struct DelayQueue<T> {
-    pub(super) items: Items<T>,
+    pub(super) items: TimedWheel<T>,
     pub(super) sleep: Sleep,
     /// The tick that the sleep waits for, if the last poll was pending.
     pub(super) armed: Option<u64>,
@@ -80,7 +80,7 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn new(timer: &Timer) -> Self {
         let sleep = infallible::sleep(timer, Duration::ZERO);
-        Self { items: Items::new(timer), sleep, armed: None }
+        Self { items: TimedWheel::new(timer), sleep, armed: None }
     }
 
     /// Inserts `value` with a deadline `delay` from now, and returns its key.
@@ -153,6 +153,10 @@ impl<T> DelayQueue<T> {
 
     /// Moves an item to `delay` from now. Its key stays good.
     ///
+    /// A move to a later deadline is the cheapest, because it leaves the item where it is. At the
+    /// former deadline a task that waits is woken, and the poll moves the item, once for all
+    /// resets until then.
+    ///
     /// Returns `false` if the item has come out or has been removed. Nothing is changed then.
     ///
     /// # Examples
@@ -191,13 +195,8 @@ impl<T> DelayQueue<T> {
     }
 
     fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {
-        match self.items.reset(key, deadline, now) {
-            Some(tick) => {
-                self.wake_by(tick, now);
-                true
-            }
-            None => false,
-        }
+        let tick = self.items.reset(key, deadline, now);
+        tick.inspect(|tick| self.wake_by(*tick, now)).is_some()
     }
 
     /// Returns a reference to an item. Returns `None` if it has come out or has been removed.
@@ -229,7 +228,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.remove(&key).unwrap().into_inner(), 2);
     /// ```
     pub fn get_mut(&mut self, key: &Key) -> Option<&mut T> {
-        self.items.get_mut(*key)
+        self.items.wheel.get_mut(*key)
     }
 
     /// Returns the deadline of an item. Returns `None` if the item has come out or has been
@@ -252,8 +251,10 @@ impl<T> DelayQueue<T> {
     /// Returns the key of the item that comes out next, whether or not it is due. Returns `None` if
     /// the queue is empty.
     ///
-    /// Costs O(1) if the item is due within 64 ticks. If it is further away, the call reads all
-    /// items of the same slot of the wheel, which may be the whole queue.
+    /// Costs O(1) if the item is due within 64 ticks and no item was moved to a later deadline. If
+    /// it is further away, the call reads all items of the same slot of the wheel, which may be the
+    /// whole queue. It also reads items that were moved to later and whose former deadlines come
+    /// first.
     ///
     /// # Examples
     ///
@@ -328,8 +329,7 @@ impl<T> DelayQueue<T> {
         drained
     }
 
-    /// Makes room for the keys of `additional` items, so that inserting them does not move the
-    /// table.
+    /// Makes room for `additional` items in the table, so that inserting them does not move it.
     ///
     /// # Examples
     ///
@@ -338,13 +338,15 @@ impl<T> DelayQueue<T> {
     /// DelayQueue::<u8>::new(&Timer::new()).reserve(1_000);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.items.reserve(additional);
+        self.items.wheel.reserve(additional);
     }
 
-    /// Gives back memory that was needed for more items than there are now. O(keys).
+    /// Gives back memory that was needed for more items than there are now. Costs O(n) for a table
+    /// of n items.
     ///
     /// The slots of the wheel shrink by themselves, and a queue that becomes empty gives back its
-    /// table of keys. This call shortens the table of a queue that is not empty.
+    /// table of items. This call shortens the table of a queue that is not empty. It cannot move
+    /// items, so it gives back the end of the table, behind the last item.
     ///
     /// # Examples
     ///
@@ -353,7 +355,7 @@ impl<T> DelayQueue<T> {
     /// DelayQueue::<u8>::new(&Timer::new()).shrink_to_fit();
     /// ```
     pub fn shrink_to_fit(&mut self) {
-        self.items.shrink_to_fit();
+        self.items.wheel.shrink_to_fit();
     }
 
     /// Makes the sleep of a waiting task end by `tick`, because an item is due then.

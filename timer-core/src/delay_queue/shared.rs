@@ -30,13 +30,12 @@
 //! comes before the consumer waits is not lost, because the parker keeps it. The leader wakes up by
 //! the deadline of the first item, because a producer wakes it for each earlier item.
 
-use super::items::Items;
+use super::timed_wheel::TimedWheel;
 use super::{Expired, Key};
 use crate::clock;
-use crate::context::deadline_after;
-use crate::context::deadline_at;
+use crate::context::{deadline_after, deadline_at};
 use crate::entry::Timeout;
-use crate::handle::{CancelOnDrop, Timer};
+use crate::handle::{CancelOnDrop, MAX_PARK, Timer};
 use crate::sync::{Arc, Mutex, Parker};
 use crate::time::{Deadline, Nanos, after};
 use core::fmt;
@@ -76,14 +75,11 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    items: Items<T>,
+    items: TimedWheel<T>,
     leader: Option<Leader>,
     followers: VecDeque<Arc<Parker>>,
     is_closed: bool,
 }
-
-/// The real time after which a consumer looks at virtual time again.
-const MAX_IDLE: Duration = Duration::from_millis(10);
 
 /// The thread that waits for the first deadline.
 struct Leader {
@@ -93,19 +89,6 @@ struct Leader {
 }
 
 impl<T> State<T> {
-    /// Takes an item that is due.
-    fn pop(&mut self) -> Option<Expired<T>> {
-        loop {
-            if let Some(expired) = self.items.pop() {
-                return Some(expired);
-            }
-            let now = self.items.now();
-            if !self.items.collect(now) {
-                return None;
-            }
-        }
-    }
-
     /// Step 2. Returns the time until which the consumer waits.
     fn enlist(&mut self, parker: &Arc<Parker>) -> Option<Nanos> {
         if self.leader.is_some() {
@@ -149,7 +132,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(SharedDelayQueue::<u8>::new(Timer::global()).is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        let items = Items::new(timer);
+        let items = TimedWheel::new(timer);
         let state = State { items, leader: None, followers: VecDeque::new(), is_closed: false };
         Self { shared: Arc::new(Shared { timer: timer.clone(), state: Mutex::new(state) }) }
     }
@@ -231,7 +214,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert_eq!(queue.take().unwrap().into_inner(), "item");
     /// ```
     pub fn take(&self) -> Option<Expired<T>> {
-        self.take_by(None)
+        self.take_before(None)
     }
 
     /// Blocks until an item is due and returns it. Returns `None` after `limit`, or if the queue is
@@ -248,7 +231,7 @@ impl<T> SharedDelayQueue<T> {
     #[doc(alias = "poll")]
     pub fn take_timeout(&self, limit: Duration) -> Option<Expired<T>> {
         let now = self.shared.timer.engine().context.now();
-        self.take_by(Some(after(now, limit)))
+        self.take_before(Some(after(now, limit)))
     }
 
     /// Returns an item that is due, or `None` if there is none. Blocks only for the lock.
@@ -263,15 +246,15 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(queue.try_take().is_none());
     /// ```
     pub fn try_take(&self) -> Option<Expired<T>> {
-        self.shared.state.lock().pop()
+        self.shared.state.lock().items.take_due().ok()
     }
 
-    fn take_by(&self, limit: Option<Nanos>) -> Option<Expired<T>> {
+    fn take_before(&self, limit: Option<Nanos>) -> Option<Expired<T>> {
         let parker = Arc::new(Parker::default());
         let mut alarm = None;
         let mut state = self.shared.state.lock();
         let taken = loop {
-            let taken = state.pop();
+            let taken = state.items.take_due().ok();
             let is_over = |limit| limit <= state.items.now();
             if taken.is_some() || state.is_closed || limit.is_some_and(is_over) {
                 break taken;
@@ -297,14 +280,15 @@ impl<T> SharedDelayQueue<T> {
         if !self.shared.timer.has_virtual_time() {
             return parker.park(Some(until));
         }
-        // The clock of the system does not know when virtual time comes so far.
+        // Parking uses the system's clock, so a timeout reports the virtual deadline.
         let bell = parker.clone();
         let next = self.shared.timer.new_timeout_at(until, move |_| bell.unpark());
-        // The former one ends after that, so that the timer always has one that is pending.
+        // The old alarm is dropped after the new one is scheduled, so that the timer always has one
+        // that is pending.
         *alarm = next.ok().map(Timeout::cancel_on_drop);
         // Another thread may have moved the time meanwhile, and may never move it again. Then
         // nobody runs the timeout.
-        parker.park(Some(Instant::now() + MAX_IDLE));
+        parker.park(Some(Instant::now() + MAX_PARK));
     }
 
     /// Returns the number of items, due ones included.
@@ -333,7 +317,7 @@ impl<T> SharedDelayQueue<T> {
 
     /// Closes the queue. Consumers take the items that are due and return `None` after that.
     ///
-    /// Items that are not due stay in the queue for [`drain`](Self::drain).
+    /// TimedWheel that are not due stay in the queue for [`drain`](Self::drain).
     ///
     /// # Examples
     ///

@@ -252,9 +252,9 @@ impl ManualDriver {
     }
 }
 
-/// The time for which [`ManualDriver::block_on`] waits before it looks for timeouts of other
-/// threads.
-const MAX_PARK: Duration = Duration::from_millis(10);
+/// The real time for which a thread waits on virtual time before it looks for timeouts of other
+/// threads, or whether they have moved the time.
+pub(crate) const MAX_PARK: Duration = Duration::from_millis(10);
 
 /// The waker of [`ManualDriver::block_on`].
 #[derive(Default)]

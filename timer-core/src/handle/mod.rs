@@ -18,6 +18,7 @@ mod weak;
 pub use builder::TimerBuilder;
 pub use cancel::CancelOnDrop;
 pub use driver::{Driver, Turn};
+pub(crate) use manual::MAX_PARK;
 pub use manual::ManualDriver;
 pub use process::{EnterGuard, enter};
 pub(crate) use process::{fallback, with_current};

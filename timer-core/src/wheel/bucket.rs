@@ -58,11 +58,6 @@ impl<V> Bucket<V> {
         value.as_ref().map(|value| (*deadline, value))
     }
 
-    #[inline]
-    pub(super) fn get_mut(&mut self, position: u32) -> Option<&mut V> {
-        self.slots.get_mut(position as usize)?.1.as_mut()
-    }
-
     /// Returns the values with their deadlines.
     pub(super) fn values(&self) -> impl Iterator<Item = (u64, &V)> {
         self.slots.iter().filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
@@ -83,6 +78,13 @@ impl<V> Bucket<V> {
         let (chunk, position) = self.slots.chunk_mut(position as usize)?;
         let removed = chunk.remove(position, wanted)?;
         Some((removed, chunk.len < chunk.upkeep_below))
+    }
+
+    /// Removes the value at `position`, which has one, as [`remove`](Self::remove) does, but does not
+    /// read a value that needs no drop.
+    #[inline]
+    pub(super) fn vacate(&mut self, position: u32) -> bool {
+        self.slots.chunk_mut(position as usize).is_some_and(|(chunk, position)| chunk.vacate(position))
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`, and keeps up the bucket.

@@ -22,7 +22,7 @@ use super::bucket::{Bucket, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
 use super::slots::{Entry, Slot, Slots};
-use cascade::{Cascade, Cascades};
+use cascade::{Cascade, Cascades, levels};
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
 /// a level are occupied.
@@ -157,15 +157,30 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % BUCKETS))
     }
 
-    /// Returns the value of the lowest rank among those with the earliest deadline. Overdue values
-    /// come first. Reads all values of the first bucket and of the cascades.
-    pub(super) fn first_value(&self, rank: impl Fn(&V) -> u64) -> Option<&V> {
+    /// Calls `visit` with the values of the first bucket and of the cascades, and of each further
+    /// bucket that may have a tick up to the one that `visit` returned last. Overdue values come
+    /// first, and no others after them.
+    pub(super) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         if self.has_overdue() {
-            return self.overdue.values().map(|(_, value)| value).min_by_key(|value| rank(value));
+            return self.overdue.values().for_each(|(_, value)| _ = visit(value));
         }
-        let first = self.first().and_then(|(at, index)| bucket_of(&self.levels, id(at, index)));
-        let values = first.into_iter().flat_map(Bucket::values).chain(self.cascading_values());
-        values.min_by_key(|(deadline, value)| (*deadline, rank(value))).map(|(_, value)| value)
+        let mut last = u64::MAX;
+        let mut visit = |(tick, value): (u64, &V)| {
+            if tick <= last {
+                last = visit(value);
+            }
+            last
+        };
+        let mut last = self.cascading_values().map(&mut visit).last().unwrap_or(u64::MAX);
+        for at in levels(self.occupied) {
+            let Some(level) = &self.levels[at] else { continue };
+            for bucket in level.buckets.iter().filter(|bucket| !bucket.is_empty()) {
+                if bucket.earliest() > last {
+                    return;
+                }
+                last = bucket.values().map(&mut visit).last().unwrap_or(last);
+            }
+        }
     }
 
     /// Removes a value from a bucket of a level.
@@ -180,6 +195,25 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             self.keep_up(location, deadline);
         }
         Some(value)
+    }
+
+    /// Removes the value that was last reported at `location`, which is in the wheel. Does not read
+    /// a value that needs no drop, because it may not be in the cache.
+    #[inline]
+    pub(super) fn vacate(&mut self, location: Location) {
+        let (at, index) = (location.bucket() as usize / BUCKETS, location.bucket() as usize % BUCKETS);
+        let may_have_moved = self.cascade_of(location).is_some();
+        let Some(Some(level)) = self.levels.get_mut(at).filter(|_| !may_have_moved) else {
+            self.remove(location, |_| true);
+            return;
+        };
+        let bucket = &mut level.buckets[index];
+        self.len -= 1;
+        if bucket.vacate(location.position()) {
+            // The deadline is not known, so it may have been the earliest one.
+            let removed = bucket.earliest();
+            self.keep_up(location, removed);
+        }
     }
 
     /// Keeps up a bucket after the removal of a value with the deadline `removed`.

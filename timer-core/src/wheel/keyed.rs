@@ -129,13 +129,13 @@ impl<T> Default for HierarchicalWheel<T> {
 }
 
 fn insert<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
-    let key = raw.tracker_mut().reserve();
+    let key = raw.tracker_mut().reserve(());
     raw.insert(deadline, key.item(value));
     key
 }
 
 fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Option<T> {
-    let location = raw.tracker().find(key)?;
+    let location = raw.tracker().find(key)?.location;
     // The table has the location of each value that is in the wheel.
     let item = raw.remove(location, |_| true)?;
     drop(raw.take_discarded());
@@ -153,9 +153,9 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
     mut expired: impl FnMut(T),
 ) {
     raw.take_overdue(due);
-    Leaving { raw, due }.hand_out(&mut expired);
+    HandOut { raw, due }.hand_out(&mut expired);
     while raw.take_next(now, due) {
-        Leaving { raw, due }.hand_out(&mut expired);
+        HandOut { raw, due }.hand_out(&mut expired);
         drop(raw.take_discarded());
     }
     due.shrink();
@@ -165,12 +165,12 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
 }
 
 /// Values on their way to the receiver. If the receiver panics, the others go back into the wheel.
-struct Leaving<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
+struct HandOut<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
     due: &'a mut Slots<Item<T>>,
 }
 
-impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
+impl<T, R: RawWheel<Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
         for position in 0..self.due.len() {
             if let Some(item) = self.due.get_mut(position).and_then(|slot| slot.1.take()) {
@@ -181,7 +181,7 @@ impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Leaving<'_, T, R> {
     }
 }
 
-impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for Leaving<'_, T, R> {
+impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for HandOut<'_, T, R> {
     fn drop(&mut self) {
         for (deadline, item) in std::mem::take(self.due).into_iter() {
             item.into_iter().for_each(|item| self.raw.insert(deadline, item));

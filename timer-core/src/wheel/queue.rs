@@ -3,118 +3,142 @@
 //! The public keyed wheels hand out all that is due in one call, and a key is spent as its value
 //! leaves the wheel. An owner that is polled takes one value per call instead. Values that are due
 //! then wait in a list, and their keys stay good until they are handed out.
+//!
+//! The values stay in the table of keys, because an operation by key fetches a row of that table
+//! from memory in any case. A large wheel is rarely in the cache, so its entries are kept short and
+//! are touched seldom:
+//!
+//! - A move to a later rank changes the row and not the wheel. When the entry of the wheel becomes
+//!   due, its row says that the value is not, and the entry is linked again. So the tick of an
+//!   entry is at most that of its value.
+//! - Any other move and a removal write to the wheel without reading it.
 
 use super::hierarchical::RawHierarchical;
-use super::location::Location;
+use super::location::{Location, Tracker};
 use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
-use super::slots::{Entry, Slot, Slots};
+use super::slots::{Slot, Slots};
+use std::cmp::Reverse;
+use std::num::NonZeroU64;
 
-/// The bucket number of a value in the list of due values. Its position is that in the list.
-const DUE: u32 = u32::MAX - 3;
+/// The bucket number of a value in the list of due values. Its position is that in the list. No
+/// bucket of a level has this number or a higher one.
+const DUE_LIST: u32 = u32::MAX - 3;
 
 /// The list keeps room for so many values.
-const KEPT: usize = 256;
+const MAX_KEPT_CAPACITY: usize = 256;
 
-/// A value with a rank, which orders the values of one tick.
-pub(crate) trait Ranked {
-    /// Returns the rank. Lower ranks are handed out first.
-    fn rank(&self) -> u64;
+/// A value and its rank. Lower ranks are handed out first. The rank of a value decides its tick,
+/// unless it was due when it was inserted.
+pub(crate) struct Ranked<T> {
+    /// It is never zero, so an `Option` needs no mark of its own.
+    rank_plus_one: NonZeroU64,
+    pub(crate) value: T,
+}
+
+impl<T> Ranked<T> {
+    /// `rank` is below `u64::MAX`.
+    #[inline]
+    pub(crate) fn new(rank: u64, value: T) -> Self {
+        Ranked { rank_plus_one: NonZeroU64::MIN.saturating_add(rank), value }
+    }
+
+    #[inline]
+    pub(crate) fn rank(&self) -> u64 {
+        self.rank_plus_one.get() - 1
+    }
 }
 
 /// A hierarchical wheel with keys, from which values are taken one by one.
 pub(crate) struct QueueWheel<T> {
-    raw: RawHierarchical<Item<T>, Slab>,
-    /// Values that are due, the first one last. Removed values leave a vacant slot.
-    due: Vec<Slot<Item<T>>>,
+    raw: RawHierarchical<Item<()>, Slab<Option<Ranked<T>>>>,
+    /// The ranks of values that are due, the first one last. Removed values leave a vacant slot.
+    due: Vec<Slot<Item<()>>>,
     /// The values of one step of the wheel. It is empty between calls.
-    step: Slots<Item<T>>,
+    step: Slots<Item<()>>,
     /// The number of values in `due`.
     waiting: usize,
 }
 
-impl<T: Ranked> QueueWheel<T> {
+impl<T> QueueWheel<T> {
     pub(crate) fn new() -> Self {
         Self { raw: RawHierarchical::new(Slab::new()), due: Vec::new(), step: Slots::new(), waiting: 0 }
     }
 
-    /// Inserts `value`, to be handed out at tick `deadline`. The present is `now`.
+    /// Inserts a value, to be handed out at `tick`. The present is `now`.
     #[inline]
-    pub(crate) fn insert(&mut self, deadline: u64, value: T, now: u64) -> Key {
+    pub(crate) fn insert(&mut self, tick: u64, value: Ranked<T>, now: u64) -> Key {
+        let key = self.raw.tracker_mut().reserve(Some(value));
+        self.link(tick, key.item(()), now);
+        key
+    }
+
+    #[inline]
+    fn link(&mut self, tick: u64, item: Item<()>, now: u64) {
         if self.raw.len() == 0 {
             self.raw.fast_forward(now);
         }
-        let key = self.raw.tracker_mut().reserve();
-        self.raw.insert(deadline, key.item(value));
-        key
+        self.raw.insert(tick, item);
     }
 
     /// Removes a value. Returns `None` if it has been handed out or removed.
     #[inline]
-    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
-        let item = self.unlink(key)?;
-        self.raw.tracker_mut().release(item.index());
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Ranked<T>> {
+        let location = self.raw.tracker().find(key)?.location;
+        self.unlink(location);
+        let value = self.raw.tracker_mut().release(key.index());
         self.forget_if_empty();
-        Some(item.value)
+        value
     }
 
-    /// Calls `change` with a value and links it at the tick that this returns. The key stays good.
-    /// Returns `false` if the value has been handed out or removed.
-    pub(crate) fn relink(&mut self, key: Key, now: u64, change: impl FnOnce(&mut T) -> u64) -> bool {
-        let Some(mut item) = self.unlink(key) else { return false };
-        if self.raw.len() == 0 {
-            self.raw.fast_forward(now);
+    /// Changes the rank and the tick of a value. The key stays good. Returns `false` if the value
+    /// has been handed out or removed.
+    pub(crate) fn relink(&mut self, key: Key, tick: u64, rank: u64, now: u64) -> bool {
+        let Some(row) = self.raw.tracker_mut().find_mut(key) else { return false };
+        let (location, Some(value)) = (row.location, &mut row.data) else { return false };
+        let is_later = value.rank() <= rank;
+        value.rank_plus_one = NonZeroU64::MIN.saturating_add(rank);
+        if !is_later || tick <= now || location.bucket() >= DUE_LIST {
+            self.unlink(location);
+            self.link(tick, key.item(()), now);
         }
-        let deadline = change(&mut item.value);
-        self.raw.insert(deadline, item);
         true
     }
 
-    pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let location = self.raw.tracker().find(key)?;
-        let item = if location.bucket() == DUE {
-            self.due.get(location.position() as usize)?.1.as_ref()?
-        } else {
-            self.raw.get(location)?.1
-        };
-        Some(&item.value)
+    pub(crate) fn get(&self, key: Key) -> Option<&Ranked<T>> {
+        self.raw.tracker().find(key)?.data.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let location = self.raw.tracker().find(key)?;
-        let item = if location.bucket() == DUE {
-            self.due.get_mut(location.position() as usize)?.1.as_mut()?
-        } else {
-            self.raw.get_mut(location)?
-        };
-        Some(&mut item.value)
+        self.raw.tracker_mut().find_mut(key)?.data.as_mut().map(|ranked| &mut ranked.value)
     }
 
     /// Takes the first of the collected values.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Key, T)> {
-        while let Some((_, item)) = self.due.pop() {
-            if let Some(item) = item {
-                self.waiting -= 1;
-                let key = self.raw.tracker().key(item.index());
-                self.raw.tracker_mut().release(item.index());
-                self.forget_if_empty();
-                return Some((key, item.value));
+    pub(crate) fn pop(&mut self) -> Option<(Key, Ranked<T>)> {
+        let item = loop {
+            if let (_, Some(item)) = self.due.pop()? {
+                break item;
             }
-        }
-        None
+        };
+        self.waiting -= 1;
+        let key = self.raw.tracker().key(item.index());
+        let value = self.raw.tracker_mut().release(item.index())?;
+        self.forget_if_empty();
+        Some((key, value))
     }
 
     /// Moves the clock towards `now` until something is due, which goes into the list. The list
-    /// must be empty. Returns `false` if nothing is due by `now`.
-    pub(crate) fn collect(&mut self, now: u64) -> bool {
+    /// must be empty. Returns `false` if nothing is due by `now`. `tick_of` returns the tick of a
+    /// rank.
+    pub(crate) fn collect(&mut self, now: u64, tick_of: impl Fn(u64) -> u64) -> bool {
         debug_assert!(self.waiting == 0);
-        if self.due.capacity() > KEPT {
+        if self.due.capacity() > MAX_KEPT_CAPACITY {
             self.due = Vec::new();
         }
         self.due.clear();
         self.raw.take_overdue(&mut self.step);
-        self.append_step();
+        self.append_step(|_| 0);
         // A step per tick, so that ticks are handed out in their order.
         while self.due.is_empty() {
             match self.raw.earliest() {
@@ -127,24 +151,32 @@ impl<T: Ranked> QueueWheel<T> {
                     return false;
                 }
             }
-            self.append_step();
+            self.append_step(&tick_of);
         }
-        self.due.sort_unstable_by_key(|slot| std::cmp::Reverse(rank(slot)));
+        self.due.sort_unstable_by_key(|slot| Reverse(slot.0));
         self.waiting = self.due.len();
-        for (at, slot) in self.due.iter().enumerate() {
-            if let Some(item) = &slot.1 {
-                self.raw.tracker_mut().set(item.index(), Location::new(DUE, at as u32));
-            }
+        for (position, item) in self.due.iter().enumerate().filter_map(|(position, slot)| Some((position, slot.1?))) {
+            self.raw.tracker_mut().moved(&item, Location::new(DUE_LIST, position as u32));
         }
         true
     }
 
-    /// Moves the values of a step to the list.
-    fn append_step(&mut self) {
+    /// Moves the values of a step to the list, and links those again that were moved to later.
+    fn append_step(&mut self, tick_of: impl Fn(u64) -> u64) {
         drop(self.raw.take_discarded());
-        let Self { step, due, .. } = self;
-        step.drain(|chunk| due.extend(chunk.iter_mut().map(|slot| (slot.0, slot.1.take()))));
-        due.retain(|slot| slot.1.is_some());
+        let Self { raw, step, due, .. } = self;
+        step.drain(|chunk| {
+            for (tick, item) in chunk {
+                let Some(item) = *item else { continue };
+                let rank = rank(raw.tracker(), item);
+                let later = tick_of(rank);
+                if later > *tick {
+                    raw.insert(later, item);
+                } else {
+                    due.push((rank, Some(item)));
+                }
+            }
+        });
     }
 
     /// Returns the tick at which something may be due, or an earlier one. Returns 0 if something is
@@ -154,13 +186,19 @@ impl<T: Ranked> QueueWheel<T> {
         if self.waiting > 0 || self.raw.has_overdue() { Some(0) } else { self.raw.earliest() }
     }
 
-    /// Returns the key of the value that is handed out next. Reads all values of the first bucket.
-    pub(crate) fn peek(&self) -> Option<Key> {
-        let item = match self.due.iter().rev().find_map(|slot| slot.1.as_ref()) {
-            Some(item) => item,
-            None => self.raw.first_value(|item| item.value.rank())?,
-        };
-        Some(self.raw.tracker().key(item.index()))
+    /// Returns the key of the value that is handed out next. Reads all values of the first bucket,
+    /// and of further ones if values of the first were moved to later.
+    pub(crate) fn peek(&self, tick_of: impl Fn(u64) -> u64) -> Option<Key> {
+        let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
+        if first.is_none() {
+            self.raw.visit_first(|item| {
+                let found = (rank(self.raw.tracker(), *item), *item);
+                let least = first.filter(|first| first.0 <= found.0).unwrap_or(found);
+                first = Some(least);
+                tick_of(least.0)
+            });
+        }
+        Some(self.raw.tracker().key(first?.1.index()))
     }
 
     #[inline]
@@ -169,27 +207,19 @@ impl<T: Ranked> QueueWheel<T> {
     }
 
     /// Removes all values, in no particular order.
-    pub(crate) fn drain(&mut self) -> Vec<(Key, T)> {
-        let mut entries: Vec<Entry<Item<T>>> = Vec::new();
-        self.raw.drain(&mut entries);
-        let due = std::mem::take(&mut self.due).into_iter().filter_map(|(deadline, item)| Some((deadline, item?)));
-        entries.extend(due);
-        self.waiting = 0;
-        let slab = self.raw.tracker_mut();
-        let take = |(_, item): Entry<Item<T>>| {
-            let key = slab.key(item.index());
-            slab.release(item.index());
-            (key, item.value)
-        };
-        let drained = entries.into_iter().map(take).collect();
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Key, Ranked<T>)> + use<T> {
+        self.raw.drain(&mut Vec::new());
+        (self.due, self.waiting) = (Vec::new(), 0);
+        let drained = self.raw.tracker_mut().drain();
         self.forget_if_empty();
-        drained
+        drained.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
 
-    /// Makes room for the keys of `additional` values.
+    /// Makes room for `additional` values.
     pub(crate) fn reserve(&mut self, additional: usize) {
-        let vacant = self.raw.tracker().slots() - self.len();
-        self.raw.tracker_mut().reserve_slots(additional.saturating_sub(vacant));
+        let len = self.len();
+        let rows = &mut self.raw.tracker_mut().rows;
+        rows.reserve((len + additional).saturating_sub(rows.len()));
     }
 
     /// Gives back the memory of vacant keys and of the list.
@@ -198,17 +228,18 @@ impl<T: Ranked> QueueWheel<T> {
         self.raw.tracker_mut().shrink();
     }
 
-    fn unlink(&mut self, key: Key) -> Option<Item<T>> {
-        let location = self.raw.tracker().find(key)?;
-        if location.bucket() == DUE {
-            let item = self.due.get_mut(location.position() as usize)?.1.take()?;
+    /// Removes the entry of a value whose key is good.
+    #[inline]
+    fn unlink(&mut self, location: Location) {
+        if location.bucket() == DUE_LIST {
+            self.due[location.position() as usize].1 = None;
             self.waiting -= 1;
-            return Some(item);
+        } else {
+            self.raw.vacate(location);
+            if self.raw.has_discarded() {
+                drop(self.raw.take_discarded());
+            }
         }
-        // A key that is good knows where its value is.
-        let item = self.raw.remove(location, |_| true);
-        drop(self.raw.take_discarded());
-        item
     }
 
     #[inline]
@@ -228,34 +259,66 @@ impl<T: Ranked> QueueWheel<T> {
     }
 }
 
-fn rank<T: Ranked>(slot: &Slot<Item<T>>) -> u64 {
-    slot.1.as_ref().map_or(0, |item| item.value.rank())
+/// Returns the rank of the value that a row has.
+#[inline]
+fn rank<T>(slab: &Slab<Option<Ranked<T>>>, item: Item<()>) -> u64 {
+    slab.rows[item.index()].data.as_ref().map_or(0, Ranked::rank)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    impl Ranked for u64 {
-        fn rank(&self) -> u64 {
-            *self
-        }
+    /// Five ranks share a tick.
+    fn tick_of(rank: u64) -> u64 {
+        rank.div_ceil(5)
+    }
+
+    fn insert(wheel: &mut QueueWheel<()>, rank: u64) -> Key {
+        wheel.insert(tick_of(rank), Ranked::new(rank, ()), 0)
     }
 
     #[test]
     fn values_of_one_tick_come_in_the_order_of_ranks() {
         let mut wheel = QueueWheel::new();
-        let ranks = [7, 3, 9, 1, 5, 8, 2];
-        let keys = ranks.map(|rank| wheel.insert(10 + rank / 5, rank, 0));
-        assert_eq!(wheel.peek(), Some(keys[3]));
-        assert!(!wheel.collect(9));
+        let keys = [57, 53, 59, 51, 55, 58, 52].map(|rank| insert(&mut wheel, rank));
+        assert_eq!(wheel.peek(tick_of), Some(keys[3]));
+        assert!(!wheel.collect(10, tick_of));
         let mut popped = Vec::new();
-        while wheel.collect(11) {
-            while let Some((key, rank)) = wheel.pop() {
+        while wheel.collect(12, tick_of) {
+            while let Some((key, value)) = wheel.pop() {
                 assert!(wheel.remove(key).is_none());
-                popped.push(rank);
+                popped.push(value.rank());
             }
         }
-        assert_eq!(popped, [1, 2, 3, 5, 7, 8, 9]);
+        assert_eq!(popped, [51, 52, 53, 55, 57, 58, 59]);
+    }
+
+    #[test]
+    fn a_value_that_is_moved_to_later_is_linked_again_once() {
+        let mut wheel = QueueWheel::new();
+        let [moved, other] = [50, 1_000].map(|rank| insert(&mut wheel, rank));
+        for rank in [60, 3_000, 2_000] {
+            assert!(wheel.relink(moved, tick_of(rank), rank, 0));
+        }
+        assert_eq!(wheel.peek(tick_of), Some(other));
+        // The last move was to an earlier rank.
+        assert_eq!(wheel.next(), Some(200));
+        assert!(wheel.relink(other, 1_000, 5_000, 0));
+        assert_eq!((wheel.peek(tick_of), wheel.next()), (Some(moved), Some(200)));
+        assert!(!wheel.collect(399, tick_of));
+        assert_eq!(wheel.next(), Some(400));
+        assert!(wheel.collect(400, tick_of));
+        assert_eq!(wheel.pop().map(|(key, _)| key), Some(moved));
+        assert!(!wheel.collect(999, tick_of) && wheel.collect(1_000, tick_of));
+    }
+
+    // The rank of a value that is due at once belongs to the next tick.
+    #[test]
+    fn a_late_value_that_is_moved_to_the_present_is_due_at_once() {
+        let mut wheel = QueueWheel::new();
+        let key = insert(&mut wheel, 50);
+        assert!(wheel.relink(key, 0, 62, 12));
+        assert!(wheel.collect(12, tick_of));
     }
 }

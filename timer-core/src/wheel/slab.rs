@@ -1,28 +1,31 @@
 //! The table behind the keys, which has the location of the value of each key.
 //!
-//! A key names a slot of the table and the generation of the slot. The generation is incremented
-//! each time a value leaves, so an old key meets another generation and finds nothing. A slot whose
+//! A key names a row of the table and the generation of the row. The generation is incremented each
+//! time a value leaves, so an old key meets another generation and finds nothing. A row whose
 //! generations are used up is retired, so no key is ever given out twice.
 //!
+//! A row also has data of the owner. The public wheels keep none, so that a wheel which has lost
+//! most of its values keeps little memory, and the wheel of a queue keeps its values there.
+//!
 //! The memory of a large table is given back when the last value leaves. The table keeps one number
-//! for [`CHUNK`] slots then, the highest of their generations.
+//! for [`ROWS_PER_FLOOR`] rows then, the highest of their generations.
 
 use super::location::{Location, Tracker};
 use std::num::NonZeroU32;
 
-/// The number of slots that share one floor. A table of at most this many slots is kept when it
+/// The number of rows that share one floor. A table of at most this many rows is kept when it
 /// becomes empty.
-const CHUNK: usize = 256;
+const ROWS_PER_FLOOR: usize = 256;
 
-/// The generation of a slot that is out of use for good. No key bears it.
+/// The generation of a row that is out of use for good. No key bears it.
 const RETIRED: u32 = u32::MAX;
 
-/// The bucket number in the location of a vacant slot, whose position is the next vacant slot.
+/// The bucket number in the location of a vacant row, whose position is the next vacant row.
 /// [`Location::NONE`] has it too.
 const VACANT: u32 = u32::MAX;
 
-/// The end of the chain of vacant slots.
-const END: u32 = u32::MAX;
+/// The end of the chain of vacant rows.
+const NO_ROW: u32 = u32::MAX;
 
 /// The name of a value in a wheel, returned by [`insert`](super::TimingWheel::insert) and used up
 /// by [`remove`](super::TimingWheel::remove).
@@ -51,157 +54,162 @@ pub struct Key {
 }
 
 impl Key {
+    /// Returns the index of the row.
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.index as usize
+    }
+
     /// Returns the item that the wheel stores for `value`.
     #[inline]
     pub(super) fn item<T>(self, value: T) -> Item<T> {
-        Item { above: NonZeroU32::MIN.saturating_add(self.index), value }
+        Item { index_plus_one: NonZeroU32::MIN.saturating_add(self.index), value }
     }
 }
 
-/// The item that a keyed wheel stores, which has a value and the slot that tracks it.
+/// The item that a keyed wheel stores, which has a value and the row that tracks it.
+#[derive(Clone, Copy)]
 pub(super) struct Item<T> {
-    /// The index of the slot plus one. It is never zero, so a vacant slot of a bucket needs no mark
-    /// of its own.
-    above: NonZeroU32,
+    /// It is never zero, so a vacant slot of a bucket needs no mark of its own.
+    index_plus_one: NonZeroU32,
     pub(super) value: T,
 }
 
 impl<T> Item<T> {
+    /// Returns the index of the row.
     #[inline]
     pub(super) fn index(&self) -> usize {
-        self.above.get() as usize - 1
+        self.index_plus_one.get() as usize - 1
     }
 }
 
-#[derive(Clone, Copy)]
-struct Slot {
+/// An element of the table.
+pub(super) struct Row<D> {
     generation: u32,
-    location: Location,
+    pub(super) location: Location,
+    pub(super) data: D,
 }
 
-impl Slot {
-    /// Returns `true` if the slot tracks no value, also if it is retired.
+impl<D> Row<D> {
+    /// Returns `true` if the row tracks no value, also if it is retired.
+    #[inline]
     fn is_vacant(&self) -> bool {
         self.location.bucket() == VACANT
     }
+
+    #[inline]
+    fn is_named_by(&self, key: Key) -> bool {
+        self.generation == key.generation && !self.is_vacant()
+    }
 }
 
-/// Slots by index.
-pub(super) struct Slab {
-    slots: Vec<Slot>,
-    /// The first vacant slot, or [`END`].
+/// Rows by index.
+pub(super) struct Slab<D = ()> {
+    pub(super) rows: Vec<Row<D>>,
+    /// The first vacant row, or [`NO_ROW`].
     vacant: u32,
-    /// The generations with which each chunk of slots begins when the table grows again.
+    /// The generations with which each group of rows begins when the table grows again.
     floors: Vec<u32>,
 }
 
-impl Slab {
+impl<D: Default> Slab<D> {
     pub(super) const fn new() -> Self {
-        Slab { slots: Vec::new(), vacant: END, floors: Vec::new() }
+        Slab { rows: Vec::new(), vacant: NO_ROW, floors: Vec::new() }
     }
 
-    /// Reserves a slot for a new value. The wheel reports the location afterwards.
+    /// Reserves a row for a new value. The wheel reports the location afterwards.
     #[inline]
-    pub(super) fn reserve(&mut self) -> Key {
+    pub(super) fn reserve(&mut self, data: D) -> Key {
         let index = match self.vacant {
-            END => self.grow(),
+            NO_ROW => self.grow(),
             index => {
-                self.vacant = self.slots[index as usize].location.position();
+                self.vacant = self.rows[index as usize].location.position();
                 index
             }
         };
-        Key { index, generation: self.slots[index as usize].generation }
+        let row = &mut self.rows[index as usize];
+        row.data = data;
+        Key { index, generation: row.generation }
     }
 
-    /// Returns the location of the value that `key` names.
+    /// Returns the row that `key` names, unless its value has left.
     #[inline]
-    pub(super) fn find(&self, key: Key) -> Option<Location> {
-        let slot = self.slots.get(key.index as usize)?;
-        (slot.generation == key.generation && slot.location.bucket() != VACANT).then_some(slot.location)
+    pub(super) fn find(&self, key: Key) -> Option<&Row<D>> {
+        self.rows.get(key.index()).filter(|row| row.is_named_by(key))
     }
 
-    /// Returns the key of the value that this slot tracks.
+    /// Returns the row that `key` names, unless its value has left.
+    #[inline]
+    pub(super) fn find_mut(&mut self, key: Key) -> Option<&mut Row<D>> {
+        self.rows.get_mut(key.index()).filter(|row| row.is_named_by(key))
+    }
+
+    /// Returns the key of the value that this row tracks.
     #[inline]
     pub(super) fn key(&self, index: usize) -> Key {
-        Key { index: index as u32, generation: self.slots[index].generation }
-    }
-
-    /// Writes the location of the value that this slot tracks.
-    #[inline]
-    pub(super) fn set(&mut self, index: usize, location: Location) {
-        self.slots[index].location = location;
+        Key { index: index as u32, generation: self.rows[index].generation }
     }
 
     /// Returns `true` if the table is given back when the last value leaves.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
-        self.slots.len() > CHUNK
+        self.rows.len() > ROWS_PER_FLOOR
     }
 
-    /// Returns the number of slots, vacant ones included.
-    pub(super) fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Makes room for `additional` slots.
-    pub(super) fn reserve_slots(&mut self, additional: usize) {
-        self.slots.reserve(additional);
-    }
-
-    /// Gives back the memory of the vacant slots behind the last one that is in use. O(slots).
+    /// Gives back the memory of the vacant rows behind the last one that is in use. O(rows).
     pub(super) fn shrink(&mut self) {
-        let used = self.slots.iter().rposition(|slot| !slot.is_vacant()).map_or(0, |last| last + 1);
-        for (at, slot) in self.slots.drain(used..).enumerate() {
-            let chunk = (used + at) / CHUNK;
-            if self.floors.len() <= chunk {
-                self.floors.resize(chunk + 1, 0);
+        let used = self.rows.iter().rposition(|row| !row.is_vacant()).map_or(0, |last| last + 1);
+        for (at, row) in self.rows.drain(used..).enumerate() {
+            let group = (used + at) / ROWS_PER_FLOOR;
+            if self.floors.len() <= group {
+                self.floors.resize(group + 1, 0);
             }
-            self.floors[chunk] = self.floors[chunk].max(slot.generation);
+            self.floors[group] = self.floors[group].max(row.generation);
         }
-        self.slots.shrink_to_fit();
-        self.vacant = END;
-        for (index, slot) in self.slots.iter_mut().enumerate().rev() {
-            if slot.is_vacant() && slot.generation != RETIRED {
-                slot.location = Location::new(VACANT, self.vacant);
+        self.rows.shrink_to_fit();
+        self.vacant = NO_ROW;
+        for (index, row) in self.rows.iter_mut().enumerate().rev() {
+            if row.is_vacant() && row.generation != RETIRED {
+                row.location = Location::new(VACANT, self.vacant);
                 self.vacant = index as u32;
             }
         }
     }
 
-    /// Releases a slot whose value has left. Its keys find nothing from now on.
+    /// Releases a row whose value has left, and returns its data. Its keys find nothing from now
+    /// on.
     #[inline]
-    pub(super) fn release(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        slot.generation += 1;
-        slot.location = Location::NONE;
-        if slot.generation != RETIRED {
-            slot.location = Location::new(VACANT, self.vacant);
+    pub(super) fn release(&mut self, index: usize) -> D {
+        let row = &mut self.rows[index];
+        row.generation += 1;
+        row.location = Location::NONE;
+        if row.generation != RETIRED {
+            row.location = Location::new(VACANT, self.vacant);
             self.vacant = index as u32;
         }
+        std::mem::take(&mut row.data)
+    }
+
+    /// Releases all rows that track a value, and returns the keys and the data.
+    pub(super) fn drain(&mut self) -> Vec<(Key, D)> {
+        let rows = 0..self.rows.len();
+        let release = |index: usize| (!self.rows[index].is_vacant()).then(|| (self.key(index), self.release(index)));
+        rows.filter_map(release).collect()
     }
 
     /// Gives back the memory of a large table that has no values.
     pub(super) fn reset(&mut self) {
-        if !self.is_large() {
-            return;
+        if self.is_large() {
+            self.shrink();
         }
-        for (at, chunk) in self.slots.chunks(CHUNK).enumerate() {
-            let floor = chunk.iter().fold(0, |max, slot| max.max(slot.generation));
-            match self.floors.get_mut(at) {
-                Some(former) => *former = floor.max(*former),
-                None => self.floors.push(floor),
-            }
-        }
-        self.slots = Vec::new();
-        self.vacant = END;
     }
 
     fn grow(&mut self) -> u32 {
         loop {
-            let index = self.slots.len();
-            assert!(index < END as usize, "a wheel holds fewer than 2^32 - 1 values");
-            let generation = self.floors.get(index / CHUNK).copied().unwrap_or(0);
-            self.slots.push(Slot { generation, location: Location::NONE });
+            let index = self.rows.len();
+            assert!(index < NO_ROW as usize, "a wheel holds fewer than 2^32 - 1 values");
+            let generation = self.floors.get(index / ROWS_PER_FLOOR).copied().unwrap_or(0);
+            self.rows.push(Row { generation, location: Location::NONE, data: D::default() });
             if generation != RETIRED {
                 return index as u32;
             }
@@ -209,17 +217,17 @@ impl Slab {
     }
 }
 
-impl<T> Tracker<Item<T>> for Slab {
+impl<T, D> Tracker<Item<T>> for Slab<D> {
     #[inline]
     fn moved(&mut self, item: &Item<T>, location: Location) {
-        self.slots[item.index()].location = location;
+        self.rows[item.index()].location = location;
     }
 }
 
 #[cfg(test)]
-impl Slab {
+impl<D> Slab<D> {
     pub(super) fn room(&self) -> usize {
-        self.slots.capacity()
+        self.rows.capacity()
     }
 }
 
@@ -232,43 +240,43 @@ mod tests {
     }
 
     fn put_new(slab: &mut Slab) -> Key {
-        let key = slab.reserve();
+        let key = slab.reserve(());
         put(slab, key, key.index);
         key
     }
 
     // B70: generations are used up, not wrapped round.
     #[test]
-    fn a_slot_whose_generations_are_used_up_is_retired() {
-        let mut slab = Slab::new();
+    fn a_row_whose_generations_are_used_up_is_retired() {
+        let mut slab = Slab::<()>::new();
         let first = put_new(&mut slab);
-        slab.slots[0].generation = RETIRED - 1;
+        slab.rows[0].generation = RETIRED - 1;
         let last = Key { index: 0, generation: RETIRED - 1 };
         assert!(slab.find(last).is_some());
         slab.release(0);
 
         for stale in [first, last, Key { index: 0, generation: RETIRED }] {
-            assert_eq!(slab.find(stale), None);
+            assert!(slab.find(stale).is_none());
         }
         for index in 1..5 {
-            assert_eq!(put_new(&mut slab).index, index, "the slot is not used again");
+            assert_eq!(put_new(&mut slab).index, index, "the row is not used again");
         }
-        assert_eq!(slab.vacant, END);
+        assert_eq!(slab.vacant, NO_ROW);
     }
 
     #[test]
     fn generations_go_on_after_the_table_was_given_back() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::<()>::new();
         let mut old = Vec::new();
         for _ in 0..5 {
-            let keys: Vec<Key> = (0..3 * CHUNK).map(|_| put_new(&mut slab)).collect();
+            let keys: Vec<Key> = (0..3 * ROWS_PER_FLOOR).map(|_| put_new(&mut slab)).collect();
             for key in &keys {
                 assert!(slab.find(*key).is_some());
                 slab.release(key.index as usize);
             }
             old.extend(keys);
             slab.reset();
-            assert_eq!(slab.slots.capacity(), 0);
+            assert_eq!(slab.rows.capacity(), 0);
             assert!(old.iter().all(|key| slab.find(*key).is_none()));
         }
         let unique: std::collections::HashSet<&Key> = old.iter().collect();
@@ -276,32 +284,32 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_without_generations_is_passed_over() {
-        let mut slab = Slab::new();
-        for _ in 0..=CHUNK {
+    fn a_group_without_generations_is_passed_over() {
+        let mut slab = Slab::<()>::new();
+        for _ in 0..=ROWS_PER_FLOOR {
             put_new(&mut slab);
         }
-        slab.slots[7].generation = RETIRED - 1;
-        for index in 0..=CHUNK {
+        slab.rows[7].generation = RETIRED - 1;
+        for index in 0..=ROWS_PER_FLOOR {
             slab.release(index);
         }
         slab.reset();
         let key = put_new(&mut slab);
-        assert_eq!(key, Key { index: CHUNK as u32, generation: 1 });
+        assert_eq!(key, Key { index: ROWS_PER_FLOOR as u32, generation: 1 });
         slab.release(key.index as usize);
-        assert_eq!(put_new(&mut slab), Key { index: CHUNK as u32, generation: 2 });
+        assert_eq!(put_new(&mut slab), Key { index: ROWS_PER_FLOOR as u32, generation: 2 });
     }
 
     #[test]
     fn a_shortened_table_goes_on_with_its_generations() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::<()>::new();
         let mut old: Vec<Key> = Vec::new();
         for round in 0..4 {
-            let keys: Vec<Key> = (0..3 * CHUNK).map(|_| put_new(&mut slab)).collect();
+            let keys: Vec<Key> = (0..3 * ROWS_PER_FLOOR).map(|_| put_new(&mut slab)).collect();
             let kept = 10 + round;
             keys[kept..].iter().for_each(|key| slab.release(key.index as usize));
             slab.shrink();
-            assert!(slab.slots.len() <= 3 * CHUNK && slab.slots.capacity() < 2 * CHUNK);
+            assert!(slab.rows.len() <= 3 * ROWS_PER_FLOOR && slab.rows.capacity() < 2 * ROWS_PER_FLOOR);
             assert!(keys[..kept].iter().all(|key| slab.find(*key).is_some()));
             keys[..kept].iter().for_each(|key| slab.release(key.index as usize));
             if round % 2 == 0 {
@@ -314,13 +322,13 @@ mod tests {
         assert_eq!(unique.len(), old.len(), "no key came twice");
     }
 
-    // A key of another wheel may name a vacant slot, even with the generation that comes next.
+    // A key of another wheel may name a vacant row, even with the generation that comes next.
     #[test]
-    fn a_foreign_key_finds_no_vacant_slot() {
-        let mut slab = Slab::new();
+    fn a_foreign_key_finds_no_vacant_row() {
+        let mut slab = Slab::<()>::new();
         let a = put_new(&mut slab);
         slab.release(a.index as usize);
-        assert_eq!(slab.find(Key { index: 0, generation: 1 }), None);
-        assert_eq!(slab.find(Key { index: 9, generation: 0 }), None);
+        assert!(slab.find(Key { index: 0, generation: 1 }).is_none());
+        assert!(slab.find(Key { index: 9, generation: 0 }).is_none());
     }
 }

@@ -55,6 +55,29 @@ fn a_reset_to_earlier_wakes_the_task() {
 }
 
 #[test]
+fn resets_to_later_wake_the_task_at_most_once() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut queue = DelayQueue::new(&timer);
+    let key = queue.insert("item", 10 * SECOND);
+    for _ in 0..9 {
+        driver.advance(SECOND);
+        assert!(queue.reset(&key, 10 * SECOND));
+        assert!(queue.poll_expired(&mut cx).is_pending());
+        assert_eq!(queue.deadline(&key), Some(timer.now() + 10 * SECOND));
+    }
+    assert_eq!(bell.rung(), 0);
+    for _ in 0..9 {
+        driver.advance(SECOND);
+        assert!(queue.poll_expired(&mut cx).is_pending());
+    }
+    assert!(bell.rung() <= 1, "the former deadline was met once");
+    driver.advance(SECOND);
+    assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some("item")));
+}
+
+#[test]
 fn a_task_is_woken_when_its_queue_becomes_empty() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();

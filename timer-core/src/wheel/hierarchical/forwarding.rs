@@ -52,7 +52,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Returns the cascade that has the slots of this bucket.
-    fn cascade_of(&self, location: Location) -> Option<&Cascade<V>> {
+    pub(super) fn cascade_of(&self, location: Location) -> Option<&Cascade<V>> {
         let at = location.bucket() as usize / BUCKETS;
         let is_open = at < LEVELS && self.cascades.open >> at & 1 == 1 && self.current(at) == location.bucket();
         self.levels.get(at).filter(|_| is_open)?.as_deref().map(|level| &level.cascade)
@@ -61,20 +61,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Returns the value at this location and its deadline.
     pub(super) fn get_at(&self, location: Location) -> Option<(u64, &V)> {
         value_at(&self.levels, &self.overdue, self.cascade_of(location).is_some(), location)
-    }
-
-    /// Returns the value that was last reported at `location`, if it is still in the wheel.
-    pub(in crate::wheel) fn get_mut(&mut self, location: Location) -> Option<&mut V> {
-        let location = self.find(location);
-        if location.bucket() == OVERDUE {
-            return self.overdue.get_mut(location.position());
-        }
-        let is_cascading = self.cascade_of(location).is_some();
-        let level = self.levels.get_mut(location.bucket() as usize / BUCKETS)?.as_mut()?;
-        if is_cascading {
-            return level.cascade.slots.get_mut(location.position() as usize)?.1.as_mut();
-        }
-        level.buckets[location.bucket() as usize % BUCKETS].get_mut(location.position())
     }
 
     /// Removes a value that is not in the bucket where it was last reported.

@@ -37,6 +37,15 @@ impl<V> Chunk<V> {
         Some((deadline, value))
     }
 
+    /// Removes the value at `position`, which has one. Does not read it if it needs no drop.
+    /// Returns `true` if upkeep is needed.
+    #[inline]
+    pub(in crate::wheel) fn vacate(&mut self, position: usize) -> bool {
+        self.slots[position] = (u64::from(self.vacant), None);
+        (self.vacant, self.len) = (position as u32, self.len - 1);
+        self.len < self.upkeep_below
+    }
+
     /// Returns `true` if fewer than a quarter of the slots have values.
     pub(in crate::wheel) fn is_sparse(&self) -> bool {
         (self.len as usize) < self.slots.capacity() / 4
