@@ -1,11 +1,13 @@
 //! The expiry of the items of a queue that one task owns.
 
 use super::{DelayQueue, Expired};
+use crate::clock;
 use crate::time::Deadline;
 use core::future::{Future, poll_fn};
 use core::iter;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use std::time::Instant;
 
 impl<T> DelayQueue<T> {
     /// Waits for the next item whose deadline has passed. Returns `None` if the queue is empty.
@@ -61,6 +63,51 @@ impl<T> DelayQueue<T> {
             ready!(Pin::new(&mut self.sleep).poll(cx));
             self.armed = None;
         }
+    }
+
+    /// Returns an item whose deadline has passed. Returns `None` if there is none. Does not wait.
+    ///
+    /// With [`next_wake`](Self::next_wake), a program waits for items by a sleep or a loop of its
+    /// own, and the timer's thread has no part in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// queue.insert("item", Duration::from_millis(2));
+    /// assert!(queue.try_next().is_none());
+    /// while let Some(wake) = queue.next_wake() {
+    ///     std::thread::park_timeout(wake.saturating_duration_since(Instant::now()));
+    ///     while let Some(expired) = queue.try_next() {
+    ///         assert_eq!(expired.into_inner(), "item");
+    ///     }
+    /// }
+    /// ```
+    pub fn try_next(&mut self) -> Option<Expired<T>> {
+        self.items.take_due().ok()
+    }
+
+    /// Returns the instant at which to call [`try_next`](Self::try_next). Returns `None` if the
+    /// queue is empty.
+    ///
+    /// No item comes out before that instant. It has passed if an item is due. It may be too early,
+    /// because an item was removed or moved to later. A call of `try_next` that finds no item
+    /// brings it up to date. Ask again after each insertion, removal and reset.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayQueue};
+    /// let mut queue = DelayQueue::new(&Timer::new());
+    /// assert_eq!(queue.next_wake(), None);
+    /// let key = queue.insert("item", Duration::from_secs(5));
+    /// assert!(queue.next_wake() >= queue.deadline(&key));
+    /// ```
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.items.next().map(|tick| clock::instant(self.items.start_of(tick)))
     }
 
     /// Polls for up to `max` items whose deadlines have passed and appends them to `expired`.

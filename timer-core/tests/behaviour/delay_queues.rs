@@ -78,6 +78,31 @@ fn resets_to_later_wake_the_task_at_most_once() {
 }
 
 #[test]
+fn a_loop_of_the_user_meets_each_item_at_its_deadline() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let mut queue = DelayQueue::new(&timer);
+    assert_eq!((queue.next_wake(), inner(Poll::Ready(queue.try_next()))), (None, Poll::Ready(None)));
+    let keys = [5, 3, 4, 3].map(|seconds| queue.insert(seconds, seconds * SECOND));
+    queue.insert(100, Duration::MAX);
+    queue.remove(&keys[1]);
+    queue.reset(&keys[2], 6 * SECOND);
+    let (begin, mut met, mut wakes) = (timer.now(), Vec::new(), 0);
+    while met.len() < 3 {
+        let wake = queue.next_wake().unwrap();
+        driver.advance(wake.saturating_duration_since(timer.now()));
+        while let Some(expired) = queue.try_next() {
+            assert_eq!(expired.deadline(), timer.now());
+            met.push((expired.into_inner(), timer.now() - begin));
+        }
+        wakes += 1;
+        assert!(queue.next_wake() > Some(timer.now()), "an idle loop");
+    }
+    assert_eq!(met, [(3, 3 * SECOND), (5, 5 * SECOND), (4, 6 * SECOND)]);
+    assert_eq!(wakes, 4, "one for the former deadline of the item that was reset");
+    assert!(queue.next_wake() > Some(timer.now() + 1_000 * HOUR));
+}
+
+#[test]
 fn a_task_is_woken_when_its_queue_becomes_empty() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
