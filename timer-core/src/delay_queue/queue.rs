@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// # Cost
 ///
 /// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An
-/// item has no allocation of its own. It takes about 40 bytes more than its value. The table of
-/// values grows by doubling.
+/// item has no allocation of its own. It takes about 40 bytes more than its value. The table that
+/// has the values grows by a quarter at a time.
 ///
 /// # Examples
 ///

@@ -11,6 +11,7 @@
 //! for [`ROWS_PER_FLOOR`] rows then, the highest of their generations.
 
 use super::location::{Location, Tracker};
+use super::slots::MIN_CAPACITY;
 use std::num::NonZeroU32;
 
 /// The number of rows that share one floor. A table of at most this many rows is kept when it
@@ -207,6 +208,10 @@ impl<D: Default> Slab<D> {
     fn grow(&mut self) -> u32 {
         loop {
             let index = self.rows.len();
+            // Not by doubling, because the rows are most of the memory of a delay queue.
+            if index == self.rows.capacity() {
+                self.rows.reserve_exact((index / 4).max(MIN_CAPACITY));
+            }
             assert!(index < NO_ROW as usize, "a wheel holds fewer than 2^32 - 1 values");
             let generation = self.floors.get(index / ROWS_PER_FLOOR).copied().unwrap_or(0);
             self.rows.push(Row { generation, location: Location::NONE, data: D::default() });
