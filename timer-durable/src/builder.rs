@@ -43,6 +43,8 @@ pub struct DurableTimerBuilder {
     elsewhere: Vec<Arc<str>>,
     executor: Option<Arc<dyn TaskExecutor>>,
     spawn: Option<Spawn>,
+    /// Whether an async topic was added before there was a function to run its futures.
+    lacks_spawn: bool,
     capacity: usize,
     max_running: usize,
     max_batch: usize,
@@ -67,6 +69,7 @@ impl DurableTimerBuilder {
             elsewhere: Vec::new(),
             executor: None,
             spawn: None,
+            lacks_spawn: false,
             capacity: 100_000,
             max_running: 512,
             max_batch: 2_048,
@@ -113,14 +116,13 @@ impl DurableTimerBuilder {
         let topic = topic.into();
         // A handler without a runtime is never called, because `open` refuses.
         let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
-        if self.spawn.is_none() {
-            self.max_running = 0;
-        }
+        self.lacks_spawn |= self.spawn.is_none();
         self.topics.insert(topic.name.clone(), (topic, spawning(spawn, handler)));
         self
     }
 
     /// Sets the function that runs the futures of [`async_topic`](Self::async_topic) on a runtime.
+    /// It is called on a thread of the executor, which belongs to no runtime.
     ///
     /// # Examples
     ///
@@ -129,7 +131,8 @@ impl DurableTimerBuilder {
     ///
     /// let builder = DurableTimer::builder()
     ///     .spawn(|future| {
-    ///         // Or `tokio::spawn(future);` inside a runtime.
+    ///         // With tokio, `handle.spawn(future);` where the program has made
+    ///         // `handle = tokio::runtime::Handle::current()` inside its runtime.
     ///         std::thread::spawn(|| futures::executor::block_on(future));
     ///     })
     ///     .async_topic("order.close", |due: Due<String>| async move {
@@ -223,7 +226,11 @@ impl DurableTimerBuilder {
             if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
         };
         least("capacity", self.capacity, 4, "at least 4")?;
-        least("max_running", self.max_running, 1, "at least 1, and async topics need `spawn` before them")?;
+        least("max_running", self.max_running, 1, "at least 1")?;
+        if self.lacks_spawn {
+            let (given, allowed) = ("none".to_owned(), "a function, because async topics need `spawn` before them");
+            return Err(Error::Setting { name: "spawn", given, allowed });
+        }
         least("max_batch", self.max_batch, 1, "at least 1")?;
         let executor = match manual {
             Some(manual) => manual.executor(),

@@ -55,6 +55,7 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stats;
+mod stop;
 pub mod store;
 mod timer;
 mod timer_async;
@@ -78,8 +79,9 @@ pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
+pub use stop::StopReport;
 pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
-pub use timer::{DurableTimer, StopReport};
+pub use timer::DurableTimer;
 pub use topic::Topic;
 pub use transaction::IfPending;
 pub use weak::WeakDurableTimer;

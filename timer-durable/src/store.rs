@@ -11,14 +11,16 @@
 //!
 //! [`conformance`](crate::conformance) checks an implementation.
 
+mod boxed;
+
 use crate::TimeoutId;
-use crate::transaction::{Answers, Batch, Done};
+use crate::transaction::{Answers, Batch, Done, Target};
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
 pub type Micros = i64;
@@ -61,6 +63,9 @@ pub enum StoreError {
     /// example, a check or a trigger of the user refuses a row. The keeper divides the batch, so
     /// that only the calls of these parts fail.
     Refused(String),
+    /// Nothing was written, because other transactions have locked these timeouts or keys. The
+    /// keeper writes everything else at once, and these parts later.
+    Locked(Vec<Target>),
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),
     /// Another instance has taken over. Nothing was written.
@@ -74,6 +79,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
             Self::Refused(why) => write!(f, "the store refuses this and wrote nothing: {why}"),
+            Self::Locked(locked) => {
+                write!(f, "other transactions have locked {} timeouts; the store wrote nothing", locked.len())
+            }
             Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
             Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
             Self::Unsupported(what) => write!(f, "this store does not support {what}"),
@@ -182,6 +190,19 @@ pub trait Store: Send + 'static {
     /// Returns the present on the store's clock, or an estimate of it. Never goes back.
     fn now(&self) -> Micros;
 
+    /// Returns how long the store's clock will take to reach `time`. A store whose clock stands
+    /// still after a step back adds the time until it moves again.
+    fn time_until(&self, time: Micros) -> Duration {
+        Duration::from_micros(u64::try_from(time.saturating_sub(self.now())).unwrap_or(0))
+    }
+
+    /// Returns the longest time that the keeper may sleep while it waits for a due time, or `None`
+    /// if it may trust [`time_until`](Self::time_until). A store whose clock may step forward
+    /// limits the sleep, because nothing else tells the keeper.
+    fn max_sleep(&self) -> Option<Duration> {
+        None
+    }
+
     /// Executes the batch as one transaction, durably.
     ///
     /// # Errors
@@ -242,6 +263,12 @@ pub trait Store: Send + 'static {
     /// Returns the instant of the next [`upkeep`](Self::upkeep), or `None` if the store needs none.
     fn next_upkeep(&self) -> Option<Instant> {
         None
+    }
+
+    /// Returns `true` if the store can write nothing before it has joined again, for example
+    /// because a read has found the connection broken. The keeper asks before it writes.
+    fn must_rejoin(&self) -> bool {
+        false
     }
 
     /// Receives a function that lets the keeper ask for [`next_upkeep`](Self::next_upkeep) again. A store calls
@@ -306,84 +333,4 @@ pub trait Store: Send + 'static {
 
     /// Hands everything back before the process ends.
     fn leave(&mut self) {}
-}
-
-/// A store that is chosen while the program runs.
-impl<S: Store + ?Sized> Store for Box<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-
-    fn instance(&self) -> u32 {
-        (**self).instance()
-    }
-
-    fn now(&self) -> Micros {
-        (**self).now()
-    }
-
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
-        (**self).write(batch)
-    }
-
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        (**self).load(range, max, out)
-    }
-
-    fn rejoin(&mut self) -> Result<(), StoreError> {
-        (**self).rejoin()
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        (**self).dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        (**self).counts()
-    }
-
-    fn pending(&self) -> Option<u64> {
-        (**self).pending()
-    }
-
-    fn next_upkeep(&self) -> Option<Instant> {
-        (**self).next_upkeep()
-    }
-
-    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
-        (**self).set_waker(wake);
-    }
-
-    fn membership(&self) -> Option<Membership> {
-        (**self).membership()
-    }
-
-    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
-        (**self).upkeep(running)
-    }
-
-    fn may_begin(&self) -> bool {
-        (**self).may_begin()
-    }
-
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        (**self).complete_in(done, work)
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        (**self).transact_with(work)
-    }
-
-    fn backup(&mut self, path: &std::path::Path) -> Result<(), StoreError> {
-        (**self).backup(path)
-    }
-
-    fn leave(&mut self) {
-        (**self).leave();
-    }
 }

@@ -11,9 +11,9 @@ use crate::store::Store;
 use crate::transaction::{IfPending, Target};
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest topic and key, in bytes.
 const MAX_NAME: usize = 255;
@@ -63,21 +63,12 @@ pub struct DurableTimer {
 
 pub(crate) struct Inner {
     pub(crate) parts: Parts,
-    engine: Engine,
+    pub(crate) engine: Engine,
 }
 
-enum Engine {
+pub(crate) enum Engine {
     Thread(Mutex<Option<JoinHandle<()>>>),
     Manual(Shared),
-}
-
-/// The result of [`DurableTimer::stop`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StopReport {
-    /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
-    /// with a higher attempt.
-    pub unfinished: usize,
 }
 
 impl DurableTimer {
@@ -224,29 +215,6 @@ impl DurableTimer {
         self.call(Request::Reset(Target::Id(id), after(delay)?)).map(reset)
     }
 
-    /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
-    /// ends, and hands the store back. Pending timeouts stay in the store. A second call waits for
-    /// the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OnKeeper`] on the keeper's own thread.
-    pub fn stop(&self, limit: Duration) -> Result<StopReport, Error> {
-        if is_keeper() {
-            return Err(Error::OnKeeper);
-        }
-        let (reply, answer) = oneshot::channel();
-        let until = Instant::now().checked_add(limit);
-        if self.inner.parts.keeper.send(Message::Stop { until, reply }).is_err() {
-            return Ok(StopReport { unfinished: 0 });
-        }
-        self.settle();
-        // A keeper that ended before it saw the message has left nothing unfinished.
-        let unfinished = answer.recv().unwrap_or(0);
-        self.inner.join();
-        Ok(StopReport { unfinished })
-    }
-
     pub(crate) fn build<P: Payload>(&self, topic: &str, when: When, payload: &P) -> Result<NewTimeout, Error> {
         let parts = &self.inner.parts;
         let Some(topic) = parts.topics.iter().find(|known| &***known == topic) else {
@@ -329,36 +297,9 @@ impl DurableTimer {
     }
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         if let Engine::Manual(shared) = &self.inner.engine {
             shared.settle();
-        }
-    }
-}
-
-impl Inner {
-    /// Waits for the keeper's thread, unless this is the thread.
-    fn join(&self) {
-        if let Engine::Thread(thread) = &self.engine {
-            let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(thread) = thread
-                && !is_keeper()
-            {
-                let _ended = thread.join();
-            }
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let (reply, _answer) = oneshot::channel();
-        let stop = Message::Stop { until: None, reply };
-        if self.parts.keeper.send(stop).is_ok() {
-            if let Engine::Manual(shared) = &self.engine {
-                shared.settle();
-            }
-            self.join();
         }
     }
 }

@@ -1,30 +1,133 @@
 //! Collecting messages into a batch.
 
+use super::divide::Waited;
 use super::head::IdHasher;
 use super::{Answer, Ended, Message, NewTimeout, Reply, Request};
 use crate::TimeoutId;
 use crate::error::Error;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Answers, Batch, Changed, IfPending, Insert, Inserted, Requeue, Reset, Target};
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+
+/// The bytes of payloads from which on a batch takes no further part. It may exceed them by one
+/// payload.
+const MAX_BYTES: usize = 16 << 20;
 
 /// The part of a batch that a call has become, and the way back to the caller.
 pub(super) struct Call {
-    part: Part,
-    index: usize,
+    pub(super) part: Part,
+    pub(super) index: usize,
     id: Option<TimeoutId>,
     refuses: bool,
     reply: Reply,
 }
 
 #[derive(Clone, Copy)]
-enum Part {
+pub(super) enum Part {
     Insert,
     Reset,
     Cancel,
     Requeue,
     Purge,
+}
+
+/// A timeout or a key that a message is about. A key is its hash. If two keys have the same one, a
+/// message waits for a turn without need.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Id(TimeoutId),
+    Key(u64),
+}
+
+impl Place {
+    fn key(topic: &str, key: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (topic, key).hash(&mut hasher);
+        Self::Key(hasher.finish())
+    }
+
+    fn target(target: &Target) -> Self {
+        match target {
+            Target::Id(id) => Self::Id(*id),
+            Target::Key { topic, key } => Self::key(topic, key),
+        }
+    }
+
+    /// Returns the places of a message, which are at most two.
+    fn of(message: &Message) -> [Option<Self>; 2] {
+        match message {
+            Message::Ended(ended) => [Some(Self::Id(ended.id)), None],
+            Message::Call(request, _) => Self::of_request(request),
+            _ => [None, None],
+        }
+    }
+
+    fn of_request(request: &Request) -> [Option<Self>; 2] {
+        match request {
+            // No other message can be about an id that is made here.
+            Request::Insert(new) => [new.id.map(Self::Id), new.key.as_ref().map(|key| Self::key(&new.topic, key))],
+            Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
+            Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
+        }
+    }
+}
+
+/// Messages that wait for a later batch, because the present one has their timeout already. Those
+/// about one timeout keep their order. A batch takes one of each, so the work of a turn does not
+/// grow with the number of messages about a busy timeout.
+#[derive(Default)]
+pub(super) struct Held {
+    queues: HashMap<Place, VecDeque<Message>>,
+    order: VecDeque<Place>,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Returns the number of timeouts and keys with messages.
+    pub(super) fn places(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns the place at which earlier messages about the same timeout wait.
+    pub(super) fn place_of(&self, message: &Message) -> Option<Place> {
+        if self.is_empty() {
+            return None;
+        }
+        Place::of(message).into_iter().flatten().find(|place| self.queues.contains_key(place))
+    }
+
+    pub(super) fn push(&mut self, place: Place, message: Message) {
+        self.queue(place).push_back(message);
+    }
+
+    /// Puts a message back that was popped.
+    pub(super) fn put_back(&mut self, place: Place, message: Message) {
+        self.queue(place).push_front(message);
+    }
+
+    fn queue(&mut self, place: Place) -> &mut VecDeque<Message> {
+        self.queues.entry(place).or_insert_with(|| {
+            self.order.push_back(place);
+            VecDeque::new()
+        })
+    }
+
+    /// Removes the first message of the place whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(Place, Message)> {
+        let place = self.order.pop_front()?;
+        let queue = self.queues.get_mut(&place)?;
+        let message = queue.pop_front()?;
+        if queue.is_empty() {
+            self.queues.remove(&place);
+        } else {
+            self.order.push_back(place);
+        }
+        Some((place, message))
+    }
 }
 
 /// A batch that is being collected.
@@ -37,8 +140,11 @@ pub(super) struct Collection {
     pub(super) calls: Vec<Call>,
     /// The ends in the batch, to be written again if the commit fails.
     pub(super) ends: Vec<Ended>,
+    /// The time that its parts have spent aside.
+    pub(super) waited: Waited,
     ids: HashSet<TimeoutId, BuildHasherDefault<IdHasher>>,
-    keys: HashSet<Target>,
+    keys: HashSet<u64>,
+    bytes: usize,
 }
 
 impl Collection {
@@ -47,130 +153,57 @@ impl Collection {
         self.ids.insert(id)
     }
 
-    /// Returns `true` if the message is about a timeout that occurs in the batch already.
-    pub(super) fn conflicts(&self, message: &Message) -> bool {
-        match message {
-            Message::Ended(ended) => self.ids.contains(&ended.id),
-            Message::Call(request, _) => match request {
-                Request::Insert(new) => {
-                    let key = new.key.as_ref().map(|key| key_target(&new.topic, key));
-                    new.id.is_some_and(|id| self.ids.contains(&id)) || key.is_some_and(|key| self.keys.contains(&key))
-                }
-                Request::Reset(target, _) | Request::Cancel(target) => self.has(target),
-                Request::Requeue(id) | Request::Purge(id) => self.ids.contains(id),
-            },
-            _ => false,
-        }
+    /// Returns `true` if the batch can take another part.
+    pub(super) fn has_room(&self, max_batch: usize) -> bool {
+        self.batch.len() < max_batch && self.bytes < MAX_BYTES
     }
 
-    fn has(&self, target: &Target) -> bool {
-        match target {
-            Target::Id(id) => self.ids.contains(id),
-            key @ Target::Key { .. } => self.keys.contains(key),
-        }
-    }
-
-    fn claim(&mut self, target: &Target) {
-        match target {
-            Target::Id(id) => _ = self.ids.insert(*id),
-            key @ Target::Key { .. } => _ = self.keys.insert(key.clone()),
-        }
+    /// Returns the place at which the message has to wait, if it is about a timeout that occurs in
+    /// the batch already.
+    pub(super) fn conflict(&self, message: &Message) -> Option<Place> {
+        Place::of(message).into_iter().flatten().find(|place| match place {
+            Place::Id(id) => self.ids.contains(id),
+            Place::Key(key) => self.keys.contains(key),
+        })
     }
 
     /// Adds a call to the batch.
     pub(super) fn add(&mut self, request: Request, reply: Reply, now: Micros, instance: u32) {
+        for place in Place::of_request(&request).into_iter().flatten() {
+            match place {
+                Place::Id(id) => _ = self.ids.insert(id),
+                Place::Key(key) => _ = self.keys.insert(key),
+            }
+        }
         let mut refuses = false;
         let (part, index, id) = match request {
             Request::Insert(new) => {
                 refuses = new.if_pending == IfPending::Refuse;
-                // No other message can be about an id that is made here.
-                if let Some(id) = new.id {
-                    self.ids.insert(id);
-                }
+                self.bytes += new.payload.len();
                 let insert = insert(*new, now, instance);
                 let id = insert.id;
-                if let Some(key) = &insert.key {
-                    self.keys.insert(key_target(&insert.topic, key));
-                }
                 self.batch.inserts.push(insert);
                 (Part::Insert, self.batch.inserts.len(), Some(id))
             }
             Request::Reset(target, when) => {
-                self.claim(&target);
                 self.batch.resets.push(Reset { target, due: when.from(now) });
                 (Part::Reset, self.batch.resets.len(), None)
             }
             Request::Cancel(target) => {
-                self.claim(&target);
                 self.batch.cancels.push(target);
                 (Part::Cancel, self.batch.cancels.len(), None)
             }
             Request::Requeue(id) => {
-                self.ids.insert(id);
                 self.batch.requeues.push(Requeue { id, due: now });
                 (Part::Requeue, self.batch.requeues.len(), None)
             }
             Request::Purge(id) => {
-                self.ids.insert(id);
                 self.batch.purges.push(id);
                 (Part::Purge, self.batch.purges.len(), None)
             }
         };
         self.calls.push(Call { part, index: index - 1, id, refuses, reply });
     }
-}
-
-impl Collection {
-    /// Divides a batch into halves, with the calls and ends that belong to their parts. No two
-    /// parts concern the same timeout, so the order of the halves does not matter.
-    pub(super) fn split(mut self) -> [Self; 2] {
-        let mut room = self.batch.len() / 2;
-        let mut second = Self::default();
-        let (first, batch) = (&mut self.batch, &mut second.batch);
-        let inserts = divide(&mut first.inserts, &mut batch.inserts, &mut room);
-        let resets = divide(&mut first.resets, &mut batch.resets, &mut room);
-        let cancels = divide(&mut first.cancels, &mut batch.cancels, &mut room);
-        divide(&mut first.dones, &mut batch.dones, &mut room);
-        divide(&mut first.retries, &mut batch.retries, &mut room);
-        divide(&mut first.buries, &mut batch.buries, &mut room);
-        let requeues = divide(&mut first.requeues, &mut batch.requeues, &mut room);
-        let purges = divide(&mut first.purges, &mut batch.purges, &mut room);
-        divide(&mut first.begins, &mut batch.begins, &mut room);
-        for mut call in std::mem::take(&mut self.calls) {
-            let kept = match call.part {
-                Part::Insert => inserts,
-                Part::Reset => resets,
-                Part::Cancel => cancels,
-                Part::Requeue => requeues,
-                Part::Purge => purges,
-            };
-            match call.index.checked_sub(kept) {
-                None => self.calls.push(call),
-                Some(index) => {
-                    call.index = index;
-                    second.calls.push(call);
-                }
-            }
-        }
-        let ended = self.batch.dones.iter().map(|part| part.id);
-        let ended = ended.chain(self.batch.retries.iter().map(|part| part.id));
-        let ended: HashSet<_> = ended.chain(self.batch.buries.iter().map(|part| part.id)).collect();
-        let (ends, others) = std::mem::take(&mut self.ends).into_iter().partition(|end| ended.contains(&end.id));
-        (self.ends, second.ends) = (ends, others);
-        [self, second]
-    }
-}
-
-/// Leaves `room` parts in the first half, and returns how many there are.
-fn divide<T>(first: &mut Vec<T>, second: &mut Vec<T>, room: &mut usize) -> usize {
-    let kept = first.len().min(*room);
-    *room -= kept;
-    *second = first.split_off(kept);
-    kept
-}
-
-fn key_target(topic: &str, key: &str) -> Target {
-    Target::Key { topic: topic.to_owned(), key: key.to_owned() }
 }
 
 fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {

@@ -4,6 +4,7 @@
 //! memory, so neither has a lock. A caller waits for the answer on a channel of its own.
 
 mod collect;
+mod divide;
 mod head;
 mod keeper;
 mod pace;
@@ -36,6 +37,7 @@ pub(crate) enum Message {
     /// Runs a function on the store between two batches.
     Visit(Visit),
     Stop {
+        /// Handlers are waited for until then, or without a limit.
         until: Option<Instant>,
         reply: oneshot::Sender<usize>,
     },

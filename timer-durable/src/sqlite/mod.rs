@@ -29,6 +29,10 @@ use tally::Tally;
 /// How often the latest time is written to the file, with a commit that happens anyway.
 const FLOOR_INTERVAL: Micros = 1_000_000;
 
+/// How long the keeper sleeps at most while timeouts wait for the wall clock. Nothing tells it of a
+/// step forward or of a suspend.
+const MAX_SLEEP: Duration = Duration::from_secs(30);
+
 /// A store in an SQLite file.
 ///
 /// The file and its companions (`-wal`, `-shm` is not used) belong to one process at a time. The
@@ -75,11 +79,22 @@ struct Clock {
 
 impl Clock {
     fn now(&self) -> Micros {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let now = Micros::try_from(wall.as_micros()).unwrap_or(Micros::MAX).max(self.floor.get());
+        let now = wall().max(self.floor.get());
         self.floor.set(now);
         now
     }
+
+    /// Returns how long it takes to reach `time`. After a step back the wall clock has to catch up
+    /// first.
+    fn time_until(&self, time: Micros) -> Duration {
+        let wait = if time <= self.now() { 0 } else { time.saturating_sub(wall()) };
+        Duration::from_micros(u64::try_from(wait).unwrap_or(0))
+    }
+}
+
+fn wall() -> Micros {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Micros::try_from(wall.as_micros()).unwrap_or(Micros::MAX)
 }
 
 impl SqliteStore {
@@ -181,6 +196,14 @@ impl Store for SqliteStore {
 
     fn now(&self) -> Micros {
         self.clock.now()
+    }
+
+    fn time_until(&self, time: Micros) -> Duration {
+        self.clock.time_until(time)
+    }
+
+    fn max_sleep(&self) -> Option<Duration> {
+        Some(MAX_SLEEP)
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {

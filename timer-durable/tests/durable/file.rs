@@ -191,6 +191,21 @@ fn an_idle_file_wakes_nobody() {
 }
 
 #[test]
+fn a_clock_behind_the_file_takes_no_turns() {
+    let folder = Folder::new();
+    drop(open(&folder));
+    let hour = "update meta set floor = (unixepoch() + 3600) * 1000000";
+    rusqlite::Connection::open(folder.file()).unwrap().execute_batch(hour).unwrap();
+    let (timer, ran) = open(&folder);
+    timer.new_timeout("t", Duration::from_micros(1), &"a".to_owned()).unwrap();
+    timer.counts().unwrap();
+    let turns = timer.stats().turns;
+    let _nothing = ran.recv_timeout(Duration::from_millis(300));
+    let taken = timer.stats().turns - turns;
+    assert!(taken < 10, "D14: {taken} turns while the clock stands still");
+}
+
+#[test]
 fn many_callers_share_commits() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);

@@ -123,6 +123,8 @@ fn a_future_that_is_dropped_fails_its_attempt() {
 #[test]
 fn an_async_topic_needs_a_runtime() {
     let builder = DurableTimer::builder().async_topic("t", |_: Due<()>| async { Ok(()) });
+    // Settings that follow must not hide it.
+    let builder = builder.max_running(64).spawn(drop);
     let error = builder.build_manual(MemoryStore::new()).unwrap_err();
     assert!(error.to_string().contains("async topics need `spawn` before them"), "{error}");
 }

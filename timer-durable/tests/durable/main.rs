@@ -12,10 +12,12 @@ mod folder;
 mod full_disk;
 #[cfg(feature = "sqlite")]
 mod handlers;
+mod keeper;
 #[cfg(feature = "sqlite")]
 mod processes;
 mod random;
 #[cfg(feature = "sqlite")]
 mod schema;
+mod scripted;
 #[cfg(feature = "sqlite")]
 mod tally;

@@ -5,7 +5,7 @@ use super::super::collect::Collection;
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
-use crate::store::{Position, Store, StoreError};
+use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Answers, Batch, Begun, Changed, Inserted};
 use std::time::Instant;
 
@@ -17,35 +17,49 @@ impl<S: Store> Keeper<S> {
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
         }
-        let mut waiting = std::mem::take(&mut self.held);
-        waiting.extend(first);
-        while collection.batch.len() < self.settings.max_batch {
-            let Some(message) = waiting.pop_front().or_else(|| self.inbox.try_recv().ok()) else { break };
-            if collection.conflicts(&message) {
-                self.held.push_back(message);
-                continue;
+        // Each timeout that has waiting messages gives one of them.
+        for _ in 0..self.held.places() {
+            if !collection.has_room(self.settings.max_batch) {
+                break;
             }
-            match message {
-                Message::Call(_, reply) if self.stopping.is_some() => _ = reply.send(Err(Error::Stopped)),
-                Message::Call(_, reply) if self.must_rejoin => {
-                    let why = "the store cannot be reached".to_owned();
-                    let _received = reply.send(Err(Error::Store(StoreError::Failed(why))));
-                }
-                Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
-                Message::Ended(ended) => self.add_end(&mut collection, ended, now),
-                Message::Complete { id, attempt, work, reply } => {
-                    let _received = reply.send(self.complete(id, attempt, work, now));
-                }
-                Message::Visit(visit) => visit(&mut self.store),
-                Message::Stop { until, reply } => self.begin_stop(until, reply),
+            let Some((place, message)) = self.held.pop() else { break };
+            if collection.conflict(&message).is_some() {
+                self.held.put_back(place, message);
+            } else {
+                self.take(&mut collection, message, now);
             }
         }
-        self.held.extend(waiting);
+        let mut first = first;
+        while collection.has_room(self.settings.max_batch) || first.is_some() {
+            let Some(message) = first.take().or_else(|| self.inbox.try_recv().ok()) else { break };
+            match collection.conflict(&message).or_else(|| self.held.place_of(&message)) {
+                Some(place) => self.held.push(place, message),
+                None => self.take(&mut collection, message, now),
+            }
+        }
         let paused = self.paused_until.is_some_and(|until| until > Instant::now());
         if self.may_begin() && !self.must_rejoin && !paused {
             self.add_begins(&mut collection, now);
         }
         collection
+    }
+
+    /// Adds a message to a batch that has nothing about the same timeout.
+    fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
+        match message {
+            Message::Call(_, reply) if self.stopping.is_some() => _ = reply.send(Err(Error::Stopped)),
+            Message::Call(_, reply) if self.must_rejoin => {
+                let why = "the store cannot be reached".to_owned();
+                let _received = reply.send(Err(Error::Store(StoreError::Failed(why))));
+            }
+            Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
+            Message::Ended(ended) => self.add_end(collection, ended, now),
+            Message::Complete { id, attempt, work, reply } => {
+                let _received = reply.send(self.complete(id, attempt, work, now));
+            }
+            Message::Visit(visit) => visit(&mut self.store),
+            Message::Stop { until, reply } => self.begin_stop(until, reply),
+        }
     }
 
     /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
@@ -72,16 +86,18 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
                 collection.calls.into_iter().for_each(|call| call.fail(&error));
             }
-            Err(error) => {
-                self.unwritten.extend(collection.ends);
-                for id in &collection.batch.begins {
-                    self.current.push_ready(*id);
-                    self.overdue.push_ready(*id);
-                }
-                collection.calls.into_iter().for_each(|call| call.fail(&error));
-                self.fail(&error);
-            }
+            Err(error @ StoreError::Refused(_)) => self.set_refused_aside(collection, &error),
+            Err(StoreError::Locked(locked)) => self.write_unlocked(collection, locked),
+            Err(error) => self.give_back(collection, &error),
         }
+    }
+
+    /// Keeps the ends and begins of a batch that was not written, and fails its calls.
+    pub(super) fn give_back(&mut self, collection: Collection, error: &StoreError) {
+        self.unwritten.extend(collection.ends);
+        collection.batch.begins.iter().for_each(|id| self.push_ready(*id));
+        collection.calls.into_iter().for_each(|call| call.fail(error));
+        self.fail(error);
     }
 
     /// Applies the answers to the memory and starts the handlers.

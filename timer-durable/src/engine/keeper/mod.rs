@@ -12,6 +12,9 @@
 //!
 //! # Failures
 //!
+//! - If the store refuses a part, the batch is divided. The call of that part fails. An end or a
+//!   begin waits apart from all others, and so does a part whose timeout another transaction has
+//!   locked (`aside`).
 //! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in
 //!   memory and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
@@ -21,10 +24,12 @@
 //! Absent: user code. Handlers run on the executor, and only work of [`Store::complete_in`] runs
 //! here.
 
+mod aside;
 mod begin;
 mod commit;
 mod end;
 
+use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
 use super::{Ended, Message, Settle};
@@ -32,6 +37,7 @@ use crate::TimeoutId;
 use crate::stats::Figures;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::topic::{Handler, Topic};
+use aside::Aside;
 use crossbeam_channel::{Receiver, Sender};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -93,9 +99,11 @@ pub(crate) struct Keeper<S> {
     running: IdMap<Running>,
     overdue_running: usize,
     /// Messages that wait for the next batch.
-    held: VecDeque<Message>,
+    held: Held,
     /// Ends that a failed commit has not written.
     unwritten: Vec<Ended>,
+    /// Parts of batches that wait apart from all others.
+    aside: Vec<Aside>,
     /// Tasks that the executor has rejected.
     rejected: VecDeque<Task>,
     must_rejoin: bool,
@@ -133,8 +141,9 @@ impl<S: Store> Keeper<S> {
             figures,
             running: IdMap::default(),
             overdue_running: 0,
-            held: VecDeque::new(),
+            held: Held::default(),
             unwritten: Vec::new(),
+            aside: Vec::new(),
             rejected: VecDeque::new(),
             must_rejoin: false,
             pause,
@@ -185,7 +194,10 @@ impl<S: Store> Keeper<S> {
     /// there is something to do now.
     fn waits_until(&self) -> Option<Option<Instant>> {
         let now = Instant::now();
-        let mut until: Vec<Instant> = self.store.next_upkeep().into_iter().collect();
+        let mut until = Vec::new();
+        if !self.must_rejoin {
+            until.extend(self.store.next_upkeep());
+        }
         until.extend(self.stopping.as_ref().and_then(|stopping| stopping.until));
         let paused = self.paused_until.filter(|until| *until > now);
         if let Some(paused) = paused {
@@ -195,8 +207,10 @@ impl<S: Store> Keeper<S> {
             if !idle {
                 return Some(None);
             }
+            until.extend(self.next_aside());
             if self.stopping.is_none() {
                 until.extend(self.next_page().and_then(|next| self.instant(next, now)));
+                until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
             }
             if self.may_begin() {
                 until.extend(self.next_begin(now));
@@ -211,13 +225,18 @@ impl<S: Store> Keeper<S> {
 
     /// Converts a time of the store's clock.
     fn instant(&self, time: Micros, now: Instant) -> Option<Instant> {
-        let wait = Duration::from_micros(u64::try_from(time.saturating_sub(self.store.now())).unwrap_or(0));
-        now.checked_add(wait)
+        now.checked_add(self.store.time_until(time))
+    }
+
+    /// Returns `true` if something is to happen at a time of the store's clock.
+    fn waits_for_clock(&self) -> bool {
+        self.next_page().is_some() || self.overdue.len() + self.current.len() > 0
     }
 
     /// Takes one turn. `first` is a message that was received already.
     pub(crate) fn turn(&mut self, first: Option<Message>) -> Flow {
         self.figures.turns.add(1);
+        self.must_rejoin |= self.store.must_rejoin();
         if self.must_rejoin {
             self.rejoin();
         }
@@ -225,6 +244,7 @@ impl<S: Store> Keeper<S> {
         if !collection.batch.is_empty() {
             self.write(collection);
         }
+        self.write_aside();
         self.start_rejected();
         if !self.must_rejoin {
             if self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
@@ -245,6 +265,11 @@ impl<S: Store> Keeper<S> {
             self.overdue.remove(position.id);
             self.current.put(position, now);
         }
+    }
+
+    fn push_ready(&mut self, id: TimeoutId) {
+        self.current.push_ready(id);
+        self.overdue.push_ready(id);
     }
 
     fn remove(&mut self, id: TimeoutId) {
@@ -335,8 +360,9 @@ impl<S: Store> Keeper<S> {
     /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.
     fn end_if_stopped(&mut self) -> Flow {
         let Some(stopping) = &self.stopping else { return Flow::Continue };
-        let is_over = stopping.until.is_none_or(|until| until <= Instant::now());
-        let is_quiet = self.running.is_empty() && self.unwritten.is_empty() && self.held.is_empty();
+        let is_over = stopping.until.is_some_and(|until| until <= Instant::now());
+        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.aside.is_empty();
+        let is_quiet = self.running.is_empty() && is_written;
         if !is_quiet && !is_over {
             return Flow::Continue;
         }

@@ -1,0 +1,95 @@
+//! Parts of batches that wait apart from all others.
+//!
+//! The store refuses an end or a begin, or another transaction has locked the timeout. Such parts
+//! are written again alone, after pauses that grow, and all other parts go on meanwhile.
+
+use super::super::collect::Collection;
+use super::{Keeper, MIN_PAUSE};
+use crate::store::{Store, StoreError};
+use crate::transaction::Target;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// The longest pause after a refusal, and while a timeout is locked.
+const MAX_REFUSED: Duration = Duration::from_secs(30);
+const MAX_LOCKED: Duration = Duration::from_secs(1);
+
+/// How long a call waits for a timeout that another transaction has locked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A batch that is written again at a later time.
+pub(super) struct Aside {
+    collection: Collection,
+    next: Instant,
+}
+
+impl<S: Store> Keeper<S> {
+    /// Returns the time at which the next batch is written again.
+    pub(super) fn next_aside(&self) -> Option<Instant> {
+        self.aside.iter().map(|aside| aside.next).min()
+    }
+
+    /// Writes the batches again whose pause is over.
+    pub(super) fn write_aside(&mut self) {
+        if self.must_rejoin || self.aside.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let (due, later) = std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
+        self.aside = later;
+        let due: Vec<Aside> = due;
+        for Aside { mut collection, .. } in due {
+            if !self.may_begin() {
+                std::mem::take(&mut collection.batch.begins).into_iter().for_each(|id| self.push_ready(id));
+            }
+            if !collection.batch.is_empty() {
+                self.write(collection);
+            }
+        }
+    }
+
+    /// Sets a part aside that the store refuses, and that nobody can be told about.
+    pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &StoreError) {
+        self.figures.store_errors.add(1);
+        if collection.waited.since.is_none() {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");
+        }
+        self.set_aside(collection, MAX_REFUSED);
+    }
+
+    /// Writes the parts of a batch that nobody has locked, and sets the others aside. Calls that
+    /// have waited for long fail.
+    pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>) {
+        let targets: HashSet<Target> = locked.iter().cloned().collect();
+        let [mut locked_parts, free] = collection.divide(|part| part.is_in(&targets));
+        if locked_parts.batch.is_empty() {
+            let why = "other transactions have locked timeouts".to_owned();
+            return self.give_back(free, &StoreError::Failed(why));
+        }
+        if !free.batch.is_empty() {
+            self.write(free);
+        }
+        if locked_parts.waited.since.is_none() {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, timeouts = locked.len(), "another transaction has locked timeouts");
+        }
+        if locked_parts.waited.since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+            let [calls, attempts] = locked_parts.divide(|part| part.is_call());
+            let error = StoreError::Locked(locked);
+            calls.calls.into_iter().for_each(|call| call.fail(&error));
+            locked_parts = attempts;
+        }
+        if !locked_parts.batch.is_empty() {
+            self.set_aside(locked_parts, MAX_LOCKED);
+        }
+    }
+
+    fn set_aside(&mut self, mut collection: Collection, max: Duration) {
+        let (now, least) = (Instant::now(), MIN_PAUSE.min(self.settings.max_pause));
+        collection.waited.since.get_or_insert(now);
+        let pause = collection.waited.pause.max(least);
+        collection.waited.pause = (pause * 2).min(max);
+        self.aside.push(Aside { collection, next: now + pause });
+    }
+}

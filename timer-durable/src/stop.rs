@@ -1,0 +1,97 @@
+//! Stopping a timer, and dropping its last handle.
+
+use crate::engine::{Message, is_keeper};
+use crate::error::Error;
+use crate::timer::{DurableTimer, Engine, Inner};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// How long a stop waits beyond its limit for the keeper, which then ends by itself unless the
+/// store hangs.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// The result of [`DurableTimer::stop`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StopReport {
+    /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
+    /// with a higher attempt.
+    pub unfinished: usize,
+    /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
+    /// answers. Until then a file stays in use, and shards are taken over when the lease is over.
+    pub is_released: bool,
+}
+
+impl DurableTimer {
+    /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
+    /// ends, and hands the store back. Pending timeouts stay in the store. A second call waits for
+    /// the first one.
+    ///
+    /// Returns at most a quarter of a second after the limit, also if the store hangs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OnKeeper`] on the keeper's own thread.
+    pub fn stop(&self, limit: Duration) -> Result<StopReport, Error> {
+        if is_keeper() {
+            return Err(Error::OnKeeper);
+        }
+        let (reply, answer) = oneshot::channel();
+        let until = Instant::now().checked_add(limit);
+        if self.inner.parts.keeper.send(Message::Stop { until, reply }).is_err() {
+            return Ok(StopReport { unfinished: 0, is_released: true });
+        }
+        self.settle();
+        let answer = match until.and_then(|until| until.checked_add(GRACE)) {
+            Some(until) => answer.recv_deadline(until),
+            None => answer.recv().map_err(|_| oneshot::RecvTimeoutError::Disconnected),
+        };
+        match answer {
+            Ok(unfinished) => {
+                self.inner.join();
+                Ok(StopReport { unfinished, is_released: true })
+            }
+            // A keeper that ended before it saw the message has left nothing unfinished.
+            Err(oneshot::RecvTimeoutError::Disconnected) => Ok(StopReport { unfinished: 0, is_released: true }),
+            Err(oneshot::RecvTimeoutError::Timeout) => {
+                self.inner.abandon();
+                let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
+                Ok(StopReport { unfinished, is_released: false })
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Waits for the keeper's thread, unless this is the thread.
+    fn join(&self) {
+        if let Engine::Thread(thread) = &self.engine {
+            let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(thread) = thread
+                && !is_keeper()
+            {
+                let _ended = thread.join();
+            }
+        }
+    }
+
+    /// Leaves the keeper's thread to itself. It ends when the store answers.
+    fn abandon(&self) {
+        if let Engine::Thread(thread) = &self.engine {
+            drop(thread.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let (reply, _answer) = oneshot::channel();
+        let stop = Message::Stop { until: Some(Instant::now()), reply };
+        if self.parts.keeper.send(stop).is_ok() {
+            if let Engine::Manual(shared) = &self.engine {
+                shared.settle();
+            }
+            self.join();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The keeper's thread with a store that hangs, fails or refuses when the test says so.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use timer_durable::{Due, DurableTimer, Error, IfPending, Retry, StoreError};
+
+use crate::scripted::Scripted;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn ok(_: &Due<String>) -> Result<(), Retry> {
+    Ok(())
+}
+
+#[test]
+fn an_outage_takes_no_turns_for_upkeep() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let (tried, tries) = channel();
+    store.on_rejoin(move || {
+        tried.send(()).unwrap();
+        Some(StoreError::Failed("the server is away".to_owned()))
+    });
+    store.on_write(|_| Some(StoreError::InDoubt("the connection is lost".to_owned())));
+    store.set_next_upkeep(Instant::now());
+    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap_err();
+    let before = timer.stats().turns;
+    // The pauses between them grow from 10 ms to 160 ms.
+    (0..5).for_each(|_| tries.recv_timeout(LONG).unwrap());
+    let turns = timer.stats().turns - before;
+    assert!(turns < 20, "{turns} turns for 5 attempts to join");
+}
+
+#[test]
+fn a_stop_without_limit_waits_for_handlers() {
+    let (started, starts) = channel();
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let blocks = move |_: &Due<String>| {
+        started.send(())?;
+        released.lock().unwrap().recv()?;
+        Ok(())
+    };
+    let timer = DurableTimer::builder().topic("t", blocks).open(Scripted::new()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    starts.recv_timeout(LONG).unwrap();
+    let stopping = thread::spawn({
+        let timer = timer.clone();
+        move || timer.stop(Duration::MAX).unwrap()
+    });
+    while !matches!(timer.new_timeout("t", LONG, &"b".to_owned()), Err(Error::Stopped)) {
+        thread::yield_now();
+    }
+    let _ended = release.send(());
+    assert_eq!(stopping.join().unwrap().unfinished, 0);
+}
+
+#[test]
+fn a_stop_keeps_its_limit_while_the_store_hangs() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    store.on_write(move |_| {
+        entered.send(()).unwrap();
+        let _ended = released.recv();
+        None
+    });
+    let call = timer.new_timeout_async("t", LONG, &"a".to_owned());
+    entries.recv_timeout(LONG).unwrap();
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        let report = timer.stop(Duration::from_millis(100)).unwrap();
+        // The last handle does not wait for the keeper either.
+        drop(timer);
+        done.send(report).unwrap();
+    });
+    let report = ended.recv_timeout(LONG).unwrap();
+    assert!(!report.is_released, "{report:?}");
+    drop(release);
+    futures::executor::block_on(call).unwrap();
+}
+
+#[test]
+fn a_step_of_the_clock_is_noticed_without_load() {
+    let store = Scripted::new();
+    store.set_max_sleep(Duration::from_millis(10));
+    let (sender, ran) = channel();
+    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::from_secs(3600), &"a".to_owned()).unwrap();
+    store.memory.step_clock(3_600_000_000);
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), "a");
+}
+
+/// Counts how often a part of a batch is refused, and lets everything else pass.
+fn refuse(
+    store: &Scripted,
+    is_bad: impl Fn(&timer_durable::transaction::Batch) -> bool + Send + 'static,
+) -> Arc<AtomicUsize> {
+    let refusals = Arc::<AtomicUsize>::default();
+    let count = refusals.clone();
+    store.on_write(move |batch| {
+        is_bad(batch).then(|| {
+            count.fetch_add(1, Ordering::Relaxed);
+            StoreError::Refused("a trigger".to_owned())
+        })
+    });
+    refusals
+}
+
+fn run_many(timer: &DurableTimer, ran: &mpsc::Receiver<String>) {
+    for n in 0..200 {
+        timer.new_timeout_keyed("t", &n.to_string(), Duration::ZERO, &n.to_string(), IfPending::Keep).unwrap();
+        assert_eq!(ran.recv_timeout(LONG).unwrap(), n.to_string());
+    }
+}
+
+#[test]
+fn a_refused_end_or_begin_waits_alone() {
+    for is_end in [true, false] {
+        let store = Scripted::new();
+        let (sender, ran) = channel();
+        let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+        let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
+        let bad = timer.new_timeout("t", Duration::from_millis(1), &"bad".to_owned()).unwrap();
+        let refusals = refuse(&store, move |batch| match is_end {
+            true => batch.dones.iter().any(|done| done.id == bad),
+            false => batch.begins.contains(&bad),
+        });
+        store.memory.advance_clock(Duration::from_millis(1));
+        if is_end {
+            assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
+        }
+        run_many(&timer, &ran);
+        let count = refusals.load(Ordering::Relaxed);
+        assert!((1..50).contains(&count), "{count} refusals while 200 timeouts ran, ends: {is_end}");
+        store.on_write(|_| None);
+        if !is_end {
+            assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
+        }
+        assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+        assert_eq!(timer_durable::Store::counts(&mut store.memory.clone()).unwrap().pending, 0);
+    }
+}
+
+#[test]
+fn a_batch_is_bounded_in_bytes() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    store.on_write(move |batch| {
+        entered.send(batch.inserts.iter().map(|insert| insert.payload.len()).sum::<usize>()).unwrap();
+        let _ended = released.recv();
+        None
+    });
+    let payload = "x".repeat(1 << 20);
+    let calls: Vec<_> = (0..50).map(|_| timer.new_timeout_async("t", LONG, &payload)).collect();
+    drop(release);
+    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    let largest = entries.try_iter().max().unwrap();
+    assert!(largest <= 17 << 20, "a batch of {largest} bytes");
+}
+
+#[test]
+fn calls_about_one_key_keep_their_order() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    store.on_write(move |batch| {
+        entered.send(batch.resets.iter().map(|reset| reset.due).collect::<Vec<_>>()).unwrap();
+        let _ended = released.recv();
+        None
+    });
+    let now = timer_durable::Store::now(&store);
+    let first = timer.new_timeout_keyed_async("t", "hot", LONG, &"a".to_owned(), IfPending::Keep);
+    let calls: Vec<_> = (0..100).map(|n| timer.reset_async("t", "hot", Duration::from_micros(n))).collect();
+    drop(release);
+    futures::executor::block_on(first).unwrap();
+    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    let seen: Vec<i64> = entries.try_iter().flatten().map(|due| due - now).collect();
+    assert_eq!(seen, (0..100).collect::<Vec<_>>());
+}

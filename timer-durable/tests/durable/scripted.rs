@@ -1,0 +1,110 @@
+//! A memory store whose answers a test scripts, for keepers with a thread.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use timer_durable::store::{Counts, Micros, Position, Upkeep};
+use timer_durable::transaction::{Answers, Batch};
+use timer_durable::{DeadLetter, MemoryStore, Store, StoreError, TimeoutId};
+
+type OnWrite = Box<dyn FnMut(&Batch) -> Option<StoreError> + Send>;
+type OnRejoin = Box<dyn FnMut() -> Option<StoreError> + Send>;
+
+/// A store that asks its script before each call.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    pub(crate) memory: MemoryStore,
+    script: Arc<Mutex<Script>>,
+}
+
+#[derive(Default)]
+struct Script {
+    on_write: Option<OnWrite>,
+    on_rejoin: Option<OnRejoin>,
+    next_upkeep: Option<Instant>,
+    max_sleep: Option<Duration>,
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Self {
+        Self { memory: MemoryStore::new(), script: Arc::default() }
+    }
+
+    /// Sets a function that lets a write fail before it reaches the memory.
+    pub(crate) fn on_write(&self, hook: impl FnMut(&Batch) -> Option<StoreError> + Send + 'static) {
+        self.script.lock().unwrap().on_write = Some(Box::new(hook));
+    }
+
+    pub(crate) fn on_rejoin(&self, hook: impl FnMut() -> Option<StoreError> + Send + 'static) {
+        self.script.lock().unwrap().on_rejoin = Some(Box::new(hook));
+    }
+
+    pub(crate) fn set_next_upkeep(&self, next: Instant) {
+        self.script.lock().unwrap().next_upkeep = Some(next);
+    }
+
+    pub(crate) fn set_max_sleep(&self, limit: Duration) {
+        self.script.lock().unwrap().max_sleep = Some(limit);
+    }
+}
+
+impl Store for Scripted {
+    fn describe(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    fn instance(&self) -> u32 {
+        self.memory.instance()
+    }
+
+    fn now(&self) -> Micros {
+        self.memory.now()
+    }
+
+    fn max_sleep(&self) -> Option<Duration> {
+        self.script.lock().unwrap().max_sleep
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+        let hook = self.script.lock().unwrap().on_write.take();
+        if let Some(mut hook) = hook {
+            let error = hook(batch);
+            self.script.lock().unwrap().on_write.get_or_insert(hook);
+            if let Some(error) = error {
+                return Err(error);
+            }
+        }
+        self.memory.write(batch)
+    }
+
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.memory.load(range, max, out)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        let error = self.script.lock().unwrap().on_rejoin.as_mut().and_then(|hook| hook());
+        error.map_or_else(|| self.memory.rejoin(), Err)
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.memory.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.memory.counts()
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        self.script.lock().unwrap().next_upkeep
+    }
+
+    fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        Ok(Upkeep::default())
+    }
+}
