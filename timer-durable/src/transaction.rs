@@ -191,7 +191,7 @@ impl Batch {
 }
 
 /// The answer to an insert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The timeout was created. If it replaced another one, this is the id of that one.
     Created {
@@ -207,6 +207,9 @@ pub enum Inserted {
     /// The id is older than the store accepts, so an earlier call with it may have been executed
     /// and ended.
     TooOld,
+    /// The store refuses this insert, for example because a trigger of the user does, and has
+    /// executed the rest of the batch.
+    Refused(String),
 }
 
 /// The answer to a reset or a cancel.

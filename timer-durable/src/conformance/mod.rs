@@ -85,7 +85,7 @@ impl<S: Store> Bench<S> {
     }
 
     fn insert_as(&mut self, insert: Insert) -> Inserted {
-        self.write(|batch| batch.inserts.push(insert)).inserts[0]
+        self.write(|batch| batch.inserts.push(insert)).inserts.remove(0)
     }
 
     fn begin(&mut self, id: TimeoutId) -> Begun {

@@ -229,11 +229,12 @@ impl Call {
         };
         let found = |found: bool| if found { Answer::Changed } else { Answer::Unknown };
         let answer = match self.part {
-            Part::Insert => match (answers.inserts[self.index], self.id) {
+            Part::Insert => match (&answers.inserts[self.index], self.id) {
                 (Inserted::Created { .. } | Inserted::Exists, Some(id)) => Ok(Answer::Scheduled(id)),
-                (Inserted::Kept(id), _) if self.refuses => Err(Error::KeyTaken { id }),
-                (Inserted::Kept(id) | Inserted::Moved(id, _), _) => Ok(Answer::Scheduled(id)),
+                (Inserted::Kept(id), _) if self.refuses => Err(Error::KeyTaken { id: *id }),
+                (Inserted::Kept(id) | Inserted::Moved(id, _), _) => Ok(Answer::Scheduled(*id)),
                 (Inserted::TooOld, _) => Err(Error::IdTooOld),
+                (Inserted::Refused(why), _) => Err(Error::Store(StoreError::Refused(why.clone()))),
                 (_, None) => Ok(Answer::Unknown),
             },
             Part::Reset => Ok(changed(answers.resets[self.index])),

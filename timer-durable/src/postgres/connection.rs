@@ -107,10 +107,15 @@ impl QueryError {
         self.code().is_some_and(|code| transient.contains(code))
     }
 
+    /// Returns `true` if another transaction holds a lock that the statement needs.
+    pub(super) fn is_locked(&self) -> bool {
+        self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     /// Returns `true` if the server accepts the transaction only without some of its rows: for its
     /// data (22), a constraint (23), a limit of the server (54), or an error that a trigger raises
     /// (P0001).
-    fn is_refusal(&self) -> bool {
+    pub(super) fn is_refusal(&self) -> bool {
         self.code().is_some_and(|code| {
             let code = code.code();
             ["22", "23", "54"].contains(&&code[..2]) || code == SqlState::RAISE_EXCEPTION.code()

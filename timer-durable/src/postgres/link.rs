@@ -4,6 +4,15 @@ use super::connection::{Params, PostgresConnection, QueryError};
 use super::statements::{self, Scope, Sql};
 use std::time::Duration;
 use tokio_postgres::{Row, Statement};
+use uuid::Uuid;
+
+/// How long a statement waits for a lock. A transaction of another program may keep a timeout locked
+/// for as long as it likes, and nothing else of the batch can go on meanwhile.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// How much longer the client waits than the server, so that the server's answer says that nothing
+/// was written. Without an answer the connection is lost, and the outcome of the statement with it.
+const MARGIN: Duration = Duration::from_millis(200);
 
 /// A statement, prepared unless the connection is behind a pooler.
 struct Query {
@@ -16,6 +25,7 @@ pub(super) struct Link {
     pub(super) connection: PostgresConnection,
     /// By the index of their scope.
     write: Vec<Query>,
+    is_pooled: bool,
     put: Query,
     holders: Query,
     look: Query,
@@ -28,7 +38,7 @@ impl Link {
     /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
     /// nothing is prepared or set.
     pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
-        connection.set_limit(limit);
+        connection.set_limit(limit + MARGIN);
         if !pooled {
             // The plans are always searches by an index, whatever the statistics say of a table
             // that is empty in one minute and full in the next.
@@ -39,7 +49,10 @@ impl Link {
                 limit.as_millis()
             ))?;
         }
-        let mut query = |sql: Sql| {
+        let mut query = |mut sql: Sql| {
+            if pooled {
+                sql.limit_locks(LOCK_TIMEOUT);
+            }
             let prepared = if pooled { None } else { Some(connection.prepare(&sql.text, &sql.types)?) };
             Ok::<_, QueryError>(Query { sql, prepared })
         };
@@ -51,8 +64,31 @@ impl Link {
             load: query(statements::load())?,
             sweep: query(statements::sweep())?,
             renew: query(statements::renew())?,
+            is_pooled: pooled,
             connection,
         })
+    }
+
+    /// Limits the time that statements wait for locks, or lifts the limit. Joining and leaving wait
+    /// for the statements of other instances. Behind a pooler the statements of a batch have the
+    /// limit in them.
+    pub(super) fn limit_locks(&mut self, limits: bool) -> Result<(), QueryError> {
+        if self.is_pooled {
+            return Ok(());
+        }
+        let limit = if limits { LOCK_TIMEOUT.as_millis() } else { 0 };
+        self.connection.batch_execute(&format!("set lock_timeout = {limit}"))
+    }
+
+    /// Lifts the limit inside of a transaction of the user, which has its own ideas of waiting.
+    pub(super) fn lift_lock_limit(&mut self) -> Result<(), QueryError> {
+        if self.is_pooled { self.connection.batch_execute("set local lock_timeout = 0") } else { Ok(()) }
+    }
+
+    /// Returns those of the rows with these ids that other transactions have locked.
+    pub(super) fn locked(&mut self, ids: &[Uuid]) -> Result<Vec<Row>, QueryError> {
+        let sql = statements::locked();
+        self.connection.query_typed(&sql.text, &sql.types, &[&ids])
     }
 
     pub(super) fn write(&mut self, scope: Scope, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
@@ -88,7 +124,8 @@ impl Link {
     pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
         self.connection.batch_execute(&format!(
             "begin isolation level read committed; set local statement_timeout = {0};
-             set local idle_in_transaction_session_timeout = {0}; set local plan_cache_mode = auto;
+             set local idle_in_transaction_session_timeout = {0}; set local lock_timeout = 0;
+             set local plan_cache_mode = auto;
              set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on",
             limit.as_millis()
         ))

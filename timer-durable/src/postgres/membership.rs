@@ -92,13 +92,21 @@ impl PostgresStore {
             self.link = Some(Link::new(connection, limit, self.pooled)?);
         }
         let link = self.link()?;
+        link.limit_locks(false)?;
         let new: i64 = link.connection.ask("select nextval('timer.instance')")?.get(0);
         let (tried, is_first) = (self.tried.clone(), !self.has_joined);
         self.tried.push(new);
         let (name, lease) = (self.name.clone(), self.lease_micros());
         let sql = "select timer.join_as($1, $2, $3, $4, $5)";
         let types = [Type::INT8, Type::INT8_ARRAY, Type::TEXT, Type::BOOL, Type::INT8];
-        self.link()?.connection.query_typed(sql, &types, &[&new, &tried, &name, &is_first, &lease])?;
+        let joined = self.link()?.connection.query_typed(sql, &types, &[&new, &tried, &name, &is_first, &lease]);
+        joined.map_err(StoreError::from).inspect_err(|error| {
+            if !matches!(error, StoreError::InDoubt(_)) {
+                // The server has refused the number, for example because a later process has the
+                // name, and would be asked to fence ever more of them.
+                self.tried.pop();
+            }
+        })?;
         self.has_joined = true;
         self.instance = new;
         self.tried = vec![new];
@@ -110,6 +118,7 @@ impl PostgresStore {
             self.clock.start(sent, now);
         }
         self.renew(&[])?;
+        self.link()?.limit_locks(true)?;
         if self.listener.is_none() && !self.pooled {
             let listener = Listener::start(self.config.clone(), self.dial.clone(), self.signals.clone());
             self.listener = listener
@@ -129,6 +138,7 @@ impl PostgresStore {
             upkeep.shards_gained = self.renew(running)?;
         }
         if self.signals.take_foreign()
+            || self.sweep_again.is_some_and(|again| again <= now)
             || (!self.signals.is_listening() && self.next_sweep <= now)
             || upkeep.shards_gained
         {
@@ -151,7 +161,10 @@ impl PostgresStore {
             self.suspects.iter().filter(|(_, since)| since.elapsed() >= grace).map(|(instance, _)| *instance).collect();
         let running: Vec<Uuid> = running.iter().copied().map(uuid).collect();
         let (instance, lease) = (self.instance, self.lease_micros());
-        let rows = self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects])?;
+        let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
+            Err(error) if error.is_locked() => return self.extend_lease(sent),
+            rows => rows?,
+        };
         let row = rows.first().ok_or(StoreError::Fenced)?;
         let now: Micros = row.get::<_, Option<i64>>(0).ok_or(StoreError::Fenced)?;
         self.clock.take(sent, now);
@@ -192,15 +205,33 @@ impl PostgresStore {
         Ok(gained)
     }
 
+    /// Renews the lease and nothing else, because another transaction has locked a row that a
+    /// renewal changes, such as a timeout that runs in a shard which this instance gives away.
+    fn extend_lease(&mut self, sent: Instant) -> Result<bool, StoreError> {
+        let sql =
+            "update timer.node set lease_until = timer.now() + $2 where id = $1 and alive returning lease_until - $2";
+        let (instance, lease) = (self.instance, self.lease_micros());
+        let rows = self.link()?.connection.query_typed(sql, &[Type::INT8, Type::INT8], &[&instance, &lease])?;
+        let now = rows.first().ok_or(StoreError::Fenced)?.get(0);
+        self.clock.take(sent, now);
+        self.lease_end = sent + self.lease - self.lease / 8;
+        self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
+        self.figures.renewed = Some(sent);
+        Ok(false)
+    }
+
     /// Collects the rows that others have written into the shards of this instance.
     fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
         self.next_sweep = Instant::now() + SWEEP;
+        self.sweep_again = None;
         let (instance, shards) = (self.instance, self.shards.clone());
         let rows = self.link()?.sweep(&[&instance, &shards, &SWEEP_ROWS])?;
         let mut foreign = Vec::new();
         for row in &rows {
             match row.get::<_, Option<Uuid>>(0) {
                 Some(_) => foreign.push(Position { due: row.get(1), id: write::id(row, 0) }),
+                // A locked row. No notification announces the end of its lock.
+                None if row.get::<_, i64>(1) < 0 => self.sweep_again = Some(self.next_sweep),
                 // Shards without an owner. A renewal takes its share of them.
                 None if row.get::<_, i64>(1) > 0 => self.next_renew = self.next_renew.min(self.earliest_upkeep()),
                 None => {}

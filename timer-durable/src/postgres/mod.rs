@@ -15,9 +15,11 @@ mod connect;
 mod connection;
 mod link;
 mod listen;
+mod locks;
 mod membership;
 mod pages;
 mod parts;
+mod put;
 mod statements;
 mod store;
 mod write;
@@ -26,11 +28,13 @@ pub use connect::ConnectError;
 pub use connection::{PostgresConnection, QueryError};
 
 use crate::store::{Membership, Store, StoreError};
+use crate::transaction::Target;
 use clock::Clock;
 use connection::Dial;
 use link::Link;
 use listen::{Listener, Signals};
 use membership::Suspects;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Config;
@@ -93,6 +97,10 @@ pub struct PostgresStore {
     lease_end: Instant,
     next_renew: Instant,
     next_sweep: Instant,
+    /// The time of the next look for a row of others that was locked.
+    sweep_again: Option<Instant>,
+    /// The timeouts that other transactions had locked, before the next batch about them.
+    locked: HashSet<Target>,
     /// The time since which the lease has never been over.
     steady_since: Instant,
     suspects: Suspects,
@@ -146,6 +154,8 @@ impl PostgresStore {
             lease_end: now,
             next_renew: now,
             next_sweep: now,
+            sweep_again: None,
+            locked: HashSet::new(),
             steady_since: now,
             suspects: Suspects::default(),
             hold_until: None,
@@ -202,7 +212,7 @@ impl PostgresStore {
     }
 
     fn link(&mut self) -> Result<&mut Link, StoreError> {
-        self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))
+        self.link.as_mut().ok_or_else(lost)
     }
 
     /// Returns the connection for queries. A store that has not joined has one, too.
@@ -210,8 +220,17 @@ impl PostgresStore {
         match (&mut self.link, &mut self.fresh) {
             (Some(link), _) => Ok(&mut link.connection),
             (None, Some(fresh)) => Ok(fresh),
-            (None, None) => Err(StoreError::InDoubt("the connection was lost".to_owned())),
+            (None, None) => Err(lost()),
         }
+    }
+
+    /// Turns the failure of a read into one that leaves nothing in doubt. The connection is dropped
+    /// if it is broken.
+    fn check_read<R>(&mut self, result: Result<R, QueryError>) -> Result<R, StoreError> {
+        self.check(result.map_err(StoreError::from)).map_err(|error| match error {
+            StoreError::InDoubt(why) => StoreError::Failed(why),
+            error => error,
+        })
     }
 
     /// Drops the connection after an error that leaves its state unknown.
@@ -221,6 +240,11 @@ impl PostgresStore {
         }
         result
     }
+}
+
+/// The failure of a call without a connection, which has sent nothing.
+fn lost() -> StoreError {
+    StoreError::Failed("the connection was lost".to_owned())
 }
 
 /// The lease unless another one is set.

@@ -1,11 +1,25 @@
 //! The SQL of the store.
 
+use std::time::Duration;
 use tokio_postgres::types::Type;
 
 /// A statement with the types of its parameters.
 pub(super) struct Sql {
     pub(super) text: String,
     pub(super) types: Vec<Type>,
+}
+
+impl Sql {
+    /// Lets the fence limit the time that the statement waits for locks. It does so for a session
+    /// without settings, as behind a pooler.
+    pub(super) fn limit_locks(&mut self, limit: Duration) {
+        let set = format!("set_config('lock_timeout', '{}', true)", limit.as_millis());
+        let fences =
+            [("(select timer.now() as now from timer.node", "timer.now() as now, "), ("(select from timer.node", "")];
+        for (fence, columns) in fences {
+            self.text = self.text.replacen(fence, &format!("(select {columns}{set} from timer.node"), 1);
+        }
+    }
 }
 
 /// The fence, with which each statement begins.
@@ -310,6 +324,15 @@ pub(super) fn look() -> Sql {
     Sql { text: text.replace("{LIVE}", LIVE), types: vec![Type::UUID_ARRAY] }
 }
 
+/// The ids of timeouts and dead letters that other transactions have locked. The locks that the
+/// statement takes itself end with it.
+pub(super) fn locked() -> Sql {
+    let text = "
+with free as materialized (select id from timer.timeout where id = any ($1) for update skip locked)
+select t.id from timer.timeout t where t.id = any ($1) and t.id not in (select f.id from free f)";
+    Sql { text: text.to_owned(), types: vec![Type::UUID_ARRAY] }
+}
+
 /// A page. Each shard's head is read by the index, because a plain search over many shards would
 /// sort all that is pending.
 pub(super) fn load() -> Sql {
@@ -325,17 +348,22 @@ select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
 }
 
 /// Collects the rows that others have written into the shards of this instance, and counts the
-/// shards that nobody owns.
+/// shards that nobody owns. A row that another transaction has locked stays, and the last row of the
+/// answer says whether there is one.
 pub(super) fn sweep() -> Sql {
     let text = "
 with fence as materialized (select from timer.node where id = $1 and alive for share),
+seen as materialized (
+    select f.id from timer.timeout f where f.is_foreign and f.shard = any ($2) limit $3),
 swept as (
     update timer.timeout t set is_foreign = false
-    where t.id = any (array(select f.id from timer.timeout f where f.is_foreign and f.shard = any ($2) limit $3))
-        and t.is_foreign and exists (select from fence)
+    where t.id = any (array(
+            select f.id from timer.timeout f where f.id = any (array(select id from seen)) for update skip locked
+        )) and t.is_foreign and exists (select from fence)
     returning t.id, t.due)
 select id, due from swept
-union all select null, count(*) from timer.shard where owner is null and exists (select from fence)";
+union all select null, count(*) from timer.shard where owner is null and exists (select from fence)
+union all select null, -1 where exists (select from seen s where s.id not in (select w.id from swept w))";
     Sql { text: text.to_owned(), types: vec![Type::INT8, Type::INT2_ARRAY, Type::INT8] }
 }
 

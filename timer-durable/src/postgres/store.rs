@@ -2,7 +2,7 @@
 
 use super::parts::uuid;
 use super::write::{self, Writer};
-use super::{PostgresStore, connect};
+use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::transaction::{Answers, Batch, Begun, Done};
@@ -53,8 +53,8 @@ impl Store for PostgresStore {
             order by id limit $3";
         let types = [Type::TEXT, Type::UUID, Type::INT8];
         let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.reader()?.query_typed(sql, &types, &[&topic, &after, &max]).map_err(StoreError::from);
-        let letters = self.check(rows)?.into_iter().map(|row| DeadLetter {
+        let rows = self.reader()?.query_typed(sql, &types, &[&topic, &after, &max]);
+        let letters = self.check_read(rows)?.into_iter().map(|row| DeadLetter {
             key: row.get(3),
             attempt: row.get::<_, i32>(4).unsigned_abs(),
             format: row.get(5),
@@ -67,8 +67,8 @@ impl Store for PostgresStore {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let sql = "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
-        let row = self.reader()?.ask(sql).map_err(StoreError::from);
-        let row = self.check(row)?;
+        let row = self.reader()?.ask(sql);
+        let row = self.check_read(row)?;
         let count = |column| row.get::<_, i64>(column).unsigned_abs();
         Ok(Counts { pending: count(0), dead: count(1) })
     }
@@ -82,6 +82,9 @@ impl Store for PostgresStore {
         }
         if signalled {
             next = next.min(self.earliest_upkeep());
+        }
+        if let Some(again) = self.sweep_again {
+            next = next.min(again);
         }
         Some(self.hold_until.map_or(next, |until| next.min(until)))
     }
@@ -105,6 +108,7 @@ impl Store for PostgresStore {
             let batch = Batch { dones: vec![done], ..Batch::default() };
             let is_running = store.execute(&batch)?.dones[0];
             if is_running {
+                store.link()?.lift_lock_limit()?;
                 store.work(work)?;
             }
             Ok(is_running)
@@ -115,6 +119,10 @@ impl Store for PostgresStore {
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
         let result = self.transact(|store| store.work(work));
         self.check(result)
+    }
+
+    fn must_rejoin(&self) -> bool {
+        self.has_joined && self.link.is_none()
     }
 
     fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
@@ -132,7 +140,9 @@ impl Store for PostgresStore {
     fn leave(&mut self) {
         let instance = self.instance;
         if let Some(link) = self.link.as_mut()
-            && let Err(error) = link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance])
+            && let Err(error) = link
+                .limit_locks(false)
+                .and_then(|()| link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance]))
         {
             tracing::warn!(%error, "the shards could not be handed back; they are taken over when the lease is over");
         }
@@ -149,9 +159,16 @@ impl PostgresStore {
     fn execute(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
         let (sent, now) = (Instant::now(), self.clock.now());
         let instance = self.instance;
-        let link = self.link.as_mut().ok_or_else(|| StoreError::InDoubt("the connection was lost".to_owned()))?;
-        let mut writer =
-            Writer { link, instance, epochs: &self.epochs, shards: &self.shards, turn: &mut self.turn, now };
+        let link = self.link.as_mut().ok_or_else(lost)?;
+        let mut writer = Writer {
+            link,
+            instance,
+            epochs: &self.epochs,
+            shards: &self.shards,
+            turn: &mut self.turn,
+            locked: &mut self.locked,
+            now,
+        };
         let (answers, server) = writer.write(batch)?;
         self.clock.take(sent, server);
         if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
@@ -176,13 +193,12 @@ impl PostgresStore {
     /// Runs `body` in a transaction, and commits it if `body` returns a value.
     fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
         let limit = self.limit();
-        let lost = || StoreError::Failed("there is no connection at the moment".to_owned());
         self.link.as_mut().ok_or_else(lost)?.begin(limit)?;
         let result = body(self).and_then(|value| {
             self.link()?.commit()?;
             Ok(value)
         });
-        if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_) | StoreError::Fenced)) {
+        if matches!(&result, Err(error) if !matches!(error, StoreError::InDoubt(_))) {
             self.link()?.connection.batch_execute("rollback")?;
         }
         result

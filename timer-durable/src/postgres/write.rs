@@ -4,25 +4,38 @@
 //! 2. Execute the batch as one statement, which begins with the fence.
 //! 3. Look at the timeouts that were not changed, to tell those that run from those that are
 //!    unknown.
-//! 4. Execute the inserts that met another row, with regard to their key.
+//! 4. Execute the inserts that met another row, with regard to their key (`put`).
 //!
-//! Steps 3 and 4 follow a commit. If they fail, the answer is [`StoreError::InDoubt`], and the
-//! keeper reads everything anew.
+//! Steps 3 and 4 follow a commit. If they fail as a whole, the answer is [`StoreError::InDoubt`],
+//! and the keeper reads everything anew.
+//!
+//! # Locks of others
+//!
+//! A transaction of the user that calls `timer.cancel` or `timer.complete` keeps its timeout locked
+//! until it ends, and a statement waits for the lock with all that is in it. So statements give up
+//! soon. The writer then asks for the locked rows (`locks`), and the keeper writes the rest of the
+//! batch without them. In the normal case this costs nothing.
 
 use super::Link;
-use super::parts::{Tables, repeatable_until, uuid};
-use super::statements::Kind;
+use super::connection::Params;
+use super::parts::{Tables, uuid};
+use super::statements::{Kind, Scope};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
-use crate::transaction::{Answers, Attempt, Batch, Begun, Changed, IfPending, Insert, Inserted, Target};
-use std::collections::HashMap;
+use crate::transaction::{Answers, Attempt, Batch, Begun, Changed, Inserted, Target};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 /// How often a statement is repeated that met a deadlock, or a call whose timeout changes all the
 /// time.
-const REPETITIONS: usize = 8;
+pub(super) const REPETITIONS: usize = 8;
+
+/// How long a statement is repeated that waits for a lock which is not on a row, such as the one of
+/// an `alter table`.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The facts about this instance that a write needs.
 pub(super) struct Writer<'a> {
@@ -33,14 +46,16 @@ pub(super) struct Writer<'a> {
     pub(super) shards: &'a [i16],
     /// Grows, so that inserts are spread over the shards.
     pub(super) turn: &'a mut usize,
+    /// The timeouts that others had locked.
+    pub(super) locked: &'a mut HashSet<Target>,
     /// The estimate of the present.
     pub(super) now: Micros,
 }
 
 /// The answers of step 2. Calls that changed nothing are `None`.
-struct Draft {
+pub(super) struct Draft {
     now: Micros,
-    inserts: Vec<Option<Inserted>>,
+    pub(super) inserts: Vec<Option<Inserted>>,
     resets: Vec<Option<Changed>>,
     cancels: Vec<Option<Changed>>,
     begins: Vec<Option<Begun>>,
@@ -139,15 +154,10 @@ impl Writer<'_> {
         let shards = self.spread(batch.inserts.len());
         let refuge = (!self.shards.is_empty()).then(|| self.spread(1)[0]);
         let columns = tables.parameters(shards, instance, scope);
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &self.epochs, &refuge];
+        let (own, epochs) = (self.instance, self.epochs);
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&own, &epochs, &refuge];
         parameters.extend(columns.iter().map(|column| &**column));
-        let mut attempts = 0;
-        let rows = loop {
-            match self.link.write(scope, &parameters) {
-                Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
-                result => break result?,
-            }
-        };
+        let rows = self.send(batch, &targets, scope, &parameters)?;
         let mut draft = Draft {
             now: 0,
             inserts: vec![None; batch.inserts.len()],
@@ -195,6 +205,33 @@ impl Writer<'_> {
         if is_alive { Ok(draft) } else { Err(StoreError::Fenced) }
     }
 
+    /// Step 2.
+    fn send(
+        &mut self,
+        batch: &Batch,
+        targets: &[Vec<Option<TimeoutId>>; 2],
+        scope: Scope,
+        parameters: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        if !self.locked.is_empty() && self.expects_locks(batch) {
+            self.check_locks(batch, targets)?;
+        }
+        let (begun, mut attempts) = (Instant::now(), 0);
+        loop {
+            match self.link.write(scope, parameters) {
+                Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
+                Err(error) if error.is_locked() => {
+                    self.check_locks(batch, targets)?;
+                    self.suspect_inserts(batch)?;
+                    if begun.elapsed() > PATIENCE {
+                        return Err(error.into());
+                    }
+                }
+                result => return result.map_err(StoreError::from),
+            }
+        }
+    }
+
     /// Step 3. Returns the resets and cancels that have to be repeated.
     fn explain(&mut self, batch: &Batch, draft: &mut Draft) -> Result<[Vec<usize>; 2], StoreError> {
         let missed = |answers: &[Option<Changed>]| -> Vec<usize> {
@@ -232,62 +269,9 @@ impl Writer<'_> {
         Ok(again)
     }
 
-    /// Step 4.
-    fn put(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {
-        let missed: Vec<usize> = (0..batch.inserts.len()).filter(|n| draft.inserts[*n].is_none()).collect();
-        if missed.is_empty() {
-            return Ok(());
-        }
-        let inserts: Vec<&Insert> = missed.iter().map(|n| &batch.inserts[*n]).collect();
-        let shards = self.spread(inserts.len());
-        let is_foreign = self.shards.is_empty();
-        let column =
-            |value: &dyn Fn(&Insert) -> Option<Micros>| inserts.iter().map(|insert| value(insert)).collect::<Vec<_>>();
-        let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
-        let dues: Vec<Micros> = inserts.iter().map(|insert| insert.due).collect();
-        let topics: Vec<&str> = inserts.iter().map(|insert| &*insert.topic).collect();
-        let keys: Vec<Option<&str>> = inserts.iter().map(|insert| insert.key.as_deref()).collect();
-        let policies: Vec<&str> = inserts.iter().map(|insert| name(insert.if_pending)).collect();
-        let formats: Vec<i16> = inserts.iter().map(|insert| insert.format).collect();
-        let payloads: Vec<&[u8]> = inserts.iter().map(|insert| &*insert.payload).collect();
-        let periods = column(&|insert| insert.period);
-        let limits = column(&|insert| insert.max_lateness);
-        let untils = column(&|insert| repeatable_until(insert.id, self.instance as u32));
-        let rows = self.link.put(&[
-            &self.instance,
-            &is_foreign,
-            &ids,
-            &dues,
-            &topics,
-            &keys,
-            &policies,
-            &formats,
-            &payloads,
-            &periods,
-            &limits,
-            &untils,
-            &shards,
-        ])?;
-        if rows.is_empty() {
-            return Err(StoreError::Fenced);
-        }
-        for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
-            let n = missed[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
-            let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
-            draft.inserts[n] = Some(match (row.get::<_, &str>(1), other) {
-                ("created", replaced) => Inserted::Created { replaced },
-                ("kept", Some(holder)) => Inserted::Kept(holder),
-                ("moved", Some(holder)) => Inserted::Moved(holder, row.get(3)),
-                ("too_old", _) => Inserted::TooOld,
-                _ => Inserted::Exists,
-            });
-        }
-        Ok(())
-    }
-
     /// Returns a shard for each of `count` rows. An instance without shards leaves rows to the
     /// owner of any.
-    fn spread(&mut self, count: usize) -> Vec<i16> {
+    pub(super) fn spread(&mut self, count: usize) -> Vec<i16> {
         let mut next = || {
             *self.turn = self.turn.wrapping_add(1);
             if self.shards.is_empty() { fastrand::i16(0..64) } else { self.shards[*self.turn % self.shards.len()] }
@@ -304,20 +288,8 @@ impl Writer<'_> {
 /// Turns a failure after a commit into one whose outcome is unknown.
 fn after_commit(error: StoreError) -> StoreError {
     match error {
-        StoreError::Failed(why) | StoreError::Refused(why) => {
-            StoreError::InDoubt(format!("a part of the batch was written: {why}"))
-        }
-        error => error,
-    }
-}
-
-fn name(if_pending: IfPending) -> &'static str {
-    match if_pending {
-        IfPending::Keep => "keep",
-        IfPending::Replace => "replace",
-        IfPending::Earlier => "earlier",
-        IfPending::Later => "later",
-        IfPending::Refuse => "refuse",
+        StoreError::InDoubt(why) => StoreError::InDoubt(why),
+        error => StoreError::InDoubt(format!("a part of the batch was written: {error}")),
     }
 }
 

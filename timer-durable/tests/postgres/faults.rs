@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
-use timer_durable::{ConnectError, PostgresStore, StoreError};
+use timer_durable::transaction::Insert;
+use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, StoreError};
 
 use super::postgres_server::{Server, Shutdown};
 use super::{Database, LEASE};
@@ -155,11 +156,58 @@ fn a_lost_connection_leaves_the_outcome_open() {
     database.sql(terminate);
     let error = node.begin(id).unwrap_err();
     assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
-    assert!(matches!(node.begin(id), Err(StoreError::InDoubt(_))), "until it has joined again");
+    assert!(node.0.must_rejoin());
+    assert!(matches!(node.begin(id), Err(StoreError::Failed(_))), "nothing is sent until it has joined again");
     node.0.rejoin().unwrap();
     assert_ne!(node.0.instance(), before);
     assert_eq!((node.shards(), node.attempt(id).attempt), (64, 2));
     assert_eq!(node.0.membership().unwrap().reconnects, 1);
+}
+
+#[test]
+fn a_slow_statement_is_given_up_by_the_server() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    database.sql(
+        "create function slow() returns trigger language plpgsql as $$
+         begin if new.topic = 'slow' then perform pg_sleep(30); end if; return new; end $$;
+         create trigger slow before insert on timer.timeout for each row execute function slow()",
+    );
+    let slow = Insert::new(timer_durable::TimeoutId::made_by(node.0.instance()), node.0.now(), "slow");
+    let error = node.write(|batch| batch.inserts.push(slow)).unwrap_err();
+    assert!(matches!(&error, StoreError::Failed(why) if why.contains("57014")), "nothing is in doubt: {error}");
+    assert!(!node.0.must_rejoin());
+    let id = node.insert();
+    assert_eq!(node.attempt(id).attempt, 1, "the connection goes on");
+}
+
+#[test]
+fn a_read_leaves_nothing_in_doubt() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
+    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    assert!(node.0.must_rejoin(), "the keeper learns of it before the next batch");
+    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    node.0.rejoin().unwrap();
+    assert_eq!(node.0.counts().unwrap().pending, 0);
+}
+
+#[test]
+fn a_stop_keeps_its_limit_while_the_server_hangs() {
+    let Some(database) = Database::create() else { return };
+    // With the lease of 15 s, a statement may take 7.5 s.
+    let store = PostgresStore::connect(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    timer.counts().unwrap();
+    database.server.signal("-STOP", &database.name);
+    let call = timer.new_timeout_async("t", Duration::from_secs(60), &"a".to_owned());
+    let begun = Instant::now();
+    let report = timer.stop(Duration::from_millis(100)).unwrap();
+    let took = begun.elapsed();
+    database.server.signal("-CONT", &database.name);
+    assert!(!report.is_released && took < Duration::from_secs(3), "{report:?} after {took:?}");
+    let _answered = futures::executor::block_on(call);
 }
 
 #[test]

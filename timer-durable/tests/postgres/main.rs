@@ -4,6 +4,7 @@
 mod conformance;
 mod faults;
 mod functions;
+mod locks;
 mod members;
 mod promises;
 mod repeated;
@@ -83,7 +84,7 @@ impl Node {
     fn insert_as(&mut self, id: TimeoutId) -> Inserted {
         let due = self.0.now() - 1_000_000;
         let insert = Insert::new(id, due, "topic");
-        self.write(|batch| batch.inserts.push(insert)).expect("an insert").inserts[0]
+        self.write(|batch| batch.inserts.push(insert)).expect("an insert").inserts.remove(0)
     }
 
     fn begin(&mut self, id: TimeoutId) -> Result<Begun, StoreError> {

@@ -111,7 +111,7 @@ impl<S: Store> Keeper<S> {
                     self.figures.scheduled.add(1);
                 }
                 Inserted::Moved(id, due) => self.put(Position { due: *due, id: *id }, now),
-                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
+                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld | Inserted::Refused(_) => {}
             }
         }
         for (reset, changed) in batch.resets.iter().zip(&answers.resets) {

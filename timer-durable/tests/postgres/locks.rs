@@ -1,0 +1,272 @@
+//! Transactions of other programs that keep timeouts locked.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use timer_durable::store::Store;
+use timer_durable::transaction::{Done, Insert, Inserted};
+use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, StoreError, TimeoutId};
+
+use super::{Database, LEASE};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_millis(300);
+
+/// A session of `psql` with an open transaction.
+struct Session {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Session {
+    fn begin(database: &Database) -> Self {
+        let mut process = database.server.psql(&database.name).stdin(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut session = Self { process, input, output };
+        writeln!(session.input, "begin;").unwrap();
+        session
+    }
+
+    /// Executes a statement that has one row, and returns it.
+    fn ask(&mut self, statement: &str) -> String {
+        writeln!(self.input, "{statement};").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn end(mut self, how: &str) {
+        writeln!(self.input, "{how};").unwrap();
+        drop(self.input);
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+fn open(database: &Database) -> (DurableTimer, mpsc::Receiver<String>) {
+    let (sender, fired) = mpsc::channel();
+    let record =
+        move |due: &Due<String>| sender.send(format!("{} {}", due.payload(), due.attempt())).map_err(Retry::new);
+    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    (DurableTimer::builder().topic("t", record).open(store).unwrap(), fired)
+}
+
+/// Schedules timeouts and waits for each, which takes longer than a lease.
+fn others_go_on(timer: &DurableTimer, fired: &mpsc::Receiver<String>) {
+    let begun = std::time::Instant::now();
+    for n in 0.. {
+        timer.new_timeout("t", Duration::ZERO, &format!("other{n}")).unwrap();
+        assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), format!("other{n} 1"));
+        if begun.elapsed() > 2 * LEASE {
+            break;
+        }
+    }
+    assert_eq!(timer.stats().rejoins, 0);
+}
+
+#[test]
+fn a_locked_row_delays_its_timeout_only() {
+    for end in ["rollback", "commit"] {
+        let Some(database) = Database::create() else { return };
+        let (timer, fired) = open(&database);
+        timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
+        let mut session = Session::begin(&database);
+        assert_eq!(session.ask("select timer.cancel('t', '17')"), "cancelled");
+        others_go_on(&timer, &fired);
+        let cancel = timer.cancel_async("t", "17");
+        others_go_on(&timer, &fired);
+        session.end(end);
+        let cancelled = futures::executor::block_on(cancel).unwrap();
+        let ran = if end == "commit" || cancelled == Cancelled::Cancelled { None } else { Some("17 1".to_owned()) };
+        if ran.is_some() {
+            assert_eq!(fired.recv_timeout(PATIENCE).ok(), ran, "the timeout runs when its lock has ended");
+        }
+        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert!(fired.try_recv().is_err(), "{end}");
+        assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
+    }
+}
+
+#[test]
+fn a_call_about_a_locked_row_fails_after_a_while() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    timer.new_timeout_keyed("t", "17", PATIENCE, &"17".to_owned(), IfPending::Keep).unwrap();
+    let mut session = Session::begin(&database);
+    session.ask("select 1 from timer.timeout for update");
+    let error = timer.cancel("t", "17").unwrap_err();
+    assert!(matches!(error, Error::Store(StoreError::Locked(_))), "{error}");
+    others_go_on(&timer, &fired);
+    session.end("rollback");
+    assert_eq!(timer.cancel("t", "17").unwrap(), Cancelled::Cancelled);
+}
+
+#[test]
+fn a_locked_end_delays_its_timeout_only() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    let (release, released) = mpsc::channel::<()>();
+    drop(timer);
+    let released = std::sync::Mutex::new(released);
+    let (sender, ids) = mpsc::channel();
+    let (others, other_fired) = mpsc::channel();
+    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder()
+        .topic("held", move |due: &Due<String>| {
+            sender.send(due.id())?;
+            released.lock().unwrap().recv()?;
+            Ok(())
+        })
+        .topic("t", move |due: &Due<String>| Ok(others.send(format!("{} {}", due.payload(), due.attempt()))?))
+        .open(store)
+        .unwrap();
+    timer.new_timeout("held", Duration::ZERO, &"a".to_owned()).unwrap();
+    let id = ids.recv_timeout(PATIENCE).unwrap();
+    let mut session = Session::begin(&database);
+    assert_eq!(session.ask(&format!("select timer.complete('{id}', 1)")), "t");
+    release.send(()).unwrap();
+    others_go_on(&timer, &other_fired);
+    session.end("rollback");
+    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    assert_eq!(timer.stats().done, timer.stats().begun, "the end was written at last");
+    drop(fired);
+}
+
+#[test]
+fn a_key_that_another_transaction_inserts_delays_its_call_only() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    let mut session = Session::begin(&database);
+    session.ask("select length(timer.schedule('t', 'theirs'::text, '1 hour', '17')::text)");
+    let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    let schedule = |key: &String| timer.new_timeout_keyed_async("t", key, 2 * PATIENCE, key, IfPending::Keep);
+    let mut calls: Vec<_> = keys.iter().map(schedule).collect();
+    let seventeenth = calls.remove(17);
+    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    others_go_on(&timer, &fired);
+    session.end("commit");
+    let kept = futures::executor::block_on(seventeenth).unwrap();
+    assert_eq!(database.sql("select replace(id::text, '-', '') from timer.timeout where key = '17'"), kept.to_string());
+}
+
+#[test]
+fn a_locked_row_of_another_writer_is_collected_later() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    node.keep_up_until(|node| node.pending().is_empty());
+    let id = database.sql("select replace(timer.schedule('t', 'x'::text, '1 hour')::text, '-', '')");
+    let mut session = Session::begin(&database);
+    assert_eq!(session.ask("select is_foreign from timer.timeout for update"), "t");
+    let free = database.sql("select replace(timer.schedule('t', 'y'::text, '1 hour')::text, '-', '')");
+    let mut found = Vec::new();
+    let mut collect = |node: &mut super::Node, wanted: &str| {
+        let begun = std::time::Instant::now();
+        while !found.contains(&wanted.to_owned()) {
+            assert!(begun.elapsed() < PATIENCE, "{found:?}");
+            let next = node.0.next_upkeep().unwrap();
+            std::thread::park_timeout(next.saturating_duration_since(std::time::Instant::now()).min(SOON));
+            let upkeep = node.0.upkeep(&[]).unwrap();
+            found.extend(upkeep.foreign.into_iter().map(|position| position.id.to_string()));
+        }
+    };
+    collect(&mut node, &free);
+    session.end("rollback");
+    collect(&mut node, &id);
+}
+
+#[test]
+fn a_locked_table_makes_calls_wait() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let mut session = Session::begin(&database);
+    session.ask("lock table timer.timeout in access exclusive mode; select 1");
+    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now(), "t");
+    let ending = std::thread::spawn(move || {
+        std::thread::park_timeout(SOON);
+        session.end("commit");
+    });
+    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    ending.join().unwrap();
+}
+
+#[test]
+fn a_row_that_is_refused_in_the_second_step_fails_its_call_only() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let insert = |node: &super::Node, key: &str, due: i64| {
+        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), due, "t");
+        (insert.key, insert.if_pending) = (Some(key.to_owned()), IfPending::Earlier);
+        insert
+    };
+    let later = node.0.now() + 1_000_000_000;
+    let keys = ["bad", "a", "b", "c"];
+    let first: Vec<Insert> = keys.iter().map(|key| insert(&node, key, later)).collect();
+    node.write(|batch| batch.inserts.extend(first)).unwrap();
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as $$
+         begin if new.key = 'bad' then raise exception 'no bad keys'; end if; return new; end $$;
+         create trigger refuse before update on timer.timeout for each row execute function refuse()",
+    );
+    let second: Vec<Insert> = keys.iter().map(|key| insert(&node, key, later - 1)).collect();
+    let answers = node.write(|batch| batch.inserts.extend(second)).unwrap();
+    assert!(matches!(&answers.inserts[0], Inserted::Refused(why) if why.contains("no bad keys")), "{answers:?}");
+    assert!(answers.inserts[1..].iter().all(|answer| matches!(answer, Inserted::Moved(_, due) if *due == later - 1)));
+}
+
+#[test]
+fn keyed_calls_of_two_nodes_meet_no_deadlock() {
+    let Some(database) = Database::create() else { return };
+    let nodes = [database.join(), database.join()];
+    let threads = nodes.map(|mut node| {
+        std::thread::spawn(move || {
+            let is_even = node.0.instance() % 2 == 0;
+            for round in 0..40 {
+                let due = node.0.now() + 1_000_000_000 - round;
+                let mut inserts: Vec<Insert> = (0..60)
+                    .map(|n| {
+                        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), due, "t");
+                        (insert.key, insert.if_pending) = (Some(format!("{n:02}")), IfPending::Earlier);
+                        insert
+                    })
+                    .collect();
+                if is_even {
+                    inserts.reverse();
+                }
+                loop {
+                    match node.write(|batch| batch.inserts.extend(inserts.clone())) {
+                        Err(StoreError::Locked(_) | StoreError::Refused(_)) => {}
+                        answers => {
+                            answers.unwrap();
+                            break;
+                        }
+                    }
+                }
+            }
+            node
+        })
+    });
+    for thread in threads {
+        let node = thread.join().unwrap();
+        assert!(!node.0.must_rejoin());
+    }
+}
+
+#[test]
+fn an_end_of_a_locked_row_names_it() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let ids = [node.insert(), node.insert()];
+    ids.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
+    let mut session = Session::begin(&database);
+    session.ask(&format!("select 1 from timer.timeout where id = '{}' for update", ids[0]));
+    let done = |id| Done { id, attempt: 1, next: None };
+    for _ in 0..2 {
+        let error = node.write(|batch| batch.dones.extend(ids.map(done))).unwrap_err();
+        assert_eq!(error, StoreError::Locked(vec![timer_durable::transaction::Target::Id(ids[0])]));
+    }
+    session.end("rollback");
+    assert_eq!(node.write(|batch| batch.dones.extend(ids.map(done))).unwrap().dones, [true, true]);
+}
