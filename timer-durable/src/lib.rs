@@ -70,7 +70,7 @@ pub use due::{CompleteError, Due, Retry};
 pub use error::Error;
 pub use id::{ParseIdError, TimeoutId};
 pub use manual::ManualDurableDriver;
-pub use memory_store::{Fault, MemoryStore};
+pub use memory_store::{Fault, FaultPoint, MemoryStore};
 #[cfg(feature = "serde")]
 pub use payload::Json;
 pub use payload::{Payload, PayloadError};

@@ -3,31 +3,18 @@
 //! Its clock stands still until a test moves it, and it fails when a test tells it to. Clones are
 //! handles of the same store, so that a test can open it again after its timer was dropped.
 
+mod faults;
+mod rows;
+
+pub use faults::{Fault, FaultPoint};
+
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
-use crate::transaction::{
-    Answers, Attempt, Batch, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
-};
+use crate::transaction::{Answers, Batch, Done, Insert};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// A fault of a [`MemoryStore`]. Each fault affects one commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The commit fails and writes nothing.
-    FailBefore,
-    /// The commit is written, and its answer is lost.
-    LoseAnswer,
-    /// The outcome is unknown, and nothing was written.
-    LoseRequest,
-    /// Another instance has taken over.
-    Fence,
-    /// The clock of the store steps while the commit is under way. Negative steps go back.
-    StepClock(Micros),
-}
 
 /// A store in memory, with a clock that a test moves and with injected faults.
 ///
@@ -65,7 +52,7 @@ struct Inner {
     order: BTreeSet<Position>,
     keys: HashMap<(Arc<str>, String), TimeoutId>,
     dead: BTreeMap<TimeoutId, DeadLetter>,
-    faults: VecDeque<Fault>,
+    faults: HashMap<FaultPoint, VecDeque<Fault>>,
     commits: u64,
 }
 
@@ -97,11 +84,6 @@ impl MemoryStore {
     pub fn new() -> Self {
         let now = 1_000_000_000_000_000;
         Self { inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })), epoch: 0 }
-    }
-
-    /// Adds a fault, which affects the next commit that no earlier fault affects.
-    pub fn inject(&self, fault: Fault) {
-        self.lock().faults.push_back(fault);
     }
 
     /// Moves the clock forward.
@@ -147,41 +129,35 @@ impl Store for MemoryStore {
         if epoch != inner.epoch {
             return Err(StoreError::Fenced);
         }
-        let fault = inner.faults.pop_front();
-        match fault {
-            Some(Fault::FailBefore) => return Err(StoreError::Failed("an injected fault".to_owned())),
-            Some(Fault::LoseRequest) => return Err(StoreError::InDoubt("an injected fault".to_owned())),
-            Some(Fault::Fence) => {
-                inner.epoch += 1;
-                return Err(StoreError::Fenced);
-            }
-            Some(Fault::StepClock(by)) => inner.now = inner.now.saturating_add(by),
-            Some(Fault::LoseAnswer) | None => {}
-        }
-        let answers = inner.execute(batch, epoch);
+        let fault = inner.begin_call(FaultPoint::Write)?;
+        let answers = match fault {
+            Some(Fault::TearAnswer) => inner.execute(&faults::half(batch), epoch),
+            _ => inner.execute(batch, epoch),
+        };
         inner.commits += 1;
-        if fault == Some(Fault::LoseAnswer) {
-            return Err(StoreError::InDoubt("an injected fault".to_owned()));
-        }
-        Ok(answers)
+        inner.end_call(fault, answers)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        let fault = inner.begin_call(FaultPoint::Load)?;
         let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
         let before = out.len();
         out.extend(inner.order.range(range.start..range.end).filter(pending).take(max));
         let last = out.last().filter(|_| out.len() - before == max);
-        Ok(last.map_or(range.end, |last| last.next()))
+        let bound = last.map_or(range.end, |last| last.next());
+        inner.end_call(fault, bound)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         let mut inner = self.lock();
+        let fault = inner.begin_call(FaultPoint::Rejoin)?;
         inner.epoch += 1;
         let epoch = inner.epoch;
+        let joined = inner.end_call(fault, ());
         drop(inner);
         self.epoch = epoch;
-        Ok(())
+        joined
     }
 
     fn dead_letters(
@@ -212,189 +188,18 @@ impl Store for MemoryStore {
     }
 
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        let mut inner = self.lock();
-        if inner.running(done.id, done.attempt).is_none() {
-            return Ok(false);
-        }
+        let fault = {
+            let mut inner = self.lock();
+            let fault = inner.begin_call(FaultPoint::CompleteIn)?;
+            if inner.running(done.id, done.attempt).is_none() {
+                return Ok(false);
+            }
+            fault
+        };
+        // The work may use another handle of this store.
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))?;
-        Ok(inner.done(done))
-    }
-}
-
-impl Inner {
-    fn present(&self) -> Micros {
-        self.now.max(self.floor)
-    }
-
-    fn execute(&mut self, batch: &Batch, epoch: u32) -> Answers {
-        self.floor = self.present();
-        Answers {
-            inserts: batch.inserts.iter().map(|insert| self.insert(insert)).collect(),
-            resets: batch.resets.iter().map(|reset| self.reset(reset)).collect(),
-            cancels: batch.cancels.iter().map(|target| self.cancel(target)).collect(),
-            dones: batch.dones.iter().map(|done| self.done(*done)).collect(),
-            retries: batch.retries.iter().map(|retry| self.retry(*retry)).collect(),
-            buries: batch.buries.iter().map(|bury| self.bury(bury)).collect(),
-            requeues: batch.requeues.iter().map(|requeue| self.requeue(*requeue)).collect(),
-            purges: batch.purges.iter().map(|id| self.dead.remove(id).is_some()).collect(),
-            begins: batch.begins.iter().map(|id| self.begin(*id, epoch)).collect(),
-        }
-    }
-
-    fn insert(&mut self, insert: &Insert) -> Inserted {
-        if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) {
-            return Inserted::Exists;
-        }
-        let mut replaced = None;
-        if let Some(key) = &insert.key
-            && let Some(&holder) = self.keys.get(&(insert.topic.clone(), key.clone()))
-        {
-            let Some(row) = self.rows.get(&holder) else { return Inserted::Kept(holder) };
-            let due = match insert.if_pending {
-                _ if row.begun.is_some() => row.insert.due,
-                IfPending::Keep | IfPending::Refuse => row.insert.due,
-                IfPending::Earlier => row.insert.due.min(insert.due),
-                IfPending::Later => row.insert.due.max(insert.due),
-                IfPending::Replace => {
-                    self.remove(holder);
-                    replaced = Some(holder);
-                    insert.due
-                }
-            };
-            if replaced.is_none() {
-                let moves = due != self.rows[&holder].insert.due;
-                self.move_to(holder, due);
-                return if moves { Inserted::Moved(holder, due) } else { Inserted::Kept(holder) };
-            }
-        }
-        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, begun: None });
-        Inserted::Created { replaced }
-    }
-
-    fn reset(&mut self, reset: &Reset) -> Changed {
-        let changed = self.find_pending(&reset.target);
-        if let Changed::Changed(id) = changed {
-            self.move_to(id, reset.due);
-        }
-        changed
-    }
-
-    fn cancel(&mut self, target: &Target) -> Changed {
-        let changed = self.find_pending(target);
-        if let Changed::Changed(id) = changed {
-            self.remove(id);
-        }
-        changed
-    }
-
-    fn done(&mut self, done: Done) -> bool {
-        let Some(row) = self.running(done.id, done.attempt) else { return false };
-        match done.next {
-            Some(next) => {
-                row.begun = None;
-                row.forgiven = row.attempt;
-                self.move_to(done.id, next);
-            }
-            None => self.remove(done.id),
-        }
-        true
-    }
-
-    fn retry(&mut self, retry: Retry) -> bool {
-        let Some(row) = self.running(retry.id, retry.attempt) else { return false };
-        row.begun = None;
-        if retry.forgive {
-            row.forgiven = row.attempt;
-        }
-        self.move_to(retry.id, retry.due);
-        true
-    }
-
-    fn bury(&mut self, bury: &Bury) -> bool {
-        let Some(row) = self.running(bury.id, bury.attempt).cloned() else { return false };
-        let letter = DeadLetter {
-            key: row.insert.key.clone(),
-            attempt: row.attempt,
-            format: row.insert.format,
-            payload: row.insert.payload.clone(),
-            died: self.present(),
-            ..DeadLetter::new(bury.id, row.insert.due, &*row.insert.topic, &*bury.reason)
-        };
-        self.remove(bury.id);
-        self.dead.insert(bury.id, letter);
-        true
-    }
-
-    fn requeue(&mut self, requeue: Requeue) -> bool {
-        let Some(letter) = self.dead.remove(&requeue.id) else { return false };
-        let mut insert = Insert::new(requeue.id, requeue.due, &*letter.topic);
-        // A timeout with the same key may be pending by now.
-        insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
-        insert.format = letter.format;
-        insert.payload = letter.payload;
-        self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, begun: None });
-        true
-    }
-
-    fn begin(&mut self, id: TimeoutId, epoch: u32) -> Begun {
-        let now = self.present();
-        let Some(row) = self.rows.get_mut(&id) else { return Begun::Gone };
-        if !row.is_pending(epoch) {
-            return Begun::Gone;
-        }
-        if row.insert.due > now {
-            return Begun::NotYet(row.insert.due);
-        }
-        row.attempt += 1;
-        row.begun = Some(epoch);
-        Begun::Attempt(Box::new(Attempt {
-            forgiven: row.forgiven,
-            key: row.insert.key.clone(),
-            format: row.insert.format,
-            payload: row.insert.payload.clone(),
-            period: row.insert.period,
-            max_lateness: row.insert.max_lateness,
-            ..Attempt::new(row.attempt, row.insert.due, &*row.insert.topic)
-        }))
-    }
-
-    fn find_pending(&self, target: &Target) -> Changed {
-        let id = match target {
-            Target::Id(id) => Some(*id),
-            Target::Key { topic, key } => self.keys.get(&(Arc::from(topic.as_str()), key.clone())).copied(),
-        };
-        match id.and_then(|id| Some((id, self.rows.get(&id)?))) {
-            None => Changed::Unknown,
-            Some((_, row)) if row.begun.is_some() => Changed::Running,
-            Some((id, _)) => Changed::Changed(id),
-        }
-    }
-
-    fn running(&mut self, id: TimeoutId, attempt: u32) -> Option<&mut Row> {
-        self.rows.get_mut(&id).filter(|row| row.begun.is_some() && row.attempt == attempt)
-    }
-
-    fn add(&mut self, row: Row) {
-        let id = row.insert.id;
-        self.order.insert(Position { due: row.insert.due, id });
-        if let Some(key) = &row.insert.key {
-            self.keys.insert((row.insert.topic.clone(), key.clone()), id);
-        }
-        self.rows.insert(id, row);
-    }
-
-    fn remove(&mut self, id: TimeoutId) {
-        let Some(row) = self.rows.remove(&id) else { return };
-        self.order.remove(&Position { due: row.insert.due, id });
-        if let Some(key) = row.insert.key {
-            self.keys.remove(&(row.insert.topic, key));
-        }
-    }
-
-    fn move_to(&mut self, id: TimeoutId, due: Micros) {
-        let Some(row) = self.rows.get_mut(&id) else { return };
-        self.order.remove(&Position { due: row.insert.due, id });
-        row.insert.due = due;
-        self.order.insert(Position { due, id });
+        let mut inner = self.lock();
+        let is_done = inner.done(done);
+        inner.end_call(fault, is_done)
     }
 }

@@ -207,8 +207,9 @@ pub trait Store: Send + 'static {
     ///
     /// # Errors
     ///
-    /// On [`StoreError::Failed`], [`StoreError::Refused`] and [`StoreError::Fenced`] nothing was
-    /// written. On [`StoreError::InDoubt`] either all of the batch was written or nothing.
+    /// On [`StoreError::Failed`], [`StoreError::Refused`], [`StoreError::Locked`] and
+    /// [`StoreError::Fenced`] nothing was written. On [`StoreError::InDoubt`] each part of the batch
+    /// was written or not.
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
 
     /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in

@@ -13,6 +13,7 @@ mod full_disk;
 #[cfg(feature = "sqlite")]
 mod handlers;
 mod keeper;
+mod points;
 #[cfg(feature = "sqlite")]
 mod processes;
 mod random;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use timer_durable::{
-    Cancelled, Due, DurableTimer, Error, Fault, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry, Store,
-    TimeoutId,
+    Cancelled, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer,
+    Retry, Store, TimeoutId,
 };
 
 const CAPACITY: usize = 8;
@@ -98,8 +98,10 @@ impl Program {
 
     fn step(&mut self) {
         if self.random.u8(..5) == 0 {
-            let faults = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::Fence];
-            self.store.inject(*self.random.choice(faults.iter()).unwrap());
+            let faults = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
+            let points = [FaultPoint::Write, FaultPoint::Write, FaultPoint::Load];
+            let point = *self.random.choice(points.iter()).unwrap();
+            self.store.inject_at(point, *self.random.choice(faults.iter()).unwrap());
         }
         match self.random.u8(..20) {
             0..=6 => self.schedule(),

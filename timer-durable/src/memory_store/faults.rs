@@ -1,0 +1,127 @@
+//! The faults of a memory store.
+
+use super::{Inner, MemoryStore};
+use crate::store::{Micros, StoreError};
+use crate::transaction::Batch;
+use std::time::Duration;
+
+/// A fault of a [`MemoryStore`]. Each fault affects one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The call fails and does nothing.
+    FailBefore,
+    /// The call is executed, and its answer is lost.
+    LoseAnswer,
+    /// The outcome is unknown, and nothing was executed.
+    LoseRequest,
+    /// The outcome is unknown, and only a half of the batch was executed, as by a store that needs
+    /// several transactions for a batch. Other calls are executed as a whole.
+    TearAnswer,
+    /// Another instance has taken over.
+    Fence,
+    /// The clock of the store steps before the call is executed. Negative steps go back.
+    StepClock(Micros),
+    /// The answer takes its time, which passes on the store's clock after the call was executed.
+    Delay(Duration),
+}
+
+/// A call of the store that a [`Fault`] can affect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultPoint {
+    /// The commit of a batch.
+    Write,
+    /// The end of an attempt in a transaction of the user.
+    CompleteIn,
+    /// Reading a page.
+    Load,
+    /// Becoming a new instance. A fence affects it as a failure.
+    Rejoin,
+}
+
+impl MemoryStore {
+    /// Adds a fault, which affects the next commit of a batch that no earlier fault affects.
+    pub fn inject(&self, fault: Fault) {
+        self.inject_at(FaultPoint::Write, fault);
+    }
+
+    /// Adds a fault, which affects the next call of this kind that no earlier fault affects.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_durable::{Due, DurableTimer, Fault, FaultPoint, MemoryStore};
+    ///
+    /// let store = MemoryStore::new();
+    /// let builder = DurableTimer::builder().topic("greet", |_: &Due<()>| Ok(()));
+    /// let (timer, mut driver) = builder.build_manual(store.clone())?;
+    /// store.inject(Fault::LoseAnswer);
+    /// store.inject_at(FaultPoint::Rejoin, Fault::FailBefore);
+    /// store.inject_at(FaultPoint::Load, Fault::FailBefore);
+    /// assert!(timer.new_timeout("greet", Duration::from_secs(1), &()).is_err());
+    /// assert_eq!(driver.advance(Duration::from_secs(2)), 1);
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    pub fn inject_at(&self, point: FaultPoint, fault: Fault) {
+        self.lock().faults.entry(point).or_default().push_back(fault);
+    }
+}
+
+impl Inner {
+    /// Applies the next fault of a call before the call is executed. Returns a fault that takes
+    /// effect afterwards.
+    pub(super) fn begin_call(&mut self, point: FaultPoint) -> Result<Option<Fault>, StoreError> {
+        let fault = self.faults.get_mut(&point).and_then(std::collections::VecDeque::pop_front);
+        match fault {
+            Some(Fault::FailBefore) => Err(StoreError::Failed("an injected fault".to_owned())),
+            Some(Fault::LoseRequest) => Err(in_doubt()),
+            Some(Fault::Fence) if point == FaultPoint::Rejoin => Err(StoreError::Fenced),
+            Some(Fault::Fence) => {
+                self.epoch += 1;
+                Err(StoreError::Fenced)
+            }
+            Some(Fault::StepClock(by)) => {
+                self.now = self.now.saturating_add(by);
+                Ok(None)
+            }
+            Some(Fault::LoseAnswer | Fault::TearAnswer | Fault::Delay(_)) | None => Ok(fault),
+        }
+    }
+
+    /// Applies a fault after the call was executed.
+    pub(super) fn end_call<R>(&mut self, fault: Option<Fault>, result: R) -> Result<R, StoreError> {
+        match fault {
+            Some(Fault::LoseAnswer | Fault::TearAnswer) => Err(in_doubt()),
+            Some(Fault::Delay(by)) => {
+                self.now = self.now.saturating_add(crate::engine::micros(by));
+                Ok(result)
+            }
+            _ => Ok(result),
+        }
+    }
+}
+
+fn in_doubt() -> StoreError {
+    StoreError::InDoubt("an injected fault".to_owned())
+}
+
+/// Returns the parts of a batch that are executed if the answer is torn.
+pub(super) fn half(batch: &Batch) -> Batch {
+    fn first<T: Clone>(parts: &[T]) -> Vec<T> {
+        parts[..parts.len().div_ceil(2)].to_vec()
+    }
+    // Begins are the last to be executed.
+    Batch {
+        inserts: first(&batch.inserts),
+        resets: first(&batch.resets),
+        cancels: first(&batch.cancels),
+        dones: first(&batch.dones),
+        retries: first(&batch.retries),
+        buries: first(&batch.buries),
+        requeues: first(&batch.requeues),
+        purges: first(&batch.purges),
+        begins: Vec::new(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Faults at each call of a store, on virtual time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use timer_durable::{CompleteError, Due, DurableTimer, Fault, FaultPoint, MemoryStore, Retry, Store};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Opens a timer whose handler ends its attempts in a transaction, and logs the answers.
+fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualDurableDriver) {
+    let (log, other) = (log.clone(), store.clone());
+    let handle = move |due: &Due<String>| {
+        let other = other.clone();
+        // Work may use another handle of the store.
+        let answer = due.complete_in(move |_: &mut ()| Ok(_ = other.now()));
+        log.lock().unwrap().push(format!("{} {answer:?}", due.attempt()));
+        answer.map_err(|error| match error {
+            CompleteError::Fenced => Retry::new("fenced"),
+            error => Retry::after(SECOND, error),
+        })
+    };
+    DurableTimer::builder().topic("t", handle).build_manual(store.clone()).unwrap()
+}
+
+#[test]
+fn faults_of_every_call_lose_nothing() {
+    let kinds = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
+    for point in [FaultPoint::CompleteIn, FaultPoint::Load, FaultPoint::Rejoin] {
+        for fault in kinds {
+            let (store, log) = (MemoryStore::new(), Log::default());
+            let (timer, mut driver) = open(&store, &log);
+            timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+            store.inject_at(point, fault);
+            if point != FaultPoint::CompleteIn {
+                // The keeper joins again, and reads its first page.
+                store.inject(Fault::LoseRequest);
+                timer.new_timeout("t", SECOND, &"b".to_owned()).unwrap_err();
+            }
+            driver.advance(100 * SECOND);
+            assert_eq!(timer.counts().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
+            let log = log.lock().unwrap();
+            let done = log.iter().filter(|line| line.ends_with("Ok(())")).count();
+            let unknown = log.iter().filter(|line| line.contains("OutcomeUnknown")).count();
+            assert!(done == 1 || done == 0 && unknown == 1, "D4 after {fault:?} of {point:?}: {log:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
+    let expected = [
+        (Fault::FailBefore, "1 Err(Failed("),
+        (Fault::LoseAnswer, "1 Err(OutcomeUnknown("),
+        (Fault::LoseRequest, "1 Err(OutcomeUnknown("),
+        (Fault::Fence, "1 Err(Fenced"),
+    ];
+    for (fault, line) in expected {
+        let (store, log) = (MemoryStore::new(), Log::default());
+        let (timer, mut driver) = open(&store, &log);
+        timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+        store.inject_at(FaultPoint::CompleteIn, fault);
+        driver.advance(SECOND);
+        assert!(log.lock().unwrap()[0].starts_with(line), "{fault:?}: {log:?}");
+    }
+}
+
+#[test]
+fn a_slow_commit_delays_what_comes_after_it() {
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let (timer, mut driver) = open(&store, &log);
+    let before = store.now();
+    timer.new_timeout("t", 2 * SECOND, &"a".to_owned()).unwrap();
+    store.inject(Fault::Delay(5 * SECOND));
+    timer.new_timeout("t", 60 * SECOND, &"b".to_owned()).unwrap();
+    assert_eq!(store.now() - before, 5_000_000);
+    assert_eq!(driver.run_due(), 1, "it became due during the commit");
+    assert_eq!(timer.stats().lag.count(), 1);
+}
