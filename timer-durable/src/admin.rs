@@ -29,8 +29,9 @@ impl DurableTimer {
     }
 
     /// Makes a dead letter pending again, due now. The limit of attempts starts again, but attempt
-    /// numbers continue. It loses its key if another timeout has it by now. Returns `false` if
-    /// there is no such dead letter.
+    /// numbers continue. It loses its key if another timeout has it by now. Its period and its own
+    /// `max_lateness` ended with it, so it runs once and does not expire. A new call starts a
+    /// periodic timeout again. Returns `false` if there is no such dead letter.
     ///
     /// # Errors
     ///

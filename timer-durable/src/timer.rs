@@ -113,7 +113,8 @@ impl DurableTimer {
     }
 
     /// Schedules a timeout with an id of the caller, so that the call can be repeated. If the store
-    /// has the id already, nothing is changed.
+    /// has the id already, nothing is changed. A call with a key is repeated by
+    /// [`timeout_builder`](Self::timeout_builder), because this one takes no key.
     ///
     /// # Errors
     ///
@@ -245,7 +246,7 @@ impl DurableTimer {
         payload: &P,
         if_pending: IfPending,
     ) -> Result<NewTimeout, Error> {
-        check_name("key", key)?;
+        check_key(key)?;
         let timeout = self.build(topic, after(delay)?, payload)?;
         Ok(NewTimeout { key: Some(key.to_owned()), if_pending, ..timeout })
     }
@@ -316,6 +317,10 @@ pub(crate) fn by_key(topic: &str, key: &str) -> Target {
 
 pub(crate) fn after(delay: Duration) -> Result<When, Error> {
     if delay > MAX_DELAY { Err(Error::DelayTooLong { given: delay }) } else { Ok(When::In(micros(delay))) }
+}
+
+pub(crate) fn check_key(key: &str) -> Result<(), Error> {
+    check_name("key", key)
 }
 
 fn check_name(part: &'static str, name: &str) -> Result<(), Error> {

@@ -59,7 +59,7 @@ pub(crate) enum Request {
 }
 
 /// A due time, relative to the store's clock or absolute.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     In(Micros),
     At(Micros),
@@ -76,6 +76,7 @@ impl When {
 }
 
 /// A timeout that a caller wants.
+#[derive(Debug)]
 pub(crate) struct NewTimeout {
     pub(crate) id: Option<TimeoutId>,
     pub(crate) when: When,

@@ -1,0 +1,68 @@
+//! Calls with all settings of a timeout, on virtual time.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use timer_durable::{Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Retry, Store, TimeoutId};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn ok(_: &Due<String>) -> Result<(), Retry> {
+    Ok(())
+}
+
+#[test]
+fn a_keyed_call_is_repeated_with_its_id() {
+    for fault in [Fault::LoseAnswer, Fault::LoseRequest] {
+        let store = MemoryStore::new();
+        let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+        let first = timer.timeout_builder("t", &"a".to_owned()).key("k").after(60 * SECOND).schedule_async();
+        futures::executor::block_on(first).unwrap();
+        let call = || {
+            let call = timer.timeout_builder("t", &"b".to_owned()).key("k").if_pending(IfPending::Replace);
+            call.after(10 * SECOND)
+        };
+        store.inject(fault);
+        let Err(Error::OutcomeUnknown { id: Some(id), .. }) = call().schedule() else { panic!("{fault:?}") };
+        assert_eq!(call().id(id).schedule().unwrap(), id, "D10");
+        assert_eq!(timer.counts().unwrap().pending, 1, "D10 after {fault:?}");
+        assert_eq!(timer.reset("t", "k", SECOND).unwrap(), timer_durable::ResetAnswer::Reset, "it has its key");
+        assert_eq!(driver.advance(SECOND), 1);
+    }
+}
+
+#[test]
+fn a_timeout_has_a_limit_of_lateness_of_its_own() {
+    let store = MemoryStore::new();
+    let open = || DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let (timer, driver) = open();
+    timer.timeout_builder("t", &"strict".to_owned()).after(SECOND).max_lateness(SECOND).schedule().unwrap();
+    timer.timeout_builder("t", &"patient".to_owned()).after(SECOND).max_lateness(60 * SECOND).schedule().unwrap();
+    driver.crash();
+    drop(timer);
+    store.advance_clock(10 * SECOND);
+    let (timer, mut driver) = open();
+    assert_eq!(driver.run_due(), 1);
+    assert_eq!((timer.stats().expired, timer.counts().unwrap().pending), (1, 0), "D2");
+}
+
+#[test]
+fn a_periodic_timeout_begins_at_an_instant() {
+    let store = MemoryStore::new();
+    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let start = UNIX_EPOCH + Duration::from_micros(store.now().unsigned_abs()) + 5 * SECOND;
+    let id = TimeoutId::new();
+    let call = || timer.timeout_builder("t", &"a".to_owned()).at(start).every(10 * SECOND).id(id);
+    assert_eq!((call().schedule().unwrap(), call().schedule().unwrap()), (id, id));
+    assert_eq!((driver.advance(5 * SECOND), driver.advance(25 * SECOND)), (1, 2));
+}
+
+#[test]
+fn bad_settings_show_when_the_call_is_made() {
+    let (timer, _driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+    let call = |topic| timer.timeout_builder(topic, &"a".to_owned());
+    assert!(matches!(call("x").key("k").schedule(), Err(Error::UnknownTopic { .. })));
+    assert!(matches!(call("t").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
+    assert!(matches!(call("t").key("\0").schedule(), Err(Error::NulCharacter { .. })));
+    let long = call("t").after(Duration::MAX).schedule_async();
+    assert!(matches!(futures::executor::block_on(long), Err(Error::DelayTooLong { .. })));
+}
