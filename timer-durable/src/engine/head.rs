@@ -22,6 +22,9 @@ use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
 /// put its rows in order, and is a slot of the SQLite store.
 const HORIZON: Micros = 1 << 32;
 
+/// The number of stale ids in the ready list that are always allowed.
+const MAX_STALE: usize = 64;
+
 /// Hashes an id, whose bits are well mixed already except for the time.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
@@ -65,6 +68,8 @@ pub(super) struct Head {
     entries: IdMap<Entry>,
     /// Due entries, the earliest first. Entries that were removed or moved since are skipped.
     ready: VecDeque<TimeoutId>,
+    /// The number of entries that were removed while they were due, at most.
+    stale: usize,
 }
 
 impl Head {
@@ -76,6 +81,7 @@ impl Head {
             wheel: HierarchicalWheel::new(),
             entries: IdMap::default(),
             ready: VecDeque::new(),
+            stale: 0,
         }
     }
 
@@ -112,8 +118,21 @@ impl Head {
     }
 
     pub(super) fn remove(&mut self, id: TimeoutId) {
-        if let Some(Entry { key: Some(key), .. }) = self.entries.remove(&id) {
-            self.wheel.remove(key);
+        match self.entries.remove(&id) {
+            Some(Entry { key: Some(key), .. }) => _ = self.wheel.remove(key),
+            Some(Entry { key: None, .. }) => self.forget_stale(),
+            None => {}
+        }
+    }
+
+    /// Drops ids of removed entries from the ready list once they are the most of it. While all
+    /// handlers are busy, nothing else drops them.
+    fn forget_stale(&mut self) {
+        self.stale += 1;
+        if self.stale > MAX_STALE.max(self.ready.len() / 2) {
+            let entries = &self.entries;
+            self.ready.retain(|id| entries.get(id).is_some_and(|entry| entry.key.is_none()));
+            self.stale = 0;
         }
     }
 
@@ -264,6 +283,19 @@ mod tests {
         assert_eq!(ready(&mut head, 94), [11, 10, 9, 8, 7, 6]);
         head.put(at(95, 5), 94);
         assert!(!head.entries.contains_key(&TimeoutId::from_u128(5)), "it lies behind the bound");
+    }
+
+    #[test]
+    fn removed_entries_do_not_fill_the_ready_list() {
+        let mut head = Head::new(Position::START..Position::END, 1_000);
+        head.add_page(&[], Position::END, 0);
+        for n in 0..10_000 {
+            head.put(at(5, n), 5);
+            head.remove(TimeoutId::from_u128(n));
+        }
+        assert!(head.ready_len() <= 2 * MAX_STALE, "{} stale ids", head.ready_len());
+        head.put(at(5, 1), 5);
+        assert_eq!(ready(&mut head, 5), [1]);
     }
 
     #[test]

@@ -119,7 +119,12 @@ impl<S: Store> Keeper<S> {
                 if self.rejected.len() + 1 >= self.running.len() {
                     // The executor has no task of this timer, so no end would give the next
                     // occasion.
-                    std::thread::spawn(move || task.run());
+                    // A task that is dropped, because the system has no thread either, reports
+                    // that its attempt has failed.
+                    let thread = std::thread::Builder::new().name(self.settings.name.clone());
+                    if let Err(error) = thread.spawn(move || task.run()) {
+                        tracing::warn!(timer = %self.settings.name, %error, "no thread for a handler that the executor rejects");
+                    }
                     continue;
                 }
                 self.rejected.push_front(task);
