@@ -15,6 +15,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("cpus", "W13: on how many CPUs the two threads run, a list; W15: how many CPUs there are for all threads"),
     ("cancel", "W15: percentage of the timeouts that are cancelled at once"),
     ("stall-ms", "W15: time for which one task blocks the timer, in milliseconds"),
+    ("freeze-ms", "W15: time for which the process is stopped by SIGSTOP, in milliseconds"),
+    ("window-ms", "W15: length of the windows of the plot over time, in milliseconds, or 0 for no plot"),
     ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
     ("nice", "W15: 1 for callers beside holders of nice 19"),
     ("requests", "W20: how many requests each connection makes"),

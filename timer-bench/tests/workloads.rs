@@ -96,7 +96,8 @@ fn ours_runs_all_workloads() {
 
 #[test]
 fn a_storm_of_ours_loses_nothing() {
-    for (peer, settings) in [("timer", "pause-us=1000"), ("timer-hashed", "pause-us=1000"), ("timer", "nice=1")] {
+    let pauses = ["timer", "timer-hashed"].map(|peer| (peer, "pause-us=1000"));
+    for (peer, settings) in pauses.into_iter().chain([("timer", "nice=1"), ("timer", "window-ms=50")]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
         // A holder of nice 19 delays due timeouts for half a second.
         let span = if settings == "nice=1" { "ms=1500" } else { "ms=100" };
@@ -108,6 +109,8 @@ fn a_storm_of_ours_loses_nothing() {
         assert!(matches!(value("us-lag-p99"), Some(Ok(_))), "{text}");
         if settings != "nice=1" {
             assert!(matches!(value("ms-stop"), Some(Ok(_))), "{text}");
+            let points = text.lines().filter(|line| line.ends_with("us-lag-max-over-time")).count();
+            assert_eq!(points, if settings == "window-ms=50" { 2 } else { 0 }, "{text}");
             assert_eq!([value("unaccounted"), value("early")], [Some(Ok(0.0)), Some(Ok(0.0))], "{text}");
         }
     }

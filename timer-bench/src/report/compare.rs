@@ -62,7 +62,7 @@ pub fn change(old: Summary, new: Summary, unit: &str) -> Change {
 /// Returns the comparison as text.
 pub fn report(name: &str, baseline: &Results, results: &Results) -> String {
     let (mut slower, mut faster, mut others, mut compared) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    for series in &results.series {
+    for series in results.series.iter().filter(|series| !series.is_over_time()) {
         let Series { peer, workload, params, unit, .. } = series;
         let old = baseline.find(peer, workload, params, unit).and_then(Series::summary);
         let Some((old, new)) = old.zip(series.summary()) else {

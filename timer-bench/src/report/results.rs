@@ -11,6 +11,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+/// The end of the units of figures that belong to a window of time. Its end is the last parameter,
+/// `t=SECONDS`.
+const OVER_TIME: &str = "-over-time";
+
+/// A line of a plot over time: its peer, and its points as seconds and medians.
+pub type Line<'a> = (&'a str, Vec<(f64, f64)>);
+
 /// The results of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
@@ -44,6 +51,12 @@ impl Series {
     /// Returns the median and the spread, or `None` without samples.
     pub fn summary(&self) -> Option<Summary> {
         Summary::of(&self.samples)
+    }
+
+    /// Returns `true` if the figure belongs to a window of time. It is a point of a plot, and the
+    /// tables leave it out.
+    pub fn is_over_time(&self) -> bool {
+        self.unit.ends_with(OVER_TIME)
     }
 
     fn is(&self, peer: &str, workload: &str, params: &str, unit: &str) -> bool {
@@ -83,9 +96,32 @@ impl Results {
         self.series.iter().find(|series| series.is(peer, workload, params, unit))
     }
 
-    /// Returns the series of one workload.
+    /// Returns the series of one workload, without those over time.
     pub fn of<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Series> + Clone {
-        self.series.iter().filter(move |series| series.workload == workload)
+        self.series.iter().filter(move |series| series.workload == workload && !series.is_over_time())
+    }
+
+    /// Returns the plots over time of one workload, by the parameters and the unit.
+    pub fn over_time(&self, workload: &str) -> Vec<(&str, &str, Vec<Line<'_>>)> {
+        let mut plots: Vec<(&str, &str, Vec<Line<'_>>)> = Vec::new();
+        for series in self.series.iter().filter(|series| series.workload == workload && series.is_over_time()) {
+            let place = series.params.rsplit_once(",t=").and_then(|(params, t)| Some((params, t.parse().ok()?)));
+            let Some(((params, t), summary)) = place.zip(series.summary()) else { continue };
+            let unit = series.unit.trim_end_matches(OVER_TIME);
+            let known = plots.iter().position(|plot| (plot.0, plot.1) == (params, unit));
+            let at = known.unwrap_or_else(|| {
+                plots.push((params, unit, Vec::new()));
+                plots.len() - 1
+            });
+            let lines = &mut plots[at].2;
+            let known = lines.iter().position(|line| line.0 == series.peer);
+            let line = known.unwrap_or_else(|| {
+                lines.push((&series.peer, Vec::new()));
+                lines.len() - 1
+            });
+            lines[line].1.push((t, summary.median));
+        }
+        plots
     }
 
     /// Returns the ratio of a figure to ours.
@@ -160,6 +196,17 @@ pub(super) mod tests {
         assert_eq!(results.series[0].samples, [50.0, 70.0]);
         assert_eq!(results.ratio(&results.series[1]), Some(3.0));
         assert_eq!(results.series[2].unavailable.as_deref(), Some("why"));
+    }
+
+    #[test]
+    fn figures_over_time_are_lines_of_a_plot() {
+        let results = results(
+            "timer W1 P=1,t=0.25 5 us-lag-over-time\ntimer W1 P=1,t=0.50 7 us-lag-over-time\n\
+             timer W1 P=1,t=0.50 9 us-lag-over-time\nheap W1 P=1,t=0.25 1 us-lag-over-time\ntimer W1 P=1 5 us-lag",
+        );
+        let lines = vec![("timer", vec![(0.25, 5.0), (0.5, 8.0)]), ("heap", vec![(0.25, 1.0)])];
+        assert_eq!(results.over_time("W1"), [("P=1", "us-lag", lines)]);
+        assert_eq!(results.of("W1").count(), 1, "the tables leave them out");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Plots as SVG, drawn by `plotters`. Each workload has a sheet of panels, with a panel per case
-//! and unit and a bar per peer.
+//! and unit and a bar per peer. Figures over time have panels with a line per peer.
 //!
 //! An axis begins at zero or, if the longest bar is more than 20 times the shortest, at a power of
 //! ten on a logarithmic scale. It ends at a round number and has the unit below. All colors come
 //! from `PALETTE` and have a counterpart for dark mode. The legend is above the panels.
 
-use super::results::{Results, Series};
+mod over_time;
+
+use super::results::{Line, Results, Series};
 use super::statistics::Summary;
 use super::table::distinct;
 use super::unit::grain;
@@ -77,7 +79,7 @@ pub fn workload(results: &Results, name: &str, what: &str) -> Result<String, Fau
             }
         }
     }
-    sheet(&format!("{name} {what}"), &panels, peers.len())
+    sheet(&format!("{name} {what}"), &panels, &results.over_time(name), peers.len())
 }
 
 /// The bars of one case and unit.
@@ -87,11 +89,16 @@ struct Panel<'a> {
     bars: Vec<(String, Option<Summary>)>,
 }
 
-fn sheet(title: &str, panels: &[Panel<'_>], peers: usize) -> Result<String, Fault> {
+/// The parameters, the unit and the lines of a panel over time.
+type OverTime<'a> = (&'a str, &'a str, Vec<Line<'a>>);
+
+fn sheet(title: &str, panels: &[Panel<'_>], over_time: &[OverTime<'_>], peers: usize) -> Result<String, Fault> {
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let panel_height = TITLE + BAR * count(peers) + AXIS;
-    let width = PANEL_WIDTH * count(COLUMNS.min(panels.len().max(1)));
-    let height = HEAD + panel_height * count(panels.len().div_ceil(COLUMNS));
+    let least_height = if over_time.is_empty() { 0 } else { over_time::HEIGHT };
+    let panel_height = (TITLE + BAR * count(peers) + AXIS).max(least_height);
+    let all = panels.len() + over_time.len();
+    let width = PANEL_WIDTH * count(COLUMNS.min(all.max(1)));
+    let height = HEAD + panel_height * count(all.div_ceil(COLUMNS));
     let mut svg = String::new();
     {
         let size = (width.cast_unsigned(), height.cast_unsigned());
@@ -99,10 +106,15 @@ fn sheet(title: &str, panels: &[Panel<'_>], peers: usize) -> Result<String, Faul
         sheet.fill(&PAPER)?;
         sheet.draw_text(title, &bold(15.0), (12, 15))?;
         legend(&sheet)?;
-        for (at, panel) in panels.iter().enumerate() {
+        let part = |at: usize| {
             let corner = (PANEL_WIDTH * count(at % COLUMNS), HEAD + panel_height * count(at / COLUMNS));
-            let part = sheet.clone().shrink(corner, (PANEL_WIDTH, panel_height));
-            draw(&part, panel)?;
+            sheet.clone().shrink(corner, (PANEL_WIDTH, panel_height))
+        };
+        for (at, panel) in panels.iter().enumerate() {
+            draw(&part(at), panel)?;
+        }
+        for (at, (params, unit, lines)) in over_time.iter().enumerate() {
+            over_time::draw(&part(panels.len() + at), params, unit, lines)?;
         }
         sheet.present()?;
     }

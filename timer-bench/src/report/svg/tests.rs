@@ -80,6 +80,18 @@ fn every_peer_has_a_bar_or_says_not_available() {
 }
 
 #[test]
+fn figures_over_time_are_lines() {
+    let svg = workload(
+        &results("timer W1 P=1,t=0.50 5 us-a-over-time\ntimer W1 P=1,t=1.00 900 us-a-over-time\nheap W1 P=1,t=0.50 7 us-a-over-time"),
+        "W1",
+        "x",
+    )
+    .unwrap();
+    assert!(svg.contains("us-a over time  P=1") && svg.contains("us, a, logarithmic, by seconds"));
+    assert_eq!(svg.matches("<polyline").count() - 1, 2, "one is in the legend");
+}
+
+#[test]
 fn every_color_has_a_counterpart_in_dark_mode() {
     let svg =
         workload(&results("timer W1 P=1 5 ns/a\ntokio W1 P=1 9 ns/a\nheap W1 - n/a - cannot"), "W1", "x").unwrap();

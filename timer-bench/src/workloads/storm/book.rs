@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Book {
     begin: Instant,
     lags: Histogram,
+    /// The worst lag since it was last taken.
+    worst_lag: AtomicU64,
     early: AtomicU64,
     ran: AtomicU64,
     /// Counts the kept timeouts only.
@@ -32,6 +34,7 @@ impl Book {
         Box::leak(Box::new(Self {
             begin: Instant::now(),
             lags: Histogram::default(),
+            worst_lag: AtomicU64::new(0),
             early: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             ran_by_due: by_millisecond(span),
@@ -48,6 +51,12 @@ impl Book {
 
     pub(super) fn lags(&self) -> Counts {
         Histogram::sum([&self.lags])
+    }
+
+    /// Returns the worst lag since the last call.
+    pub(super) fn take_worst_lag(&self) -> u64 {
+        // ORDERING: Relaxed, because this is only a figure.
+        self.worst_lag.swap(0, Ordering::Relaxed)
     }
 
     pub(super) fn early(&self) -> u64 {
@@ -135,8 +144,12 @@ impl Job for Mark {
         let Self { book, due, place, is_kept } = self;
         if is_kept {
             let now = book.now();
-            book.lags.add(now.saturating_sub(due));
-            // ORDERING: Relaxed, because these are counts and a hint.
+            let lag = now.saturating_sub(due);
+            book.lags.add(lag);
+            // ORDERING: Relaxed, because these are counts, a figure and a hint.
+            if lag > book.worst_lag.load(Ordering::Relaxed) {
+                book.worst_lag.fetch_max(lag, Ordering::Relaxed);
+            }
             book.early.fetch_add(u64::from(now < due), Ordering::Relaxed);
             book.ran_by_due[millisecond(due, &book.ran_by_due)].fetch_add(1, Ordering::Relaxed);
             book.newest_due.fetch_max(due, Ordering::Relaxed);

@@ -3,8 +3,8 @@
 //! There are three kinds of load:
 //!
 //! - Threads at full speed. Each thread schedules timeouts of 1 to 3 ms and cancels nine out of ten
-//!   at once, or another percentage. After 2 s the timer is stopped while the threads continue. One
-//!   task may block the timer for a while, in the middle of that time.
+//!   at once, or another percentage. After 2 s the timer is stopped while the threads continue. In
+//!   the middle of that time, one task may block the timer for a while, or SIGSTOP the process.
 //! - Threads that pause. 64 threads sleep for a millisecond after every 100 pairs.
 //! - Threads of nice 19. Two of them use the timer at full speed. They share one CPU with a thread
 //!   that burns it and with a caller that makes one pair per millisecond.
@@ -30,6 +30,10 @@
 //! - `MiB-peak`: greatest growth of resident memory. With nine out of ten timeouts cancelled, the
 //!   pending ones account for less than 1 MiB.
 //! - `pending-max`: greatest number of pending timeouts, read every 10 ms.
+//! - `us-lag-max-after-1s`, `pending-max-after-1s` and the same after two seconds: the maxima from
+//!   that time after the end of a stall on.
+//! - `us-lag-max-over-time`, `pending-max-over-time`: the maxima of the window that ends at `t`,
+//!   for the plot.
 //! - `ms-stop`: duration of the stop. `handed-back` is the number of timeouts that it returned.
 //! - `unaccounted`: number of accepted timeouts that did not end in exactly one way.
 //! - `us-sleeper-*`: the excess over a millisecond of each sleep of the sleeping thread.
@@ -42,6 +46,7 @@ mod callers;
 mod nice;
 mod sleeper;
 mod tape;
+mod watch;
 
 use super::Stop;
 use super::histogram::Counts;
@@ -57,6 +62,7 @@ use sleeper::Sleeper;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
+use watch::{Watch, freeze_this_process};
 
 pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let span = Duration::from_millis(settings.number("ms", 2_000, 500) as u64);
@@ -69,7 +75,9 @@ pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Sto
         return nice::run::<P>(span * 2, limit, out);
     }
     let pause = Duration::from_micros(settings.number("pause-us", 0, 0) as u64);
-    let stall = Duration::from_millis(settings.number("stall-ms", 0, 0) as u64);
+    let millis = |name| Duration::from_millis(settings.number(name, 0, 0) as u64);
+    let (stall, freeze, window) = (millis("stall-ms"), millis("freeze-ms"), millis("window-ms"));
+    let course = Course { span, stall, freeze, window };
     let cancelled = settings.number("cancel", 90, 90).min(100) as u64;
     for threads in settings.list("threads", &[4, 8, 12, 24, 48], &[4, 12, 48]) {
         let mut params = format!("P={threads},cpus={cpus}");
@@ -79,23 +87,27 @@ pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Sto
         if cancelled != 90 {
             params += &format!(",cancel={cancelled}");
         }
-        if !stall.is_zero() {
-            params += &format!(",stall={}ms", stall.as_millis());
+        for (name, time) in [("stall", stall), ("freeze", freeze)] {
+            if !time.is_zero() {
+                params += &format!(",{name}={}ms", time.as_millis());
+            }
         }
         let plan = Plan { threads, cancelled, pause, each_has_a_place: 0 };
-        once::<P>(&plan, span, stall, limit, &params, out)?;
+        once::<P>(&plan, &course, limit, &params, out)?;
     }
     Ok(())
 }
 
-fn once<P: Storming>(
-    plan: &Plan,
+/// The times of a storm. Those that are zero do not apply.
+struct Course {
     span: Duration,
     stall: Duration,
-    limit: Duration,
-    params: &str,
-    out: &Out,
-) -> Result<(), Stop> {
+    freeze: Duration,
+    window: Duration,
+}
+
+fn once<P: Storming>(plan: &Plan, course: &Course, limit: Duration, params: &str, out: &Out) -> Result<(), Stop> {
+    let &Course { span, stall, freeze, window } = course;
     let peer = P::build(TICK);
     let book = Book::leak(span + limit + Duration::from_secs(5), plan.each_has_a_place);
     let callers = Callers::ready(&peer, book, plan);
@@ -103,19 +115,32 @@ fn once<P: Storming>(
     let resident = process::resident();
     process::reset_peak();
     let before = process::cpu();
-    let begin = Instant::now();
+    let mut watch = Watch::begin(&peer, book);
     callers.go();
-    let mut most = pending_max(&peer, span / 2);
+    watch.until(span / 2);
+    let mut stalled_until = watch.elapsed() + stall;
     if !stall.is_zero() {
         let _task = peer.clone().schedule::<Stall>(Duration::ZERO, &P::work(Stall(stall)));
     }
-    most = most.max(pending_max(&peer, span / 2));
-    let (wall, cpu) = (begin.elapsed(), process::cpu() - before);
+    if !freeze.is_zero() {
+        if !freeze_this_process(freeze) {
+            out.unavailable(params, "us-lag-max", "the process cannot be stopped by SIGSTOP");
+        }
+        stalled_until = watch.elapsed();
+    }
+    watch.until(span);
+    let (wall, cpu) = (watch.elapsed(), process::cpu() - before);
     let pairs = callers.pairs();
     out.each(params, wall, pairs as usize, "ns/pair");
     out.each(params, cpu, pairs as usize, "cpu-ns/pair");
-    if let Some(most) = most {
+    if let Some(most) = watch.pending_max(Duration::ZERO) {
         out.figure(params, most as f64, "pending-max");
+    }
+    if !stall.is_zero() || !freeze.is_zero() {
+        watch.after(stalled_until, params, out);
+    }
+    if !window.is_zero() {
+        watch.over_time(window, params, out);
     }
     if P::FIRES {
         lags(&book.lags(), params, out);
@@ -156,18 +181,6 @@ impl Job for Stall {
     fn run(self) {
         thread::sleep(self.0);
     }
-}
-
-/// Waits for `span` and returns the greatest number of pending timeouts, if the timer reports it.
-fn pending_max<P: Storming>(peer: &P, span: Duration) -> Option<usize> {
-    const STEP: Duration = Duration::from_millis(10);
-    let begin = Instant::now();
-    let mut most = peer.pending();
-    while let Some(left) = span.checked_sub(begin.elapsed()) {
-        thread::sleep(left.min(STEP));
-        most = most.max(peer.pending());
-    }
-    most
 }
 
 /// Stops the timer on a separate thread and waits for it for at most `limit`. Returns `true` if the
