@@ -9,9 +9,14 @@
 //! pause shows how long a caller is preempted outside of calls. It is the longest time between two
 //! readings of the clock that follow each other.
 //!
+//! The slowest call includes preemption. The longest block of a call does not. It is the time for
+//! which the thread slept or waited for a lock, also in the kernel. It is measured for one call in
+//! [`SAMPLED`] and known on Linux only.
+//!
 //!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,12 +25,15 @@ use std::time::{Duration, Instant};
 
 use plotters::prelude::*;
 use timer_bench::process;
+use timer_bench::scheduling::thread_cpu;
 use timer_core::Timer;
 use timer_executor::{RayonExecutor, ThreadPoolExecutor};
 
 const USAGE: &str = "usage: overload [threads=4] [cancel=0] [seconds=16] [stall-ms=0] [stop-ms=0] \
                      [executor=immediate|rayon|threadpool] [sleep=1] [svg=FILE]";
 
+/// One call in this many has its block measured, because that takes longer than the call.
+const SAMPLED: u64 = 61;
 /// The length of a row.
 const WINDOW: Duration = Duration::from_millis(250);
 /// The time before the stall.
@@ -84,6 +92,7 @@ impl Options {
 struct Window {
     worst_lag: AtomicU64,
     worst_call: AtomicU64,
+    worst_block: AtomicU64,
     /// The longest time between two readings of the clock with no call of the timer between them.
     worst_pause: AtomicU64,
     ran: AtomicU64,
@@ -121,13 +130,14 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     println!(
-        "{:>6} {:>12} {:>10} {:>8} {:>12} {:>16} {:>16}",
-        "s", "lag ms", "pending", "MB", "runs/s", "slowest call ms", "longest pause ms"
+        "{:>6} {:>12} {:>10} {:>8} {:>12} {:>16} {:>16} {:>16}",
+        "s", "lag ms", "pending", "MB", "runs/s", "slowest call ms", "longest block ms", "longest pause ms"
     );
     let begin = Instant::now();
     let mut stall = Some(options.stall).filter(|stall| !stall.is_zero());
     let mut stop = Some(options.stop).filter(|stop| !stop.is_zero());
     let (mut worst_lag, mut worst_pending, mut worst_memory, mut worst_pause) = (0.0_f64, 0, 0.0_f64, 0.0_f64);
+    let (mut worst_call, mut worst_block) = (0.0_f64, 0.0_f64);
     let (mut lags, mut pendings) = (Vec::new(), Vec::new());
     while begin.elapsed() < Duration::from_secs(options.seconds) {
         if begin.elapsed() >= WARM_UP {
@@ -142,18 +152,19 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         // ORDERING: Relaxed, only printed.
         let lag = window.worst_lag.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let call = window.worst_call.swap(0, Ordering::Relaxed) as f64 / 1e6;
+        let block = window.worst_block.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let pause = window.worst_pause.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let runs = window.ran.swap(0, Ordering::Relaxed) as f64 / WINDOW.as_secs_f64();
         let pending = timer.pending_timeouts();
         let memory = process::resident().unwrap_or(0).saturating_sub(resident) as f64 / 1e6;
         worst_lag = worst_lag.max(lag);
-        worst_pause = worst_pause.max(pause);
+        (worst_call, worst_block, worst_pause) = (worst_call.max(call), worst_block.max(block), worst_pause.max(pause));
         worst_pending = worst_pending.max(pending);
         worst_memory = worst_memory.max(memory);
         lags.push((begin.elapsed().as_secs_f64(), lag));
         pendings.push((begin.elapsed().as_secs_f64(), pending as f64));
         println!(
-            "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>16.1} {pause:>16.1}",
+            "{:>6.2} {lag:>12.1} {pending:>10} {memory:>8.1} {runs:>12.0} {call:>16.1} {block:>16.1} {pause:>16.1}",
             begin.elapsed().as_secs_f64()
         );
     }
@@ -164,7 +175,9 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     ends.store(true, Ordering::Relaxed);
     callers.into_iter().try_for_each(|caller| caller.join().map_err(|_| "a caller panicked"))?;
     println!(
-        "worst lag {worst_lag:.1} ms beside pauses of {worst_pause:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; stop took {:.1} ms and returned {unprocessed}",
+        "worst lag {worst_lag:.1} ms beside pauses of {worst_pause:.1} ms, {worst_pending} pending, {worst_memory:.1} MB; \
+         slowest call {worst_call:.1} ms, longest block {worst_block:.1} ms; \
+         stop took {:.1} ms and returned {unprocessed}",
         stop_took.as_secs_f64() * 1e3
     );
     if let Some(path) = &options.svg {
@@ -193,23 +206,56 @@ fn plot(path: &str, title: &str, panels: [(&str, &[(f64, f64)]); 2]) -> Result<(
     Ok(root.present()?)
 }
 
+/// The times of the calling thread that are no block: its CPU time, and its waiting for a CPU.
+struct Runnable(Option<File>);
+
+impl Runnable {
+    fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Returns the sum of both so far, or `None` if the system does not report it.
+    #[cfg(unix)]
+    fn time(&self) -> Option<Duration> {
+        let mut text = [0; 64];
+        let length = std::os::unix::fs::FileExt::read_at(self.0.as_ref()?, &mut text, 0).ok()?;
+        let waited = std::str::from_utf8(&text[..length]).ok()?.split_whitespace().nth(1)?.parse().ok()?;
+        Some(thread_cpu() + Duration::from_nanos(waited))
+    }
+
+    #[cfg(not(unix))]
+    fn time(&self) -> Option<Duration> {
+        None
+    }
+}
+
 /// Schedules at full speed until `ends` is set or the timer is stopped.
 fn call(timer: &Timer, window: &Arc<Window>, ends: &AtomicBool, cancel: u64, seed: u64) {
     let mut random = timer_bench::random::SplitMix64::new(seed);
-    let mut ended = Instant::now();
-    // ORDERING: Relaxed, only printed.
-    while !ends.load(Ordering::Relaxed) {
+    let (runnable, mut ended) = (Runnable::of_this_thread(), Instant::now());
+    for n in 0.. {
+        // ORDERING: Relaxed, only printed.
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
         let delay = Duration::from_nanos(1_000_000 + random.below(2_000_000));
+        let before = if n % SAMPLED == 0 { runnable.time() } else { None };
         let (called, inner) = (Instant::now(), window.clone());
         window.worst_pause.fetch_max((called - ended).as_nanos() as u64, Ordering::Relaxed);
         let task = move |timeout: &timer_core::Timeout| {
             let lag = Instant::now().saturating_duration_since(timeout.deadline());
-            inner.worst_lag.fetch_max(lag.as_nanos() as u64, Ordering::Relaxed);
             // ORDERING: Relaxed, only printed.
+            inner.worst_lag.fetch_max(lag.as_nanos() as u64, Ordering::Relaxed);
             inner.ran.fetch_add(1, Ordering::Relaxed);
         };
         let Ok(timeout) = timer.new_timeout(delay, task) else { return };
-        window.worst_call.fetch_max(called.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let took = called.elapsed();
+        // ORDERING: Relaxed here and below, only printed.
+        window.worst_call.fetch_max(took.as_nanos() as u64, Ordering::Relaxed);
+        if let Some((before, after)) = before.and_then(|before| Some((before, runnable.time()?))) {
+            let block = took.saturating_sub(after.saturating_sub(before));
+            window.worst_block.fetch_max(block.as_nanos() as u64, Ordering::Relaxed);
+        }
         if random.below(100) < cancel {
             timeout.cancel();
         }
