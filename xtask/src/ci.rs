@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, cargo, log_to, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
-use crate::{api, flags, fuzz, loom, mutants, sanitize, tidy};
+use crate::{api, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -37,6 +37,8 @@ const LONG: &[Step] = &[
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
     ("adapter-features", Cargo(&EACH_ADAPTER)),
+    // Compiles the old versions, which only this step uses.
+    ("lowest", Call(lowest::command)),
     ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
     ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),

@@ -12,6 +12,7 @@ mod crates;
 mod flags;
 mod fuzz;
 mod loom;
+mod lowest;
 mod mutants;
 mod run;
 mod sanitize;

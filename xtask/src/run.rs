@@ -1,7 +1,7 @@
 //! Running a child process: prints its command line and passes on its exit code.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,6 +60,20 @@ pub(crate) fn shell() -> Result<Shell> {
     let sh = Shell::new()?;
     sh.change_dir(root());
     Ok(sh)
+}
+
+/// Copies the wanted files that git has or would add to a folder, which is emptied first.
+pub(crate) fn copy_sources(sh: &Shell, folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let list = cmd!(sh, "git ls-files --cached --others --exclude-standard").quiet().read()?;
+    for path in list.lines().filter(|path| is_wanted(path) && root().join(path).is_file()) {
+        let copy = folder.join(path);
+        fs::create_dir_all(copy.parent().unwrap_or(folder))?;
+        fs::write(copy, fs::read(root().join(path))?)?;
+    }
+    Ok(())
 }
 
 /// Sends the output of all children to a file from now on.

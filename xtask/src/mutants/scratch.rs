@@ -9,11 +9,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
 use super::list::{Mutant, Program};
 use crate::loom::{LOOM, PREEMPTIONS};
-use crate::run::{Failure, Result, flags_and, root, target_dir};
+use crate::run::{Failure, Result, copy_sources, flags_and, target_dir};
 
 /// The time that a test program may take. A mutation that makes it take longer is caught.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -36,19 +36,11 @@ pub(super) enum Outcome {
 }
 
 impl Scratch {
-    /// Copies the sources that git has or would add.
+    /// Copies the sources.
     pub(super) fn new(sh: &Shell) -> Result<Self> {
         let folder = target_dir().join("mutants");
         let scratch = Self { tree: folder.join("tree"), target: folder.join("target"), log: folder.join("log") };
-        if scratch.tree.exists() {
-            fs::remove_dir_all(&scratch.tree)?;
-        }
-        let list = cmd!(sh, "git ls-files --cached --others --exclude-standard").quiet().read()?;
-        for path in list.lines().filter(|path| root().join(path).is_file()) {
-            let copy = scratch.tree.join(path);
-            fs::create_dir_all(copy.parent().unwrap_or(&scratch.tree))?;
-            fs::write(copy, fs::read(root().join(path))?)?;
-        }
+        copy_sources(sh, &scratch.tree, |_| true)?;
         Ok(scratch)
     }
 
