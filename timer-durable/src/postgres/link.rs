@@ -1,7 +1,9 @@
 //! A connection that is ready for the statements of the store.
 
 use super::connection::{Params, PostgresConnection, QueryError};
-use super::statements::{self, Scope, Sql};
+use super::statements::{self, Parts, Sql};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
@@ -20,11 +22,21 @@ struct Query {
     prepared: Option<Statement>,
 }
 
+impl Query {
+    fn new(connection: &mut PostgresConnection, mut sql: Sql, pooled: bool) -> Result<Self, QueryError> {
+        if pooled {
+            sql.limit_locks(LOCK_TIMEOUT);
+        }
+        let prepared = if pooled { None } else { Some(connection.prepare(&sql.text, &sql.types)?) };
+        Ok(Self { sql, prepared })
+    }
+}
+
 /// A connection with the statements of the store.
 pub(super) struct Link {
     pub(super) connection: PostgresConnection,
-    /// By the index of their scope.
-    write: Vec<Query>,
+    /// The statements of the sets of parts that have occurred.
+    write: HashMap<Parts, Query>,
     is_pooled: bool,
     put: Query,
     holders: Query,
@@ -49,15 +61,9 @@ impl Link {
                 limit.as_millis()
             ))?;
         }
-        let mut query = |mut sql: Sql| {
-            if pooled {
-                sql.limit_locks(LOCK_TIMEOUT);
-            }
-            let prepared = if pooled { None } else { Some(connection.prepare(&sql.text, &sql.types)?) };
-            Ok::<_, QueryError>(Query { sql, prepared })
-        };
+        let mut query = |sql| Query::new(&mut connection, sql, pooled);
         Ok(Self {
-            write: Scope::every().map(|scope| query(statements::write(scope))).collect::<Result<_, _>>()?,
+            write: HashMap::new(),
             put: query(statements::put())?,
             holders: query(statements::holders())?,
             look: query(statements::look())?,
@@ -91,8 +97,14 @@ impl Link {
         self.connection.query_typed(&sql.text, &sql.types, &[&ids])
     }
 
-    pub(super) fn write(&mut self, scope: Scope, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.write[scope.index()], params)
+    pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        let query = match self.write.entry(parts) {
+            Entry::Occupied(query) => query.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(Query::new(&mut self.connection, statements::write(parts), self.is_pooled)?)
+            }
+        };
+        run(&mut self.connection, query, params)
     }
 
     pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {

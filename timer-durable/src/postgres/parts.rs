@@ -1,6 +1,6 @@
 //! The parameters of a batch, as columns of arrays.
 
-use super::statements::{Kind, Scope};
+use super::statements::{Part, Parts};
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::{Batch, Done, Insert};
@@ -56,12 +56,26 @@ impl<R> Table<R> {
         self.rows.iter().map(|(.., row)| value(row)).collect()
     }
 
+    /// Calls `found` with the id and the index in the batch of each row whose id is in `ids`, or of
+    /// all rows.
+    fn each(&self, ids: Option<&[Uuid]>, mut found: impl FnMut(TimeoutId, usize)) {
+        let Some(ids) = ids else { return self.rows.iter().for_each(|(id, n, _)| found(*id, *n)) };
+        for id in ids.iter().map(|id| TimeoutId::from_u128(id.as_u128())) {
+            if let Some(n) = self.find(id) {
+                found(id, n);
+            }
+        }
+    }
+
     /// Returns the index in the batch of the row with this id.
     pub(super) fn find(&self, id: TimeoutId) -> Option<usize> {
         let found = self.rows.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
         Some(self.rows[found].1)
     }
 }
+
+/// A parameter of a statement.
+pub(super) type Parameter<'a> = Box<dyn ToSql + Sync + 'a>;
 
 /// The tables of a batch. The rows of a kind that leave a tombstone are in a table of their own.
 pub(super) struct Tables<'a> {
@@ -153,77 +167,96 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Returns the scope of the statement that executes the batch.
-    pub(super) fn scope(&self) -> Scope {
-        let keeps = !self.cancels[1].is_empty() || !self.dones[1].is_empty();
-        let dead = !self.buries.is_empty() || !self.requeues.is_empty();
-        if keeps || dead || self.purges.iter().any(|purges| !purges.is_empty()) {
-            return Scope::All;
-        }
-        // In the order of the statement.
-        let empty = [
-            self.inserts.is_empty(),
-            self.moves.is_empty(),
-            self.cancels[0].is_empty(),
-            self.dones[0].is_empty(),
-            self.repeats.is_empty(),
-            self.begins.is_empty(),
-        ];
-        let mut used = (0..empty.len()).filter(|part| !empty[*part]);
-        match (used.next(), used.next()) {
-            (Some(part), None) => Scope::Only(part),
-            _ => Scope::Common,
-        }
+    /// Returns `true` if no insert can meet another row, because `instance` has made the ids and
+    /// there is no key.
+    pub(super) fn has_new_inserts_only(&self, instance: u32) -> bool {
+        self.inserts.rows.iter().all(|(id, _, insert)| id.maker() == instance && insert.key.is_none())
     }
 
-    /// Returns the index in the batch of a row of the answer.
-    pub(super) fn find(&self, kind: Kind, id: TimeoutId) -> Option<usize> {
-        let either = |index: Option<usize>, other: Option<usize>| index.or(other);
-        match kind {
-            Kind::Inserted => self.inserts.find(id),
-            Kind::Moved => self.moves.find(id),
-            Kind::Cancelled => either(self.cancels[0].find(id), self.cancels[1].find(id)),
-            Kind::Done => either(self.dones[0].find(id), self.dones[1].find(id)),
-            Kind::Repeated => self.repeats.find(id),
-            Kind::Buried => self.buries.find(id),
-            Kind::Requeued => self.requeues.find(id),
-            Kind::Purged => either(self.purges[0].find(id), self.purges[1].find(id)),
-            Kind::Begun => self.begins.find(id),
-            Kind::Fence | Kind::Notified => None,
+    /// Returns the parts of the statement that executes the batch. Inserts expect no conflict if
+    /// they are `new`.
+    pub(super) fn parts(&self, new: bool) -> Parts {
+        let mut parts = Parts::default();
+        for (part, is_empty) in [
+            (Part::Moved, self.moves.is_empty()),
+            (Part::Cancelled, self.cancels[0].is_empty()),
+            (Part::Done, self.dones[0].is_empty()),
+            (Part::Repeated, self.repeats.is_empty()),
+            (Part::Begun, self.begins.is_empty()),
+            (Part::CancelledYoung, self.cancels[1].is_empty()),
+            (Part::DoneYoung, self.dones[1].is_empty()),
+            (Part::Buried, self.buries.is_empty()),
+            (Part::Requeued, self.requeues.is_empty()),
+            (Part::Purged, self.purges[0].is_empty()),
+            (Part::PurgedYoung, self.purges[1].is_empty()),
+        ] {
+            parts.add(part, !is_empty);
+        }
+        let mut parts = parts.widen();
+        let is_widened = parts.has(Part::Inserted);
+        parts.add(if new && !is_widened { Part::Created } else { Part::Inserted }, !self.inserts.is_empty());
+        parts
+    }
+
+    /// Calls `found` with the id and the index in the batch of each row of a part that was changed.
+    /// `ids` are their ids, or `None` if all rows were changed.
+    pub(super) fn each(&self, part: Part, ids: Option<&[Uuid]>, found: impl FnMut(TimeoutId, usize)) {
+        match part {
+            Part::Created | Part::Inserted => self.inserts.each(ids, found),
+            Part::Moved => self.moves.each(ids, found),
+            Part::Cancelled => self.cancels[0].each(ids, found),
+            Part::Done => self.dones[0].each(ids, found),
+            Part::Repeated => self.repeats.each(ids, found),
+            Part::Begun => self.begins.each(ids, found),
+            Part::CancelledYoung => self.cancels[1].each(ids, found),
+            Part::DoneYoung => self.dones[1].each(ids, found),
+            Part::Buried => self.buries.each(ids, found),
+            Part::Requeued => self.requeues.each(ids, found),
+            Part::Purged => self.purges[0].each(ids, found),
+            Part::PurgedYoung => self.purges[1].each(ids, found),
         }
     }
 
     /// Returns the parameters of [`write`](super::statements::write) behind the first three.
-    pub(super) fn parameters(
-        &'a self,
-        shards: Vec<i16>,
-        instance: u32,
-        scope: Scope,
-    ) -> Vec<Box<dyn ToSql + Sync + 'a>> {
+    pub(super) fn parameters(&'a self, shard: i16, instance: u32, parts: Parts) -> Vec<Parameter<'a>> {
+        let mut columns: Vec<Parameter<'a>> = Vec::with_capacity(16);
         let inserts = &self.inserts;
-        let mut columns: Vec<Box<dyn ToSql + Sync + 'a>> = vec![
-            Box::new(inserts.ids()),
-            Box::new(shards),
-            Box::new(inserts.column(|insert| insert.due)),
-            Box::new(inserts.column(|insert| &*insert.topic)),
-            Box::new(inserts.column(|insert| insert.key.as_deref())),
-            Box::new(inserts.column(|insert| insert.format)),
-            Box::new(inserts.column(|insert| &*insert.payload)),
-            Box::new(inserts.column(|insert| insert.period)),
-            Box::new(inserts.column(|insert| insert.max_lateness)),
-            Box::new(inserts.column(|insert| repeatable_until(insert.id, instance))),
-            Box::new(self.moves.ids()),
-            Box::new(self.moves.column(|due| *due)),
-            Box::new(self.cancels[0].ids()),
-            Box::new(self.dones[0].ids()),
-            Box::new(self.dones[0].column(|(attempt, _)| *attempt)),
-            Box::new(self.repeats.ids()),
-            Box::new(self.repeats.column(|(attempt, ..)| *attempt)),
-            Box::new(self.repeats.column(|(_, due, _)| *due)),
-            Box::new(self.repeats.column(|(.., kind)| *kind)),
-            Box::new(self.begins.ids()),
-        ];
-        if scope == Scope::All {
+        if parts.has(Part::Created) || parts.has(Part::Inserted) {
+            columns.push(Box::new(shard));
+            columns.push(Box::new(inserts.ids()));
+            columns.push(Box::new(inserts.column(|insert| insert.due)));
+            columns.push(Box::new(inserts.column(|insert| &*insert.topic)));
+            columns.push(Box::new(inserts.column(|insert| insert.format)));
+            columns.push(Box::new(inserts.column(|insert| &*insert.payload)));
+            columns.push(Box::new(inserts.column(|insert| insert.period)));
+            columns.push(Box::new(inserts.column(|insert| insert.max_lateness)));
+        }
+        if parts.has(Part::Inserted) {
+            columns.push(Box::new(inserts.column(|insert| insert.key.as_deref())));
+            columns.push(Box::new(inserts.column(|insert| repeatable_until(insert.id, instance))));
+        }
+        if parts.has(Part::Moved) {
+            columns.push(Box::new(self.moves.ids()));
+            columns.push(Box::new(self.moves.column(|due| *due)));
+        }
+        if parts.has(Part::Cancelled) {
+            columns.push(Box::new(self.cancels[0].ids()));
+        }
+        if parts.has(Part::Done) {
+            columns.push(Box::new(self.dones[0].ids()));
+            columns.push(Box::new(self.dones[0].column(|(attempt, _)| *attempt)));
+        }
+        if parts.has(Part::Repeated) {
+            columns.push(Box::new(self.repeats.ids()));
+            columns.push(Box::new(self.repeats.column(|(attempt, ..)| *attempt)));
+            columns.push(Box::new(self.repeats.column(|(_, due, _)| *due)));
+            columns.push(Box::new(self.repeats.column(|(.., kind)| *kind)));
+        }
+        if parts.has(Part::Begun) {
+            columns.push(Box::new(self.begins.ids()));
+        }
+        // The rare parts occur together.
+        if parts.has(Part::CancelledYoung) {
             columns.push(Box::new(self.cancels[1].ids()));
             columns.push(Box::new(self.cancels[1].column(|until| *until)));
             columns.push(Box::new(self.dones[1].ids()));

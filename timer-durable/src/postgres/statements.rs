@@ -30,135 +30,199 @@ impl Sql {
 const FENCE: &str = "
 with fence as materialized (select timer.now() as now from timer.node where id = $1 and alive for share)";
 
-/// A part of a batch: the kind of its rows in the answer, its name, and its statement.
-type Part = (Kind, &'static str, &'static str);
+/// A part of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Created,
+    Inserted,
+    Moved,
+    Cancelled,
+    Done,
+    Repeated,
+    Begun,
+    // The parts that are rare: tombstones, dead letters and their ends.
+    CancelledYoung,
+    DoneYoung,
+    Buried,
+    Requeued,
+    Purged,
+    PurgedYoung,
+}
 
-/// The parts that occur all the time.
+/// The statement of a part. `{1}` is the first of its own parameters.
+struct Definition {
+    part: Part,
+    name: &'static str,
+    types: &'static [Type],
+    text: &'static str,
+}
+
+/// All parts, in the order of [`Part`].
 ///
 /// No id occurs twice, because a statement sees each row as it was before and changes it once. The
 /// ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
 /// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
 /// be planned the other way round.
-const COMMON: &[Part] = &[
-    (
-        Kind::Inserted,
-        "inserted",
-        "
-    insert into timer.timeout(id, shard, is_foreign, due, topic, key, format, payload, period, max_lateness)
-    select i.id, i.shard, $3 is null, i.due, i.topic, i.key, i.format, i.payload, i.period, i.max_lateness
-    from fence, unnest($4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-        as i(id, shard, due, topic, key, format, payload, period, max_lateness, until)
+static PARTS: [Definition; 13] = [
+    // Rows without a key whose ids this instance has made. Nothing is there to conflict with, and
+    // a statement that expects a conflict looks for it before each row.
+    Definition {
+        part: Part::Created,
+        name: "created",
+        types: &[
+            Type::INT2,
+            Type::UUID_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT2_ARRAY,
+            Type::BYTEA_ARRAY,
+            Type::INT8_ARRAY,
+            Type::INT8_ARRAY,
+        ],
+        text: "
+    insert into timer.timeout(id, shard, is_foreign, due, topic, format, payload, period, max_lateness)
+    select i.id, {1}, $3 is null, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness
+    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8})
+        as i(id, due, topic, format, payload, period, max_lateness)",
+    },
+    Definition {
+        part: Part::Inserted,
+        name: "inserted",
+        types: &[
+            Type::INT2,
+            Type::UUID_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT2_ARRAY,
+            Type::BYTEA_ARRAY,
+            Type::INT8_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT8_ARRAY,
+        ],
+        text: "
+    insert into timer.timeout(id, shard, is_foreign, due, topic, format, payload, period, max_lateness, key)
+    select i.id, {1}, $3 is null, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
+    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10})
+        as i(id, due, topic, format, payload, period, max_lateness, key, until)
     where i.until is null or i.until > fence.now
     on conflict do nothing returning id",
-    ),
-    (
-        Kind::Moved,
-        "moved",
-        "
-    update timer.timeout t set due = ($15)[width_bucket(t.id, $14)], {MINE}
-    where t.id = any ($14) and t.begun is null and {LIVE} and exists (select from fence)
+    },
+    Definition {
+        part: Part::Moved,
+        name: "moved",
+        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
+        text: "
+    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {MINE}
+    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Cancelled,
-        "cancelled",
-        "
+    },
+    Definition {
+        part: Part::Cancelled,
+        name: "cancelled",
+        types: &[Type::UUID_ARRAY],
+        text: "
     delete from timer.timeout t
-    where t.id = any ($16) and t.begun is null and {LIVE} and exists (select from fence)
+    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Done,
-        "done",
-        "
+    },
+    Definition {
+        part: Part::Done,
+        name: "done",
+        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY],
+        text: "
     delete from timer.timeout t
-    where t.id = any ($17) and t.attempt = ($18)[width_bucket(t.id, $17)] and t.begun is not null and {LIVE}
+    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Repeated,
-        "repeated",
-        "
-    update timer.timeout t set due = ($21)[width_bucket(t.id, $19)], begun = null,
-        is_foreign = $3 is null or ($22)[width_bucket(t.id, $19)] = 2,
+    },
+    Definition {
+        part: Part::Repeated,
+        name: "repeated",
+        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
+        text: "
+    update timer.timeout t set due = ({3})[width_bucket(t.id, {1})], begun = null,
+        is_foreign = $3 is null or ({4})[width_bucket(t.id, {1})] = 2,
         shard = case
-            when ($22)[width_bucket(t.id, $19)] = 2 then floor(random() * 64)::smallint
+            when ({4})[width_bucket(t.id, {1})] = 2 then floor(random() * 64)::smallint
             when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
             else t.shard
         end,
-        forgiven = case when ($22)[width_bucket(t.id, $19)] > 0 then t.attempt else t.forgiven end
-    where t.id = any ($19) and t.attempt = ($20)[width_bucket(t.id, $19)] and t.begun is not null and {LIVE}
+        forgiven = case when ({4})[width_bucket(t.id, {1})] > 0 then t.attempt else t.forgiven end
+    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Begun,
-        "begun",
-        "
+    },
+    Definition {
+        part: Part::Begun,
+        name: "begun",
+        types: &[Type::UUID_ARRAY],
+        text: "
     update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], is_foreign = false
-    where t.id = any ($23) and t.due <= (select now from fence) and {LIVE}
+    where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness",
-    ),
-];
-
-/// The parts that are rare: tombstones, dead letters and their ends.
-const RARE: &[Part] = &[
-    (
-        Kind::Cancelled,
-        "cancelled_young",
-        "
-    update timer.timeout t set ended = ($25)[width_bucket(t.id, $24)], key = null, payload = '', is_foreign = false
-    where t.id = any ($24) and t.begun is null and {LIVE} and exists (select from fence)
+    },
+    Definition {
+        part: Part::CancelledYoung,
+        name: "cancelled_young",
+        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
+        text: "
+    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], key = null, payload = '', is_foreign = false
+    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Done,
-        "done_young",
-        "
-    update timer.timeout t set ended = ($28)[width_bucket(t.id, $26)], key = null, payload = '', is_foreign = false
-    where t.id = any ($26) and t.attempt = ($27)[width_bucket(t.id, $26)] and t.begun is not null and {LIVE}
+    },
+    Definition {
+        part: Part::DoneYoung,
+        name: "done_young",
+        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY],
+        text: "
+    update timer.timeout t set ended = ({3})[width_bucket(t.id, {1})], key = null, payload = '', is_foreign = false
+    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Buried,
-        "buried",
-        "
-    update timer.timeout t set ended = (select now from fence), reason = ($31)[width_bucket(t.id, $29)], is_foreign = false
-    where t.id = any ($29) and t.attempt = ($30)[width_bucket(t.id, $29)] and t.begun is not null and {LIVE}
+    },
+    Definition {
+        part: Part::Buried,
+        name: "buried",
+        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],
+        text: "
+    update timer.timeout t set ended = (select now from fence), reason = ({3})[width_bucket(t.id, {1})], is_foreign = false
+    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Requeued,
-        "requeued",
-        "
+    },
+    Definition {
+        part: Part::Requeued,
+        name: "requeued",
+        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
+        text: "
     update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {MINE},
-        due = ($33)[width_bucket(t.id, $32)], period = null, max_lateness = null,
+        due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
         ) then null else t.key end
-    where t.id = any ($32) and t.reason is not null and exists (select from fence)
+    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Purged,
-        "purged",
-        "
+    },
+    Definition {
+        part: Part::Purged,
+        name: "purged",
+        types: &[Type::UUID_ARRAY],
+        text: "
     delete from timer.timeout t
-    where t.id = any ($34) and t.reason is not null and exists (select from fence)
+    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
     returning t.id",
-    ),
-    (
-        Kind::Purged,
-        "purged_young",
-        "
-    update timer.timeout t set ended = ($36)[width_bucket(t.id, $35)], reason = null, key = null, payload = ''
-    where t.id = any ($35) and t.reason is not null and exists (select from fence)
+    },
+    Definition {
+        part: Part::PurgedYoung,
+        name: "purged_young",
+        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
+        text: "
+    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], reason = null, key = null, payload = ''
+    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
     returning t.id",
-    ),
+    },
 ];
 
 /// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
@@ -169,121 +233,79 @@ const LIVE: &str = "coalesce(t.ended, 0) = 0";
 const MINE: &str = "is_foreign = $3 is null,
         shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
-/// The part of a batch that a row of the answer belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Fence,
-    Inserted,
-    Moved,
-    Cancelled,
-    Done,
-    Repeated,
-    Buried,
-    Requeued,
-    Purged,
-    Begun,
-    Notified,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 11] = [
-        Self::Fence,
-        Self::Inserted,
-        Self::Moved,
-        Self::Cancelled,
-        Self::Done,
-        Self::Repeated,
-        Self::Buried,
-        Self::Requeued,
-        Self::Purged,
-        Self::Begun,
-        Self::Notified,
-    ];
-}
-
-/// The parts that a statement has. PostgreSQL starts each part of a statement even if it changes no
-/// row, which takes longer than the change of one row. So batches of one part have statements of
-/// their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// One of the common parts.
-    Only(usize),
-    /// All common parts.
-    Common,
-    All,
-}
-
-impl Scope {
-    /// Returns all scopes, each at its [`index`](Self::index).
-    pub(super) fn every() -> impl Iterator<Item = Self> {
-        (0..COMMON.len()).map(Self::Only).chain([Self::Common, Self::All])
-    }
-
-    pub(super) fn index(self) -> usize {
-        match self {
-            Self::Only(part) => part,
-            Self::Common => COMMON.len(),
-            Self::All => COMMON.len() + 1,
-        }
-    }
-
-    fn parts(self) -> impl Iterator<Item = &'static Part> {
-        let (common, rare) = match self {
-            Self::Only(part) => (&COMMON[part..=part], &RARE[..0]),
-            Self::Common => (COMMON, &RARE[..0]),
-            Self::All => (COMMON, RARE),
-        };
-        common.iter().chain(rare)
+impl Part {
+    /// Returns the part of a row of the answer. The rows of the fence and the notification belong
+    /// to none.
+    pub(super) fn of_row(number: i32) -> Option<Self> {
+        PARTS.get(usize::try_from(number).ok()?).map(|definition| definition.part)
     }
 }
 
-/// The statement of a batch. A parameter has the same number in each scope.
-pub(super) fn write(scope: Scope) -> Sql {
+/// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
+/// takes longer than the change of one row. So each set has a statement of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Parts(u16);
+
+impl Parts {
+    /// All parts, with the insert that expects a conflict. Sets with a rare part are not told
+    /// apart, so that a connection has at most 65 statements.
+    const ALL: Self = Self((1 << 13) - 2);
+
+    /// Adds a part if it has rows.
+    pub(super) fn add(&mut self, part: Part, is_used: bool) {
+        self.0 |= u16::from(is_used) << part as u16;
+    }
+
+    pub(super) fn has(self, part: Part) -> bool {
+        self.0 & 1 << part as u16 != 0
+    }
+
+    /// Returns the set of the statement that executes these parts.
+    pub(super) fn widen(self) -> Self {
+        if self.0 >= 1 << Part::CancelledYoung as u16 { Self::ALL } else { self }
+    }
+}
+
+/// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
+/// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
+pub(super) fn write(parts: Parts) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
-    types.extend([Type::UUID_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]);
-    types.extend([Type::INT2_ARRAY, Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY]);
-    types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
-    types.push(Type::UUID_ARRAY);
-    types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY]);
-    types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY]);
-    types.push(Type::UUID_ARRAY);
-    if scope == Scope::All {
-        types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
-        types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY]);
-        types.extend([Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY]);
-        types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
-        types.push(Type::UUID_ARRAY);
-        types.extend([Type::UUID_ARRAY, Type::INT8_ARRAY]);
-    }
     let mut text = FENCE.to_owned();
-    let mut answer = format!(
-        "
-select {}::int, null::uuid, null::int, now, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint from fence",
-        Kind::Fence as i32
-    );
-    let columns = "null::int, null::bigint, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint";
+    let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint";
+    let mut answer = format!("\nselect -1, now, null::uuid[], {nulls} from fence");
     let mut announced = Vec::new();
-    for (kind, name, statement) in scope.parts() {
-        text.push_str(&format!(",\n{name} as ({statement})"));
-        answer.push_str(&match kind {
-            Kind::Begun => format!("\nunion all select {}, * from {name}", *kind as i32),
-            _ => format!("\nunion all select {}, id, {columns} from {name}", *kind as i32),
-        });
-        match kind {
-            Kind::Inserted | Kind::Moved => announced.push(format!("$3 is null and exists (select from {name})")),
-            Kind::Repeated => {
-                announced.push(format!("2 = any ($22) or $3 is null and exists (select from {name})"));
+    for Definition { part, name, types: own, text: statement } in PARTS.iter().filter(|part| parts.has(part.part)) {
+        let number = *part as i32;
+        let parameter = |n: usize| format!("${}", types.len() + n);
+        let numbered = (1..=own.len())
+            .fold((*statement).to_owned(), |statement, n| statement.replace(&format!("{{{n}}}"), &parameter(n)));
+        text.push_str(&format!(",\n{name} as ({numbered})"));
+        let ids = parameter(if *part == Part::Inserted { 2 } else { 1 });
+        match part {
+            // It has inserted all rows if the fence has a row.
+            Part::Created => announced.push("$3 is null".to_owned()),
+            Part::Begun => answer.push_str(&format!(
+                "\nunion all select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness from {name}"
+            )),
+            _ => answer.push_str(&format!(
+                "\nunion all select {number}, null, case when (select count(*) from {name}) < cardinality({ids}) then array(select id from {name}) end, {nulls}"
+            )),
+        }
+        match part {
+            Part::Inserted | Part::Moved => announced.push(format!("$3 is null and exists (select from {name})")),
+            Part::Repeated => {
+                announced.push(format!("2 = any ({}) or $3 is null and exists (select from {name})", parameter(4)));
             }
             _ => {}
         }
+        types.extend_from_slice(own);
     }
     text.push_str(&answer);
     if !announced.is_empty() {
         // The owners of the shards learn of rows that an instance without shards has written.
         text.push_str(&format!(
-            "\nunion all select {}, null, null::int, null::bigint, null::int, null::smallint, pg_notify('timer', '')::text, null, null, null, null
+            "\nunion all select -2, null, null, null, null, null, null, pg_notify('timer', '')::text, null, null, null, null
              where {}",
-            Kind::Notified as i32,
             announced.join(" or ")
         ));
     }

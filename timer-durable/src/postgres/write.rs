@@ -17,9 +17,8 @@
 //! batch without them. In the normal case this costs nothing.
 
 use super::Link;
-use super::connection::Params;
 use super::parts::{Tables, uuid};
-use super::statements::{Kind, Scope};
+use super::statements::{Part, Parts};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Answers, Attempt, Batch, Begun, Changed, Inserted, Target};
@@ -37,6 +36,9 @@ pub(super) const REPETITIONS: usize = 8;
 /// an `alter table`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The number of the row of the fence in the answer.
+const FENCE_ROW: i32 = -1;
+
 /// The facts about this instance that a write needs.
 pub(super) struct Writer<'a> {
     pub(super) link: &'a mut Link,
@@ -44,7 +46,7 @@ pub(super) struct Writer<'a> {
     /// By shard, `None` if another instance owns it. Right as long as the fence holds.
     pub(super) epochs: &'a [Option<i64>],
     pub(super) shards: &'a [i16],
-    /// Grows, so that inserts are spread over the shards.
+    /// Grows, so that batches are spread over the shards.
     pub(super) turn: &'a mut usize,
     /// The timeouts that others had locked.
     pub(super) locked: &'a mut HashSet<Target>,
@@ -150,14 +152,8 @@ impl Writer<'_> {
             [self.resolve(batch.resets.iter().map(|reset| &reset.target))?, self.resolve(batch.cancels.iter())?];
         let instance = self.instance as u32;
         let tables = Tables::new(batch, &targets[0], &targets[1], instance, self.now);
-        let scope = tables.scope();
-        let shards = self.spread(batch.inserts.len());
-        let refuge = (!self.shards.is_empty()).then(|| self.spread(1)[0]);
-        let columns = tables.parameters(shards, instance, scope);
-        let (own, epochs) = (self.instance, self.epochs);
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&own, &epochs, &refuge];
-        parameters.extend(columns.iter().map(|column| &**column));
-        let rows = self.send(batch, &targets, scope, &parameters)?;
+        let shard = self.spread(1)[0];
+        let (parts, rows) = self.send(batch, &targets, &tables, shard)?;
         let mut draft = Draft {
             now: 0,
             inserts: vec![None; batch.inserts.len()],
@@ -177,49 +173,64 @@ impl Writer<'_> {
         };
         let mut is_alive = false;
         for row in &rows {
-            let kind = Kind::ALL[row.get::<_, i32>(0).unsigned_abs() as usize];
-            if kind == Kind::Fence {
+            let number = row.get(0);
+            if number == FENCE_ROW {
                 is_alive = true;
-                draft.now = row.get(3);
+                draft.now = row.get(1);
+                if parts.has(Part::Created) {
+                    draft.inserts.fill(Some(Inserted::Created { replaced: None }));
+                }
+            }
+            let Some(part) = Part::of_row(number) else { continue };
+            if part == Part::Begun {
+                if let Some(n) = tables.begins.find(id(row, 3)) {
+                    draft.begins[n] = Some(Begun::Attempt(Box::new(attempt(row))));
+                }
                 continue;
             }
-            if kind == Kind::Notified {
-                continue;
-            }
-            let id = id(row, 1);
-            let Some(n) = tables.find(kind, id) else { continue };
-            match kind {
-                Kind::Inserted => draft.inserts[n] = Some(Inserted::Created { replaced: None }),
-                Kind::Moved => draft.resets[n] = Some(Changed::Changed(id)),
-                Kind::Cancelled => draft.cancels[n] = Some(Changed::Changed(id)),
-                Kind::Done => draft.ends[0][n] = true,
-                Kind::Repeated if n < tables.dones_len => draft.ends[0][n] = true,
-                Kind::Repeated => draft.ends[1][n - tables.dones_len] = true,
-                Kind::Buried => draft.ends[2][n] = true,
-                Kind::Requeued => draft.ends[3][n] = true,
-                Kind::Purged => draft.ends[4][n] = true,
-                Kind::Begun => draft.begins[n] = Some(Begun::Attempt(Box::new(attempt(row)))),
-                Kind::Fence | Kind::Notified => {}
-            }
+            let ids: Option<Vec<Uuid>> = row.get(2);
+            tables.each(part, ids.as_deref(), |id, n| match part {
+                Part::Inserted => draft.inserts[n] = Some(Inserted::Created { replaced: None }),
+                Part::Moved => draft.resets[n] = Some(Changed::Changed(id)),
+                Part::Cancelled | Part::CancelledYoung => draft.cancels[n] = Some(Changed::Changed(id)),
+                Part::Done | Part::DoneYoung => draft.ends[0][n] = true,
+                Part::Repeated if n < tables.dones_len => draft.ends[0][n] = true,
+                Part::Repeated => draft.ends[1][n - tables.dones_len] = true,
+                Part::Buried => draft.ends[2][n] = true,
+                Part::Requeued => draft.ends[3][n] = true,
+                Part::Purged | Part::PurgedYoung => draft.ends[4][n] = true,
+                Part::Created | Part::Begun => {}
+            });
         }
         if is_alive { Ok(draft) } else { Err(StoreError::Fenced) }
     }
 
-    /// Step 2.
+    /// Step 2. Returns the parts that were executed, too.
     fn send(
         &mut self,
         batch: &Batch,
         targets: &[Vec<Option<TimeoutId>>; 2],
-        scope: Scope,
-        parameters: Params<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
+        tables: &Tables<'_>,
+        shard: i16,
+    ) -> Result<(Parts, Vec<Row>), StoreError> {
         if !self.locked.is_empty() && self.expects_locks(batch) {
             self.check_locks(batch, targets)?;
         }
+        let (own, epochs) = (self.instance, self.epochs);
+        let refuge = (!self.shards.is_empty()).then_some(shard);
+        let mut new = tables.has_new_inserts_only(own as u32);
         let (begun, mut attempts) = (Instant::now(), 0);
         loop {
-            match self.link.write(scope, parameters) {
-                Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
+            let parts = tables.parts(new);
+            let columns = tables.parameters(shard, own as u32, parts);
+            let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&own, &epochs, &refuge];
+            parameters.extend(columns.iter().map(|column| &**column));
+            match self.link.write(parts, &parameters) {
+                Err(error) if error.is_transient() && attempts < REPETITIONS => {
+                    // The caller has given an id that was used before.
+                    new = false;
+                    attempts += 1;
+                }
                 Err(error) if error.is_locked() => {
                     self.check_locks(batch, targets)?;
                     self.suspect_inserts(batch)?;
@@ -227,7 +238,7 @@ impl Writer<'_> {
                         return Err(error.into());
                     }
                 }
-                result => return result.map_err(StoreError::from),
+                result => return Ok((parts, result?)),
             }
         }
     }
@@ -269,14 +280,14 @@ impl Writer<'_> {
         Ok(again)
     }
 
-    /// Returns a shard for each of `count` rows. An instance without shards leaves rows to the
-    /// owner of any.
+    /// Returns the shard of `count` rows of a batch for each of them, and another one for each
+    /// batch, because rows of one shard go to the same place of the index of due times. An instance
+    /// without shards leaves rows to the owner of any.
     pub(super) fn spread(&mut self, count: usize) -> Vec<i16> {
-        let mut next = || {
-            *self.turn = self.turn.wrapping_add(1);
-            if self.shards.is_empty() { fastrand::i16(0..64) } else { self.shards[*self.turn % self.shards.len()] }
-        };
-        (0..count).map(|_| next()).collect()
+        *self.turn = self.turn.wrapping_add(1);
+        let shard =
+            if self.shards.is_empty() { fastrand::i16(0..64) } else { self.shards[*self.turn % self.shards.len()] };
+        vec![shard; count]
     }
 
     fn is_pending_here(&self, seen: &Seen) -> bool {
@@ -303,12 +314,12 @@ fn seen(row: &Row) -> (TimeoutId, Seen) {
 
 fn attempt(row: &Row) -> Attempt {
     Attempt {
-        forgiven: row.get::<_, i32>(4).unsigned_abs(),
-        format: row.get(5),
-        key: row.get(7),
-        payload: row.get(8),
-        period: row.get(9),
-        max_lateness: row.get(10),
-        ..Attempt::new(row.get::<_, i32>(2).unsigned_abs(), row.get(3), row.get::<_, String>(6))
+        forgiven: row.get::<_, i32>(5).unsigned_abs(),
+        format: row.get(6),
+        key: row.get(8),
+        payload: row.get(9),
+        period: row.get(10),
+        max_lateness: row.get(11),
+        ..Attempt::new(row.get::<_, i32>(4).unsigned_abs(), row.get(1), row.get::<_, String>(7))
     }
 }

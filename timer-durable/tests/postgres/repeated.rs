@@ -2,7 +2,7 @@
 
 use timer_durable::TimeoutId;
 use timer_durable::store::Store;
-use timer_durable::transaction::{Changed, Done, Inserted, Target};
+use timer_durable::transaction::{Changed, Done, Insert, Inserted, Target};
 
 use super::Database;
 
@@ -48,6 +48,30 @@ fn ids_of_the_instance_itself_leave_nothing() {
     let mut node = database.join();
     let id = node.insert();
     node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
+}
+
+#[test]
+fn an_own_id_that_was_used_fails_no_other_insert() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let (old, new) = (node.insert(), TimeoutId::made_by(node.0.instance()));
+    let due = node.0.now();
+    let inserts = [old, new].map(|id| Insert::new(id, due, "topic"));
+    let answers = node.write(|batch| batch.inserts.extend(inserts)).unwrap();
+    assert_eq!(answers.inserts, [Inserted::Exists, Inserted::Created { replaced: None }]);
+    assert_eq!(node.0.counts().unwrap().pending, 2);
+}
+
+#[test]
+fn a_batch_may_change_a_part_of_its_rows() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let (first, last) = (node.insert(), node.insert());
+    let unknown = TimeoutId::made_by(node.0.instance());
+    let targets = [first, unknown, last].map(Target::Id);
+    let answers = node.write(|batch| batch.cancels.extend(targets)).unwrap();
+    assert_eq!(answers.cancels, [Changed::Changed(first), Changed::Unknown, Changed::Changed(last)]);
     assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
 }
 
