@@ -7,7 +7,13 @@ use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
 /// The version of the schema.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+
+/// The oldest version of the schema that is used as it is.
+const OLDEST_VERSION: i32 = 1;
+
+/// Turns version 1 of the schema into version 2.
+const UPGRADE: &str = "alter table timer.timeout set (fillfactor = 45); update timer.meta set version = 2";
 
 /// The oldest supported version of the server.
 const OLDEST_SERVER: i32 = 140_000;
@@ -184,15 +190,36 @@ pub(super) fn connect_and_install(config: &Config, dial: &Dial, limit: Duration)
     install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
+/// Connects and gives the schema the present version.
+pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration) -> Result<(), ConnectError> {
+    let server = describe(config);
+    let mut connection =
+        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    check_server(&mut connection, &server)?;
+    if !is_installed(&mut connection).map_err(|error| explain(&server, &error))? {
+        return Err(ConnectError::NotInstalled { server });
+    }
+    check_schema(&mut connection, &server)?;
+    let upgraded = alone(&mut connection, |connection| match version(connection)? {
+        VERSION => Ok(()),
+        _ => connection.batch_execute(UPGRADE),
+    });
+    upgraded.map_err(|error| explain(&server, &error))
+}
+
 /// Installs the schema unless the database has it.
 pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryError> {
-    // Of several nodes that start at once, one installs and the others wait.
+    alone(connection, |connection| if is_installed(connection)? { Ok(()) } else { connection.batch_execute(SCHEMA) })
+}
+
+/// Changes the schema in a transaction. Of several nodes that start at once, one changes it and the
+/// others wait.
+fn alone(
+    connection: &mut PostgresConnection,
+    change: impl FnOnce(&mut PostgresConnection) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
     connection.batch_execute("begin; select pg_advisory_xact_lock(6874019)")?;
-    let result = match is_installed(connection) {
-        Ok(true) => Ok(()),
-        Ok(false) => connection.batch_execute(SCHEMA),
-        Err(error) => Err(error),
-    };
+    let result = change(connection);
     let end = if result.is_ok() { "commit" } else { "rollback" };
     result.and(connection.batch_execute(end))
 }
@@ -270,12 +297,14 @@ fn check_pooled(connection: &mut PostgresConnection, server: &str) -> Result<(),
     })
 }
 
+fn version(connection: &mut PostgresConnection) -> Result<i32, QueryError> {
+    let row = connection.ask("select max(version) from timer.meta")?;
+    row.try_get(0).map_err(QueryError::from)
+}
+
 fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
-    let found: i32 = connection
-        .ask("select max(version) from timer.meta")
-        .and_then(|row| row.try_get(0).map_err(QueryError::from))
-        .map_err(|error| explain(server, &error))?;
-    if found != VERSION {
+    let found = version(connection).map_err(|error| explain(server, &error))?;
+    if !(OLDEST_VERSION..=VERSION).contains(&found) {
         return Err(ConnectError::SchemaVersion { server: server.to_owned(), found, expected: VERSION });
     }
     // A statement for each right that the store needs. None of them changes a row.

@@ -1,9 +1,9 @@
--- The schema of timer-durable, version 1. Times are microseconds since 1970 on the server's clock.
+-- The schema of timer-durable, version 2. Times are microseconds since 1970 on the server's clock.
 
 create schema if not exists timer;
 
 create table timer.meta(version integer not null);
-insert into timer.meta values (1);
+insert into timer.meta values (2);
 
 -- An instance of a node. A node that joins again is a new instance.
 create table timer.node(
@@ -44,7 +44,7 @@ create table timer.timeout(
     payload bytea not null,
     reason text
 ) with (
-    fillfactor = 80,
+    fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0

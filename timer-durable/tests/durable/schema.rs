@@ -86,11 +86,11 @@ fn the_schema_of_version_2_never_changes() {
 /// Comments may change.
 #[cfg(feature = "postgres")]
 #[test]
-fn the_script_of_version_1_never_changes() {
+fn the_script_of_version_2_never_changes() {
     let statements = |script: &'static str| -> Vec<&str> {
         let code = script.lines().map(|line| line.split("--").next().unwrap_or_default().trim_end());
         code.filter(|line| !line.is_empty()).collect()
     };
-    let old = statements(include_str!("../fixtures/postgres_1.sql"));
+    let old = statements(include_str!("../fixtures/postgres_2.sql"));
     assert_eq!(statements(timer_durable::PostgresStore::schema()), old);
 }

@@ -9,6 +9,7 @@ mod members;
 mod promises;
 mod repeated;
 mod replica;
+mod schema;
 mod stub;
 mod timers;
 #[cfg(feature = "postgres-tls")]
