@@ -48,13 +48,13 @@ pub(crate) fn plain(sh: &Shell, filter: &str, minutes: Option<u32>) -> Result {
     let names = format!("^({}):", files.join("|").replace('.', "[.]"));
     let out = target_dir().join("mutants");
     let limit = format!("{}m", minutes.unwrap_or(MINUTES));
+    let commit = cmd!(sh, "git rev-parse --short HEAD").quiet().read()?;
     let listed = cmd!(sh, "cargo mutants -p timer-core --list --re {names}").quiet().read()?;
     // The exit code reports a mutation that survives or takes too long, or the limit. The lists say
     // more.
     let ended = run(cmd!(sh, "timeout --signal INT {limit} cargo mutants -p timer-core --output {out} --re {names}"));
     let lists = LISTS.map(|list| fs::read_to_string(out.join(format!("mutants.out/{list}.txt"))).unwrap_or_default());
     let tallies = tallies(&listed, &lists.each_ref().map(String::as_str));
-    let commit = cmd!(sh, "git rev-parse --short HEAD").quiet().read()?;
     let page = read_result();
     let (first, former) = page.split_once(HEADING).unwrap_or((&page, ""));
     let text = text(former, &tallies, &commit);
