@@ -54,7 +54,9 @@ pub(crate) fn plain(sh: &Shell, filter: &str, minutes: Option<u32>) -> Result {
     // more.
     let ended = run(cmd!(sh, "timeout --signal INT {limit} cargo mutants -p timer-core --output {out} --re {names}"));
     let lists = LISTS.map(|list| fs::read_to_string(out.join(format!("mutants.out/{list}.txt"))).unwrap_or_default());
-    let tallies = tallies(&listed, &lists.each_ref().map(String::as_str));
+    let mut tallies = tallies(&listed, &lists.each_ref().map(String::as_str));
+    // Deletions of fields pass every pattern.
+    tallies.retain(|file, _| files.contains(&file.as_str()));
     let page = read_result();
     let (first, former) = page.split_once(HEADING).unwrap_or((&page, ""));
     let text = text(former, &tallies, &commit);
@@ -103,7 +105,8 @@ fn text(former: &str, tallies: &BTreeMap<String, Tally>, commit: &str) -> String
     }
     let mut text = String::from(
         "\n`cargo xtask mutants --plain` runs cargo-mutants on the files that\n\
-         [.cargo/mutants.toml](../.cargo/mutants.toml) names. A file is listed once all of its mutations have run.\n\n\
+         [.cargo/mutants.toml](../.cargo/mutants.toml) names. A file is listed once all of\n\
+         its mutations have run.\n\n\
          | file | mutations | caught | caught by a time limit | do not build | survive | survivors | commit |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
