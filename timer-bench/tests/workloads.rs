@@ -50,6 +50,14 @@ const COUNTING: &[(&str, &str, &[&str])] = &[
     ("W18", "n=2000", &["B-heap", "B-left", "B-left-empty"]),
 ];
 
+#[cfg(feature = "held")]
+const HELD: &[(&str, &str, &[&str])] = &[
+    ("W21", "case=1 n=2000", &["us-held-max", "us-call-max", "cpu-us-call-max"]),
+    ("W21", "case=2 n=2000", &["us-held-max", "us-call-max", "cpu-us-call-max"]),
+    ("W21", "case=3 n=2000", &["us-held-max", "us-call-max", "ms-late"]),
+    ("W21", "case=4 standing=100 ms=50", &["us-held-max", "us-call-max", "turns/s"]),
+];
+
 fn check(program: &str, peer: &str, workload: &str, settings: &str, units: &[&str]) {
     let mut command = Command::new(program);
     let output = command.args([peer, workload, "--quick"]).args(settings.split(' ')).output().unwrap();
@@ -81,6 +89,14 @@ fn every_peer_runs_every_workload_or_gives_a_reason() {
             scope.spawn(|| all(peer.name));
         }
     });
+}
+
+#[cfg(feature = "held")]
+#[test]
+fn the_holds_of_locks_are_recorded() {
+    for (workload, settings, units) in HELD {
+        check(env!("CARGO_BIN_EXE_workload-held"), "timer", workload, settings, units);
+    }
 }
 
 #[test]

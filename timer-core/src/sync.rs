@@ -5,6 +5,9 @@
 //! No other module of this crate names `std::sync`, `std::thread`, `crossbeam` or `parking_lot`,
 //! because this crate's `clippy.toml` forbids it.
 
+#[cfg(all(feature = "__tests", not(timer_loom)))]
+#[allow(clippy::disallowed_types, reason = "no model checks it")]
+pub(crate) mod holds;
 #[allow(unsafe_code, reason = "the lock: the module lists its invariants")]
 mod lock;
 #[cfg(all(test, timer_loom))]

@@ -26,6 +26,8 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     }
     // Builds all programs, because the report starts the others.
     run(cmd!(sh, "cargo build --release -p timer-bench --bins {peers...}"))?;
+    // By itself, because its locks cost more than those of the others.
+    run(cmd!(sh, "cargo build --release -p timer-bench --bin workload-held --features held"))?;
     run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin bench-report {peers...} -- {args...} {words...}"))
 }
 

@@ -34,6 +34,8 @@ pub enum Which {
     Mimalloc,
     /// An allocator that counts.
     Counting,
+    /// Locks that record how long they are held.
+    Held,
 }
 
 impl Step {
@@ -149,6 +151,10 @@ const FULL: &[Step] = &[
     counting("W18", 1),
     step("W19", 3, ""),
     step("W20", 1, ""),
+    step("W21", 2, "case=1").by(Which::Held).others(0),
+    step("W21", 2, "case=2").by(Which::Held).others(0),
+    step("W21", 2, "case=3").by(Which::Held).others(0),
+    step("W21", 2, "case=4").by(Which::Held).others(0),
     step("instructions", 1, ""),
 ];
 
@@ -200,6 +206,10 @@ const QUICK: &[Step] = &[
     counting("W18", 1),
     step("W19", 2, ""),
     step("W20", 1, ""),
+    step("W21", 2, "case=1").by(Which::Held).others(0),
+    step("W21", 2, "case=2").by(Which::Held).others(0),
+    step("W21", 2, "case=3").by(Which::Held).others(0),
+    step("W21", 2, "case=4").by(Which::Held).others(0),
 ];
 
 /// Returns the steps that the options select, in order.

@@ -26,7 +26,7 @@ impl Programs {
         let programs = Self { folder };
         // The program with mimalloc needs the feature of the peers.
         let mimalloc = cfg!(feature = "peers").then_some(Which::Mimalloc);
-        for which in [Which::Timing, Which::Counting].into_iter().chain(mimalloc) {
+        for which in [Which::Timing, Which::Counting, Which::Held].into_iter().chain(mimalloc) {
             let program = programs.path(which);
             if !program.is_file() {
                 return Err(format!("{} is missing; `cargo xtask bench` builds it", program.display()));
@@ -40,6 +40,7 @@ impl Programs {
             Which::Timing => "workload",
             Which::Mimalloc => "workload-mimalloc",
             Which::Counting => "workload-mem",
+            Which::Held => "workload-held",
         };
         self.folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }

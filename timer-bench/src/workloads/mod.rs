@@ -1,4 +1,4 @@
-//! The workloads `W1` to `W20`, which are the same for every timer, and the count of instructions.
+//! The workloads `W1` to `W21`, which are the same for every timer, and the count of instructions.
 //! Each is a file that describes the work and its figures.
 //!
 //! A workload runs all its cases in one process with a new timer for each, and prints a line for
@@ -11,6 +11,8 @@ mod cancel;
 mod churn;
 mod elsewhere;
 mod fire;
+#[cfg(feature = "held")]
+mod held;
 mod histogram;
 #[cfg(feature = "peers")]
 mod http;
@@ -66,6 +68,8 @@ pub enum Program {
     /// An allocator that counts. Counting takes time, so it serves only the workloads that measure
     /// memory.
     Counting(HeapSize),
+    /// A timer that records how long the locks of its shards are held.
+    Held,
 }
 
 /// The peers that a workload is for, by the trait that they need.
@@ -102,6 +106,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("W18", "delay queues of one task"),
     ("W19", "delay queues of several threads"),
     ("W20", "http: the timer's share of a server's CPU time, with 10,000 keep-alive connections"),
+    ("W21", "held: how long the lock of a shard is held under the heaviest loads"),
     ("instructions", "instructions of an operation, and those of them that lock the memory bus, under callgrind"),
 ];
 
@@ -127,7 +132,10 @@ pub(crate) fn plain<P: Peer>(workload: &str, settings: &Settings, program: Progr
         ("W8", Program::Counting(heap)) => memory::cancelled::<P>(settings, heap, &out),
         ("W8", Program::Mimalloc) => cancel::run::<P>(settings, ",alloc=mimalloc", &out),
         ("W14", Program::Mimalloc) => batch::run::<P>(settings, "mimalloc", &out),
-        (_, Program::Counting(_) | Program::Mimalloc) => Err(Stop::Unknown),
+        #[cfg(feature = "held")]
+        ("W21", Program::Held) if P::NAME == peers::OURS => held::run(settings, &out),
+        ("W21", _) => Err(Stop::Unavailable("ours only, by workload-held".to_owned())),
+        (_, Program::Counting(_) | Program::Mimalloc | Program::Held) => Err(Stop::Unknown),
         ("W7", _) => Err(Stop::Unavailable("needs the counting allocator of workload-mem".to_owned())),
         ("W1", _) => schedule::run::<P>(settings, &out),
         ("W2", _) => churn::run::<P>(settings, &out),
@@ -186,7 +194,7 @@ pub(crate) fn queues<Q: peers::queues::Queue>(
     match program {
         Program::Timing => queues::run::<Q>(settings, &out),
         Program::Counting(heap) => queues::memory::<Q>(settings, heap, &out),
-        Program::Mimalloc => Err(Stop::Unknown),
+        Program::Mimalloc | Program::Held => Err(Stop::Unknown),
     }
 }
 

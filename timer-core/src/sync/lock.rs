@@ -264,7 +264,12 @@ impl<T> Lock<T> {
     fn swap(&self, old: u32, new: u32) -> bool {
         // ORDERING: AcqRel, because locking must see all that the last holder wrote, and a waiter's
         // bit must be in the word's history. Relaxed on failure, because the caller looks again.
-        self.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let is_swapped = self.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        #[cfg(all(feature = "__tests", not(timer_loom)))]
+        if is_swapped && (old ^ new) & LOCKED != 0 {
+            super::holds::begin();
+        }
+        is_swapped
     }
 }
 
@@ -286,6 +291,8 @@ impl<T> Guard<'_, T> {
 
 #[inline]
 fn release<T>(lock: &Lock<T>) -> UnlockDuties {
+    #[cfg(all(feature = "__tests", not(timer_loom)))]
+    super::holds::end();
     // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder. Acquire,
     // because the result contains the bits of the waiters.
     let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
