@@ -127,7 +127,7 @@ impl Shard {
     pub(crate) fn unlink_cancelled(&self, timeout: &Timeout) {
         let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
         self.unlink_locked(&mut core, timeout);
-        self.unlock_and_free(core);
+        self.unlock(core);
     }
 
     /// Does the same for several timeouts, at most [`MAX_PER_LOCK`](super::MAX_PER_LOCK), under one
@@ -139,7 +139,7 @@ impl Shard {
             std::hint::black_box(core.wheel.linked(timeout));
         }
         timeouts.iter().for_each(|timeout| self.unlink_locked(&mut core, timeout));
-        self.unlock_and_free(core);
+        self.unlock(core);
         true
     }
 

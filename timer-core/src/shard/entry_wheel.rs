@@ -2,7 +2,7 @@
 
 use crate::config::WheelKind;
 use crate::entry::{InEntry, Timeout};
-use crate::wheel::{self, RawHashed, RawHierarchical, RawWheel};
+use crate::wheel::{self, Discarded, RawHashed, RawHierarchical, RawWheel};
 
 /// One element of [`Slots`], which has the tick under which an entry was linked, and the entry
 /// unless it has been taken.
@@ -12,9 +12,9 @@ pub(crate) type Slot = wheel::Slot<Timeout>;
 pub(crate) type Slots = wheel::Slots<Timeout>;
 
 /// A wheel of entries.
+#[allow(clippy::large_enum_variant, reason = "the end of the first one shares a cache line with the lock")]
 pub(crate) enum EntryWheel {
     Hierarchical(RawHierarchical<Timeout, InEntry>),
-    /// Boxed, because it is larger than the other one, whose end shares a cache line with the lock.
     Hashed(Box<RawHashed<Timeout, InEntry>>),
 }
 
@@ -58,12 +58,11 @@ impl EntryWheel {
     /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
     #[inline]
     pub(crate) fn has_discarded(&self) -> bool {
-        either!(self, wheel => wheel.has_discarded())
+        either!(self, wheel => !wheel.discarded().is_empty())
     }
 
-    /// Takes out a chunk without entries, or nothing. The caller frees it after it has left the
-    /// lock. glibc may take 100 ms for it after a million entries were freed.
-    pub(crate) fn take_discarded(&mut self) -> Vec<Slot> {
+    /// Takes out memory without entries. The caller frees it after it has left the lock.
+    pub(crate) fn take_discarded(&mut self) -> Discarded<Timeout> {
         either!(self, wheel => wheel.take_discarded())
     }
 

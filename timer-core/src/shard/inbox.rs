@@ -56,6 +56,7 @@ use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::{NO_TICK, Nanos};
+use std::collections::VecDeque;
 
 /// A request to make the wheel agree with an entry's state word: to link the entry under this tick
 /// at the latest if it waits, and to unlink it if it has ended.
@@ -72,6 +73,10 @@ pub(crate) enum RequestKind {
     Cancelled,
     Moved,
 }
+
+/// Some requests in their order.
+#[allow(clippy::box_collection, reason = "a shard fits into six cache lines")]
+pub(crate) type Requests = Box<VecDeque<Request>>;
 
 /// The number of requests that a thread may push within a millisecond.
 const QUOTA: u64 = 8;
@@ -117,7 +122,7 @@ pub(crate) struct Inbox {
 
 struct Queue {
     lease: Lease,
-    requests: Vec<Request>,
+    requests: Requests,
 }
 
 impl Inbox {
@@ -128,7 +133,7 @@ impl Inbox {
             scheduled: Counter::default(),
             cancelled: Counter::default(),
             pushed: Counter::default(),
-            queue: Mutex::new(Queue { lease: Lease::none(), requests: Vec::new() }),
+            queue: Mutex::new(Queue { lease: Lease::none(), requests: Requests::default() }),
         }
     }
 
@@ -136,7 +141,7 @@ impl Inbox {
     pub(crate) fn open(&self, generation: u16, context: Arc<Context>) {
         let mut queue = self.queue.lock();
         [&self.scheduled, &self.cancelled, &self.pushed].into_iter().for_each(Counter::clear);
-        *queue = Queue { lease: Lease::new(generation, context), requests: Vec::new() };
+        *queue = Queue { lease: Lease::new(generation, context), requests: Requests::default() };
     }
 
     /// Ends the lease. Called by the pool.
@@ -146,7 +151,7 @@ impl Inbox {
     }
 
     /// Closes the inbox and returns the requests in it. Called by `stop`.
-    pub(crate) fn close(&self) -> Vec<Request> {
+    pub(crate) fn close(&self) -> Requests {
         let mut queue = self.queue.lock();
         queue.lease.close();
         self.publish(0);
@@ -194,7 +199,7 @@ impl Inbox {
         self.count(kind, context);
         self.pushed.add(1);
         let due = request.tick.min(context.resolution.tick_at(now.saturating_add(MAX_DELAY)));
-        requests.push(request);
+        requests.push_back(request);
         self.publish(requests.len());
         // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the
         // sleeper.
@@ -250,22 +255,23 @@ impl Inbox {
 
     /// Removes up to [`MAX_HELPED`] requests. Returns nothing if the queue is locked, because its
     /// holder may have been preempted. The caller must hold the shard's lock.
-    pub(crate) fn try_drain(&self, lower_next: impl FnOnce(u64)) -> Vec<Request> {
-        self.queue.try_lock().map_or_else(Vec::new, |mut queue| self.take(&mut queue.requests, lower_next))
+    pub(crate) fn try_drain(&self, lower_next: impl FnOnce(u64)) -> Requests {
+        self.queue.try_lock().map_or_else(Requests::default, |mut queue| self.take(&mut queue.requests, lower_next))
     }
 
     /// Removes up to [`MAX_HELPED`] requests. Called by the worker, which must hold the shard's
     /// lock.
-    pub(crate) fn drain(&self) -> Vec<Request> {
+    pub(crate) fn drain(&self) -> Requests {
         self.take(&mut self.queue.lock().requests, |_| {})
     }
 
-    /// Removes the first [`MAX_HELPED`] requests. Calls `lower_next` with their earliest tick
+    /// Removes the first [`MAX_HELPED`] requests, or all with the buffer. The caller frees it after
+    /// it has left the shard's lock. Calls `lower_next` with their earliest tick
     /// before it raises `due`.
-    fn take(&self, requests: &mut Vec<Request>, lower_next: impl FnOnce(u64)) -> Vec<Request> {
+    fn take(&self, requests: &mut Requests, lower_next: impl FnOnce(u64)) -> Requests {
         let taken = match requests.len() {
             0..=MAX_HELPED => std::mem::take(requests),
-            _ => requests.drain(..MAX_HELPED).collect(),
+            _ => Box::new(requests.drain(..MAX_HELPED).collect()),
         };
         lower_next(taken.iter().map(|request| request.tick).min().unwrap_or(NO_TICK));
         self.publish(requests.len());

@@ -25,11 +25,12 @@
 //! # Under the lock
 //!
 //! No user code runs and no user value is dropped while the lock is held. The holder drops entries
-//! that leave the wheel after it has unlocked. A holder does one of the following:
+//! that leave the wheel after it has unlocked, and frees the arrays of the wheel and of the inbox
+//! then. A holder does one of the following:
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
-//!   [`inbox::MAX_HELPED`] requests. An insertion or a removal copies, allocates or frees at most
-//!   one chunk of 1,024 slots.
+//!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024
+//!   slots. A removal moves at most a quarter of a chunk.
 //! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
 //!   or reads and empties one chunk. In a hashed wheel it reads at most 128 entries.
 
@@ -53,7 +54,7 @@ use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
-use inbox::{Inbox, Request};
+use inbox::{Inbox, Request, Requests};
 use lease::{Lease, LeaseHint};
 
 /// The number of entries that are handled under one lock.
@@ -86,7 +87,7 @@ pub(crate) struct Core {
 
 /// The contents that `stop` has taken out of a shard.
 pub(crate) struct Contents {
-    requests: Vec<Request>,
+    requests: Requests,
     wheel: EntryWheel,
 }
 
@@ -229,19 +230,11 @@ impl Shard {
         self.inbox.pushed.get()
     }
 
-    /// Unlocks the shard after removals, and frees the memory that they have left.
-    #[inline]
-    fn unlock_and_free(&self, core: Guard<'_, Core>) {
-        if core.wheel.has_discarded() {
-            return self.help_and_unlock(core);
-        }
-        self.unlock(core);
-    }
-
-    /// Unlocks the shard, after serving some pending requests.
+    /// Unlocks the shard, after serving some pending requests. Frees the memory that the wheel has
+    /// given up.
     #[inline]
     fn unlock(&self, core: Guard<'_, Core>) {
-        if self.inbox.has_requests() {
+        if self.inbox.has_requests() || core.wheel.has_discarded() {
             return self.help_and_unlock(core);
         }
         let duties = core.unlock();
@@ -264,7 +257,8 @@ impl Shard {
                 wake_before = tick;
             }
         };
-        for request in self.inbox.try_drain(lower_next) {
+        let mut requests = self.inbox.try_drain(lower_next);
+        for request in requests.drain(..) {
             wake_before = wake_before.min(self.reconcile(&mut core.wheel, request, &mut drop_after_unlock));
         }
         let context = core.lease.context(self.id()).filter(|_| wake_before != NO_TICK).cloned();

@@ -85,10 +85,9 @@ impl Shard {
             },
         };
         let mut drop_after_unlock = Vec::new();
-        if self.inbox.is_due(tick) {
-            for request in self.inbox.drain() {
-                let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
-            }
+        let mut requests = self.inbox.is_due(tick).then(|| self.inbox.drain());
+        for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
+            let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
         }
         let step = if mode == VisitMode::OverdueFirst && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);
@@ -129,6 +128,7 @@ impl Shard {
                     let _ = self.reconcile(&mut core.wheel, Request { timeout, tick }, &mut drop_after_unlock);
                 }
             }
+            let _free_after_unlock = core.wheel.take_discarded();
             self.answer(core.unlock());
             if !chunk.is_empty() {
                 return entries.append(&mut chunk);
@@ -143,7 +143,7 @@ impl Shard {
         // Requests that other threads push meanwhile come last and need not be served.
         let mut drains = 0..=CROWDED_CAPACITY / MAX_HELPED;
         while self.inbox.has_requests() && drains.next().is_some() {
-            for request in self.inbox.drain() {
+            for request in *self.inbox.drain() {
                 let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
             }
         }
@@ -237,8 +237,14 @@ mod tests {
 
     #[test]
     fn removals_leave_no_memory_to_be_freed() {
+        for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
+            removals_leave_none(wheel);
+        }
+    }
+
+    fn removals_leave_none(wheel: WheelKind) {
         let block = pool().lease(1);
-        block.open(&exact(), WheelKind::Hierarchical);
+        block.open(&exact(), wheel);
         let shard = block.shards()[0];
         let schedule = |_| {
             let (timeout, linked) = Timeout::new(shard.id(), Deadline::up(1 << 40), Closure(|_: &Timeout| {}));

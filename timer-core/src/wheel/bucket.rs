@@ -5,9 +5,9 @@
 //! other value, and its slot is usually still in the cache when it is filled.
 //!
 //! *Upkeep.* A removal that leaves few values in its chunk restores the bounds on the memory. A
-//! sparse chunk gives its values to other chunks that have room, and is freed. If it is the only
-//! one, it closes up and shrinks. So the capacity stays within about four times the number of
-//! values, and one removal moves at most a quarter of a chunk.
+//! sparse chunk gives its values to other chunks that have room. If it is the only one, it is
+//! replaced by a shorter one. So the capacity stays within about four times the number of values,
+//! and one removal moves at most a quarter of a chunk.
 //!
 //! A bucket caches the earliest of its deadlines. An insertion keeps it exact. A removal from a
 //! bucket of many values leaves it unchanged, because the new minimum could only be found by
@@ -15,7 +15,7 @@
 //! deadline, so none of them marks an empty bucket.
 
 use super::location::{Location, Tracker};
-use super::slots::{Entry, MIN_UPKEEP, Slots};
+use super::slots::{Entry, MIN_UPKEEP, Slot, Slots};
 
 /// The number of the bucket of overdue values.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
@@ -88,23 +88,28 @@ impl<V> Bucket<V> {
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`, and keeps up the bucket.
-    /// Returns the memory of a chunk that is left without values, too.
+    /// Returns the memory that is left without values, too.
     pub(super) fn remove_and_keep_up(
         &mut self,
         id: u32,
         position: u32,
         wanted: impl FnOnce(&V) -> bool,
         tracker: &mut impl Tracker<V>,
-    ) -> Option<(V, Slots<V>)> {
+    ) -> Option<(V, Vec<Slot<V>>)> {
         let ((deadline, value), needs_upkeep) = self.remove(position, wanted)?;
-        let discarded = if needs_upkeep { self.keep_up(id, position, deadline, tracker) } else { Slots::new() };
+        let discarded = if needs_upkeep { self.keep_up(id, position, deadline, tracker) } else { Vec::new() };
         Some((value, discarded))
     }
 
     /// Restores the bounds on the memory and on the earliest deadline after a value at `position`
-    /// with the deadline `removed` has left. Returns the memory of a chunk that is left without
-    /// values.
-    pub(super) fn keep_up(&mut self, id: u32, position: u32, removed: u64, tracker: &mut impl Tracker<V>) -> Slots<V> {
+    /// with the deadline `removed` has left. Returns the memory that is left without values.
+    pub(super) fn keep_up(
+        &mut self,
+        id: u32,
+        position: u32,
+        removed: u64,
+        tracker: &mut impl Tracker<V>,
+    ) -> Vec<Slot<V>> {
         let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
         let discarded = self.slots.keep_up(position as usize, moved);
         if !self.slots.is_short() {
@@ -120,10 +125,12 @@ impl<V> Bucket<V> {
         discarded
     }
 
-    /// Exchanges the slots for those of `empty` in O(1). The bucket is empty afterwards.
-    pub(super) fn take(&mut self, empty: &mut Slots<V>) {
-        self.slots.take(empty);
+    /// Exchanges the slots for those of `empty` in O(1). The bucket is empty afterwards. Returns
+    /// the memory of `empty` unless it is small.
+    #[must_use]
+    pub(super) fn take(&mut self, empty: &mut Slots<V>) -> Slots<V> {
         self.earliest = u64::MAX;
+        self.slots.take(empty)
     }
 
     pub(super) fn into_slots(self) -> Slots<V> {

@@ -1,12 +1,12 @@
 //! A growable array in chunks.
 //!
-//! Unlike a `Vec`, the array never copies more than one chunk, and it returns its memory chunk by
+//! Unlike a `Vec`, the array never copies more than one chunk, and it gives up its memory chunk by
 //! chunk. So the cost of any operation under a lock has a bound that does not depend on the length.
 //!
 //! The first chunk grows by doubling, so that a short array takes little memory. Each further chunk
-//! is allocated at its full length of [`CHUNK`] slots.
+//! is allocated at its full length, which takes 16 KiB.
 
-use super::slots::{CHUNK, MIN_CAPACITY};
+use super::slots::{CHUNK, MIN_CAPACITY, Slot};
 use std::mem;
 
 /// A growable array in chunks.
@@ -14,23 +14,27 @@ pub(crate) struct Chunks<T> {
     /// All chunks but the last. Each is full.
     full: Vec<Vec<T>>,
     /// The last chunk. It may be empty although others are full, which keeps an array whose length
-    /// changes by one at the boundary from allocating each time.
+    /// changes by one at the boundary from allocating each time. The first chunk stays until the
+    /// array is dropped.
     last: Vec<T>,
 }
 
 impl<T> Chunks<T> {
+    /// The number of elements in a chunk, which takes as much memory as one of slots.
+    const LEN: usize = (CHUNK * size_of::<Slot<()>>() / size_of::<T>()).next_power_of_two();
+
     pub(crate) const fn new() -> Self {
         Chunks { full: Vec::new(), last: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.full.len() * CHUNK + self.last.len()
+        self.full.len() * Self::LEN + self.last.len()
     }
 
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        self.full.len() * CHUNK + self.last.capacity()
+        self.full.len() * Self::LEN + self.last.capacity()
     }
 
     #[inline]
@@ -45,26 +49,26 @@ impl<T> Chunks<T> {
 
     #[inline(never)]
     fn get_in_chunk(&self, position: usize) -> Option<&T> {
-        match self.full.get(position / CHUNK) {
-            Some(chunk) => chunk.get(position % CHUNK),
-            None => self.last.get(position - self.full.len() * CHUNK),
+        match self.full.get(position / Self::LEN) {
+            Some(chunk) => chunk.get(position % Self::LEN),
+            None => self.last.get(position - self.full.len() * Self::LEN),
         }
     }
 
     #[inline(never)]
     fn get_mut_in_chunk(&mut self, position: usize) -> Option<&mut T> {
         let full = self.full.len();
-        match self.full.get_mut(position / CHUNK) {
-            Some(chunk) => chunk.get_mut(position % CHUNK),
-            None => self.last.get_mut(position - full * CHUNK),
+        match self.full.get_mut(position / Self::LEN) {
+            Some(chunk) => chunk.get_mut(position % Self::LEN),
+            None => self.last.get_mut(position - full * Self::LEN),
         }
     }
 
-    /// Returns the elements of a group of `size`, which divides [`CHUNK`].
+    /// Returns the elements of a group of `size`, which divides the length of a chunk.
     pub(super) fn group(&self, nth: usize, size: usize) -> &[T] {
         let (start, full) = (nth * size, self.full.len());
-        let chunk = self.full.get(start / CHUNK).unwrap_or(&self.last);
-        let start = if start / CHUNK > full { chunk.len() } else { (start % CHUNK).min(chunk.len()) };
+        let chunk = self.full.get(start / Self::LEN).unwrap_or(&self.last);
+        let start = if start / Self::LEN > full { chunk.len() } else { (start % Self::LEN).min(chunk.len()) };
         &chunk[start..chunk.len().min(start + size)]
     }
 
@@ -80,7 +84,7 @@ impl<T> Chunks<T> {
     /// Appends an element.
     #[inline]
     pub(super) fn push(&mut self, element: T) {
-        if self.last.len() >= self.last.capacity().min(CHUNK) {
+        if self.last.len() >= self.last.capacity().min(Self::LEN) {
             self.grow();
         }
         self.last.push(element);
@@ -89,30 +93,28 @@ impl<T> Chunks<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        if self.last.len() >= CHUNK {
-            self.full.push(mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
+        if self.last.len() >= Self::LEN {
+            self.full.push(mem::replace(&mut self.last, Vec::with_capacity(Self::LEN)));
         } else {
             let len = self.last.len();
-            self.last.reserve_exact(len.max(MIN_CAPACITY).min(CHUNK - len));
+            self.last.reserve_exact(len.max(MIN_CAPACITY).min(Self::LEN - len));
         }
     }
 
-    /// Removes the last element and returns it. Frees an empty chunk before it goes on to the
-    /// previous one.
+    /// Removes the last element and returns it. Calls `discard` with an empty chunk before the
+    /// array goes on to the previous one.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(super) fn pop(&mut self, discard: impl FnOnce(Vec<T>)) -> Option<T> {
         if self.last.is_empty() {
-            self.last = self.full.pop()?;
+            let previous = self.full.pop()?;
+            discard(mem::replace(&mut self.last, previous));
         }
         self.last.pop()
     }
 
-    /// Gives back most of the memory that is not used, which may copy up to a quarter of a chunk.
-    pub(super) fn shrink(&mut self) {
-        let (len, capacity) = (self.last.len(), self.last.capacity());
-        if self.full.is_empty() && capacity > MIN_CAPACITY && len < capacity / 4 {
-            self.last.shrink_to(2 * len);
-        }
+    /// Returns the memory of an array of at most one chunk.
+    pub(super) fn into_last(self) -> Vec<T> {
+        self.last
     }
 }
 

@@ -23,6 +23,7 @@
 
 use super::bucket::{Bucket, OVERDUE};
 use super::chunks::Chunks;
+use super::discarded::{Discarded, Memory};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
 use super::slots::{CHUNK, Entry, Slots};
@@ -40,6 +41,9 @@ const VALUES_PER_LIST: usize = 32;
 /// The number of slots that a step reads.
 const STEP: usize = if cfg!(test) { 4 } else { 128 };
 
+/// The number of slots that a removal moves to another list.
+const MAX_MERGED: usize = if cfg!(test) { 2 } else { 64 };
+
 /// A list of at most this many slots is read again after its earliest value was removed.
 const MAX_REREAD: usize = 64;
 
@@ -54,11 +58,12 @@ pub(crate) struct RawHashed<V, P> {
     visit: Option<Visit>,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,
+    discarded: Discarded<V>,
     tracker: P,
 }
 
 /// The values whose deadlines share their low bits.
-struct List<V> {
+pub(super) struct List<V> {
     slots: Slots<V>,
     /// Whether the bound may be too low.
     is_stale: bool,
@@ -81,7 +86,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let mask = ticks_per_wheel.clamp(1, MAX_LISTS).next_power_of_two() as u32 - 1;
         let (lists, bounds) = (Chunks::new(), Bounds::new());
-        RawHashed { now: 0, len: 0, mask, lists, bounds, visit: None, overdue: Bucket::new(), tracker }
+        let (overdue, discarded) = (Bucket::new(), Discarded::new());
+        RawHashed { now: 0, len: 0, mask, lists, bounds, visit: None, overdue, discarded, tracker }
     }
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {
@@ -120,10 +126,11 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     fn keep_up(&mut self, list: u32, position: usize) -> bool {
         let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return false };
         let mut has_moved = false;
-        slots.keep_up(position, |value, position| {
+        let memory = slots.keep_up(position, |value, position| {
             has_moved = true;
             self.tracker.moved(value, Location::new(list, position));
         });
+        self.discarded.push_slots(memory);
         if slots.is_short() && slots.open.len == 0 {
             slots.clear();
         }
@@ -163,26 +170,31 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         self.lists.len() > self.len.max(1) && self.visit.is_none()
     }
 
-    /// Moves values of the last list to the list from which its number differs in the highest bit,
-    /// and removes the list if it is empty.
+    /// Moves some values of the last list to the list from which its number differs in the highest
+    /// bit, and removes the list if it is empty. Returns the cost, which is at least 1.
     #[cold]
     #[inline(never)]
-    fn merge_last(&mut self) {
-        let last = self.lists.len() - 1;
-        let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { return };
-        let (moved, is_empty) = (slots.pop_chunk(), slots.is_empty());
-        *is_stale = true;
-        for (deadline, value) in moved {
-            if let Some(value) = value {
-                self.insert_into(last as u32 ^ 1 << last.ilog2(), deadline, value);
+    fn merge_last(&mut self) -> usize {
+        let (last, mut cost) = (self.lists.len() - 1, 1);
+        while cost <= MAX_MERGED {
+            let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { break };
+            *is_stale = true;
+            match slots.pop(|memory| self.discarded.push_slots(memory)) {
+                Some((deadline, Some(value))) => {
+                    self.insert_into(last as u32 ^ 1 << last.ilog2(), deadline, value);
+                }
+                Some(_) => {}
+                None => break,
             }
+            cost += 1;
         }
-        if is_empty {
+        if self.lists.get(last).is_some_and(|list| list.slots.is_empty()) {
             self.bounds.set(last, u64::MAX);
-            self.bounds.pop();
-            self.lists.pop();
-            self.lists.shrink();
+            self.bounds.pop(|bounds| self.discarded.push(Memory::Bounds(bounds)));
+            let list = self.lists.pop(|lists| self.discarded.push(Memory::Lists(lists)));
+            list.into_iter().for_each(|list| self.discarded.push_bucket(list.slots));
         }
+        cost
     }
 
     /// Reads at most `budget` slots of the visited list, or ends the visit if all were read.
@@ -246,7 +258,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         let (list, position) = (location.bucket(), location.position());
         if list == OVERDUE {
-            let (value, _discarded) = self.overdue.remove_and_keep_up(list, position, wanted, &mut self.tracker)?;
+            let (value, memory) = self.overdue.remove_and_keep_up(list, position, wanted, &mut self.tracker)?;
+            self.discarded.push_slots(memory);
             self.len -= 1;
             return Some(value);
         }
@@ -286,7 +299,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
         self.len -= self.overdue.len();
-        self.overdue.take(due);
+        self.discarded.push_bucket(self.overdue.take(due));
     }
 
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
@@ -305,14 +318,22 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
             cost += self.read(STEP - cost, due);
         }
         while cost < STEP && self.is_sparse() {
-            self.merge_last();
-            cost += VALUES_PER_LIST.min(STEP);
+            cost += self.merge_last();
         }
         cost > 0
     }
 
     fn has_upkeep(&self) -> bool {
         self.has_stale_first() || self.is_sparse()
+    }
+
+    #[inline]
+    fn discarded(&self) -> &Discarded<V> {
+        &self.discarded
+    }
+
+    fn take_discarded(&mut self) -> Discarded<V> {
+        std::mem::take(&mut self.discarded)
     }
 
     fn earliest(&self) -> Option<u64> {

@@ -19,9 +19,10 @@
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
 use super::bucket::{Bucket, OVERDUE};
+use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use super::slots::{Entry, Slot, Slots};
+use super::slots::{Entry, Slots};
 use cascade::{Cascade, Cascades, levels};
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
@@ -37,9 +38,7 @@ pub(crate) struct RawHierarchical<V, P> {
     tracker: P,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,
-    /// Memory without values, which the owner frees one chunk at a time.
-    #[allow(clippy::box_collection, reason = "it is empty nearly always, and a shard fits into six cache lines")]
-    discarded: Option<Box<Vec<Slots<V>>>>,
+    discarded: Discarded<V>,
     cascades: Cascades,
     /// Each level is allocated when it is first needed.
     levels: Levels<V>,
@@ -130,7 +129,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             occupied: 0,
             levels: [const { None }; LEVELS],
             overdue: Bucket::new(),
-            discarded: None,
+            discarded: Discarded::new(),
             cascades: Cascades::default(),
             tracker,
         }
@@ -228,14 +227,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         if bucket.is_empty() {
             self.unmark(at, index);
         }
-        self.discard(discarded);
-    }
-
-    /// Keeps memory without values until the owner frees it.
-    fn discard(&mut self, slots: Slots<V>) {
-        if !slots.is_unallocated() {
-            self.discarded.get_or_insert_default().push(slots);
-        }
+        self.discarded.push_slots(discarded);
     }
 
     /// Clears the mark of a bucket that has become empty.
@@ -277,7 +269,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
         self.len -= self.overdue.len();
-        self.overdue.take(due);
+        self.discarded.push_bucket(self.overdue.take(due));
     }
 
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
@@ -289,7 +281,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         let Some((at, index, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
             self.set_now(to);
             let has_upkeep = self.has_upkeep();
-            if has_upkeep && self.has_many_forwards() {
+            if has_upkeep {
                 self.forget_chunk();
             }
             return has_upkeep;
@@ -302,7 +294,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
             self.begin_cascade(at, index, due);
         } else if let Some(level) = &mut self.levels[at] {
             self.len -= level.buckets[index].len();
-            level.buckets[index].take(due);
+            self.discarded.push_bucket(level.buckets[index].take(due));
         }
         true
     }
@@ -311,24 +303,16 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         // Values that are due soon go first. Besides, the links end when the clock leaves the
         // bucket.
         let is_quiet = || self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(BUCKETS as u64));
-        (self.discarded.is_some() || self.has_many_forwards()) && is_quiet()
+        self.has_many_forwards() && is_quiet()
     }
 
     #[inline]
-    fn has_discarded(&self) -> bool {
-        self.discarded.is_some()
+    fn discarded(&self) -> &Discarded<V> {
+        &self.discarded
     }
 
-    fn take_discarded(&mut self) -> Vec<Slot<V>> {
-        let Some(discarded) = &mut self.discarded else { return Vec::new() };
-        let mut slots = discarded.pop().unwrap_or_default();
-        let chunk = slots.pop_chunk();
-        if !slots.is_unallocated() {
-            discarded.push(slots);
-        } else if discarded.is_empty() {
-            self.discarded = None;
-        }
-        chunk
+    fn take_discarded(&mut self) -> Discarded<V> {
+        std::mem::take(&mut self.discarded)
     }
 
     fn take_cascaded(&mut self) -> u64 {

@@ -40,6 +40,7 @@
 
 mod bucket;
 mod chunks;
+mod discarded;
 mod hashed;
 mod hierarchical;
 mod keyed;
@@ -49,6 +50,7 @@ mod raw;
 mod slab;
 mod slots;
 
+pub(crate) use discarded::Discarded;
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};

@@ -236,7 +236,7 @@ impl<T> QueueWheel<T> {
             self.waiting -= 1;
         } else {
             self.raw.vacate(location);
-            if self.raw.has_discarded() {
+            if !self.raw.discarded().is_empty() {
                 drop(self.raw.take_discarded());
             }
         }

@@ -13,8 +13,9 @@
 //! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
 //! step does a bounded amount of work, in [`RawWheel::take_overdue`] and [`RawWheel::take_next`].
 
+use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::slots::{Entry, Slot, Slots};
+use super::slots::{Entry, Slots};
 
 /// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel<V> {
@@ -51,18 +52,12 @@ pub(crate) trait RawWheel<V> {
     /// nothing is due.
     fn has_upkeep(&self) -> bool;
 
-    /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
-    fn has_discarded(&self) -> bool {
-        false
-    }
+    /// Returns the memory that the wheel has given up.
+    fn discarded(&self) -> &Discarded<V>;
 
-    /// Takes out a chunk of memory that has no values, or nothing. The owner calls this after each
-    /// removal and step, because a wheel with such memory asks for further steps. An owner who
-    /// holds a lock frees the memory after it has left the lock, because an allocator may take long
-    /// for it.
-    fn take_discarded(&mut self) -> Vec<Slot<V>> {
-        Vec::new()
-    }
+    /// Takes out the memory that the wheel has given up. An owner who holds a lock calls this
+    /// before it leaves the lock and frees the memory afterwards.
+    fn take_discarded(&mut self) -> Discarded<V>;
 
     /// Returns the number of values that cascaded to a finer level since the last call.
     fn take_cascaded(&mut self) -> u64 {

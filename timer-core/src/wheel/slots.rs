@@ -6,7 +6,8 @@
 //! chunk. The position of a value does not change when other chunks come and go. A chunk that was
 //! freed leaves a gap in the positions.
 
-use chunk::{Chunk, END};
+pub(super) use chunk::Chunk;
+use chunk::END;
 use std::{iter, mem};
 
 mod chunk;
@@ -243,16 +244,6 @@ impl<V> Slots<V> {
         chunk.unwrap_or_default().slots
     }
 
-    /// Returns storage of one chunk, whose slots are vacant.
-    pub(super) fn of_chunk(slots: Vec<Slot<V>>) -> Self {
-        Slots { open: Chunk { slots, ..Chunk::new() }, ..Slots::new() }
-    }
-
-    /// Returns `true` if there is no memory.
-    pub(super) fn is_unallocated(&self) -> bool {
-        self.open.slots.capacity() == 0 && self.others.is_none()
-    }
-
     /// Takes out a chunk, the open one last.
     pub(super) fn pop_chunk(&mut self) -> Vec<Slot<V>> {
         let last = self.others.as_mut().and_then(|others| others.pop());
@@ -260,46 +251,71 @@ impl<V> Slots<V> {
         last.unwrap_or_else(|| mem::take(&mut self.open)).slots
     }
 
-    /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
-    /// value that has a new position. Returns the memory of a chunk that is left without values.
-    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) -> Slots<V> {
-        let (is_short, start) = (self.is_short(), self.start);
-        let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
-        let Some((chunk, _)) = sparse else { return Slots::new() };
-        if is_short {
-            if chunk.slots.capacity() > MIN_CAPACITY {
-                chunk.close_up(|value, position| moved(value, start + position));
-            }
-            return Slots::new();
+    /// Removes the last slot of a chunk, of the open one last. The vacant slots of that chunk are
+    /// not filled any more. Calls `discard` with the memory of a chunk that is left without values.
+    pub(super) fn pop(&mut self, discard: impl FnOnce(Vec<Slot<V>>)) -> Option<Slot<V>> {
+        let chunk = self.others.as_mut().and_then(|others| others.last_mut()).unwrap_or(&mut self.open);
+        chunk.vacant = END;
+        let slot = chunk.slots.pop();
+        chunk.len -= u32::from(slot.as_ref().is_some_and(|slot| slot.1.is_some()));
+        if chunk.len == 0 {
+            discard(self.pop_chunk());
         }
+        slot
+    }
+
+    /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
+    /// value that has a new position. Returns the memory that is left without values.
+    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
+        let is_short = self.is_short();
+        let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
+        let Some((len, capacity)) = sparse.map(|(chunk, _)| (chunk.len as usize, chunk.slots.capacity())) else {
+            return Vec::new();
+        };
         let room = self.find_room(position / CHUNK, Chunk::has_much_room);
-        match self.chunk_mut(position) {
-            Some((chunk, _)) if chunk.len > 0 && room.is_none() => {
-                // The others are nearly full.
-                chunk.upkeep_below = chunk.len / 2 + 1;
-                return Slots::new();
+        if is_short && capacity <= MIN_CAPACITY {
+            return Vec::new();
+        }
+        if !is_short && len > 0 && room.is_none() {
+            // The others are nearly full.
+            if let Some((chunk, _)) = self.chunk_mut(position) {
+                chunk.upkeep_below = len as u32 / 2 + 1;
             }
-            _ => {}
+            return Vec::new();
         }
         let mut slots = self.take_chunk(position);
-        self.open_chunk(room.unwrap_or(self.open_number()));
+        if is_short {
+            self.open.slots.reserve_exact(2 * len);
+            self.open.set_upkeep();
+        } else {
+            self.open_chunk(room.unwrap_or(self.open_number()));
+        }
         for (deadline, value) in slots.drain(..) {
             if let Some(value) = value {
                 self.insert(deadline, value, &mut moved);
             }
         }
-        Slots::of_chunk(slots)
+        slots
     }
 
-    /// Exchanges the slots for those of `empty` in O(1). The memory of the empty ones is kept if it
-    /// is small, and freed if not.
-    pub(super) fn take(&mut self, empty: &mut Slots<V>) {
+    /// Exchanges the slots for those of `empty` in O(1). Returns the memory of `empty` unless it is
+    /// small.
+    #[must_use]
+    pub(super) fn take(&mut self, empty: &mut Slots<V>) -> Slots<V> {
         debug_assert!(empty.is_empty());
-        if empty.open.slots.capacity() > MIN_CAPACITY {
-            empty.open = Chunk::new();
-        }
-        empty.clear();
+        let memory = empty.empty();
         mem::swap(self, empty);
+        memory
+    }
+
+    /// Removes all slots. Keeps the memory if it is small, and returns it if not.
+    #[must_use]
+    pub(super) fn empty(&mut self) -> Slots<V> {
+        if !self.is_short() || self.open.slots.capacity() > MIN_CAPACITY {
+            return mem::take(self);
+        }
+        self.clear();
+        Slots::new()
     }
 
     /// Removes all slots, and frees all chunks but the open one.
@@ -308,6 +324,12 @@ impl<V> Slots<V> {
         self.open.slots.clear();
         (self.open.vacant, self.open.len) = (END, 0);
         self.open.set_upkeep();
+    }
+
+    /// Returns the array of the open chunk, and the others.
+    #[allow(clippy::type_complexity, reason = "the types of two fields")]
+    pub(super) fn into_memory(self) -> (Vec<Slot<V>>, Option<Box<Vec<Chunk<V>>>>) {
+        (self.open.slots, self.others)
     }
 
     /// Calls `visit` with the slots of each chunk in the order of their positions, and frees the
@@ -345,7 +367,8 @@ impl<V> Slots<V> {
                 vacancies += 1;
                 vacant = slot.0 as u32;
             }
-            assert_eq!((vacant, vacancies), (END, chunk.slots.len() - chunk.len as usize));
+            let all = chunk.slots.len() - chunk.len as usize;
+            assert!(vacant == END && [0, all].contains(&vacancies), "the list has all vacant slots, or none");
         }
     }
 

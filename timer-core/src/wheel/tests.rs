@@ -1,5 +1,6 @@
 //! Both raw wheels: whatever is done to them, the inner order holds after every step.
 
+use super::slots::MIN_CAPACITY;
 use super::{Location, RawHashed, RawHierarchical, RawWheel, Slots, Tracker};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -347,4 +348,29 @@ fn a_drain_takes_everything_and_the_clock_stays() {
     }
     all(RawHierarchical::new(Tracked::default()));
     all(RawHashed::new(512, Tracked::default()));
+}
+
+#[test]
+fn removals_free_no_memory_but_small_arrays() {
+    fn none<W: Check>(mut wheel: W, delays: u64) {
+        for value in 0..3_000 {
+            wheel.insert(100 + u64::from(value) % delays, value);
+        }
+        let (mut before, mut values) = (wheel.room().0, (0..3_000).collect::<Vec<u32>>());
+        fastrand::Rng::with_seed(5).shuffle(&mut values);
+        for value in values {
+            let location = wheel.tracker().location(value);
+            assert_eq!(wheel.remove(location, |at| *at == value), Some(value));
+            wheel.tracker_mut().forget(value);
+            let (after, discarded) = (wheel.room().0, wheel.take_discarded().room().0);
+            // A short array may be freed, and a shorter one allocated.
+            assert!(after + discarded + MIN_CAPACITY >= before, "{before} slots, {after} left, {discarded} given up");
+            before = after;
+        }
+        assert!(before <= 64 * MIN_CAPACITY);
+    }
+    for delays in [1, 60, 3_000] {
+        none(RawHierarchical::new(Tracked::default()), delays);
+        none(RawHashed::new(512, Tracked::default()), delays);
+    }
 }

@@ -83,7 +83,11 @@ fn an_inbox_has_a_capacity() {
 fn requests_are_served_in_their_order() {
     let (inbox, context) = open_inbox();
     push_slowly(&inbox, &context, 2 * MAX_HELPED);
-    let ticks: Vec<u64> = [inbox.drain(), inbox.drain()].iter().flatten().map(|request| request.tick).collect();
+    let ticks: Vec<u64> = [inbox.drain(), inbox.drain()]
+        .iter()
+        .flat_map(|requests| requests.iter())
+        .map(|request| request.tick)
+        .collect();
     assert!(ticks.is_sorted() && ticks.len() == 2 * MAX_HELPED, "{ticks:?}");
 }
 

@@ -152,14 +152,14 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
         let removed = bucket.remove_and_keep_up(3, location.position(), |_| true, &mut tracker);
         let (removed, memory) = removed.unwrap();
-        assert_eq!((removed, memory.values()), (*value, 0));
+        assert!(removed == *value && memory.is_empty());
         discarded += memory.capacity();
         bucket.check();
         most = most.max(tracker.moved - before);
     }
     assert_eq!(most, CHUNK / 4 - 1);
     assert!(tracker.moved < values.len());
-    assert_eq!(discarded, 99 * CHUNK, "only the last chunk is shrunk in place");
+    assert!(discarded >= 100 * CHUNK, "each chunk is given up, and none is freed");
 }
 
 #[test]

@@ -2,23 +2,24 @@
 
 use super::*;
 
+const LEN: usize = Chunks::<usize>::LEN;
+
 #[test]
 fn an_array_in_chunks_behaves_like_a_vec() {
     let mut random = fastrand::Rng::with_seed(3);
     let (mut chunks, mut model) = (Chunks::new(), Vec::new());
-    for round in 0..20_000 {
+    for round in 0..20_000_usize {
         // Mostly longer in some rounds, and mostly shorter in others.
         if random.u32(0..10) < if round / 500 % 2 == 0 { 6 } else { 4 } {
             chunks.push(round);
             model.push(round);
         } else {
-            assert_eq!(chunks.pop(), model.pop());
+            assert_eq!(chunks.pop(|memory| assert!(memory.is_empty())), model.pop());
         }
-        chunks.shrink();
         assert_eq!(chunks.len(), model.len());
-        assert!(chunks.full.iter().all(|chunk| chunk.len() == CHUNK));
-        assert!(chunks.capacity() <= 4 * model.len() + 2 * CHUNK);
-        for position in [0, CHUNK - 1, CHUNK, random.usize(0..100), usize::MAX] {
+        assert!(chunks.full.iter().all(|chunk| chunk.len() == LEN));
+        assert!(chunks.capacity() <= model.len() + 2 * LEN);
+        for position in [0, LEN - 1, LEN, random.usize(0..100), usize::MAX] {
             assert_eq!(chunks.get(position), model.get(position));
             assert_eq!(chunks.get_mut(position), model.get_mut(position));
         }
@@ -33,9 +34,9 @@ fn an_array_in_chunks_behaves_like_a_vec() {
 #[test]
 fn growing_moves_no_full_chunk() {
     let mut chunks = Chunks::new();
-    (0..CHUNK).for_each(|n| chunks.push(n));
+    (0..LEN).for_each(|n| chunks.push(n));
     let first: *const usize = &chunks.last[0];
-    (0..20 * CHUNK).for_each(|n| chunks.push(n));
+    (0..20 * LEN).for_each(|n| chunks.push(n));
     assert!(std::ptr::eq(first, &chunks.full[0][0]));
-    assert_eq!(chunks.capacity(), chunks.len().div_ceil(CHUNK) * CHUNK);
+    assert_eq!(chunks.capacity(), chunks.len().div_ceil(LEN) * LEN);
 }

@@ -83,15 +83,16 @@ impl Bounds {
         }
     }
 
-    /// Removes the last bound, which must be that of an empty list.
-    pub(super) fn pop(&mut self) {
+    /// Removes the last bound, which must be that of an empty list. Calls `discard` with memory
+    /// that is not used any more.
+    pub(super) fn pop(&mut self, mut discard: impl FnMut(Vec<u64>)) {
         let mut len = self.len().saturating_sub(1);
         for at in 0..self.levels.len() {
             if self.levels[at].len() > len {
-                self.levels[at].pop();
+                self.levels[at].pop(&mut discard);
             }
             if len <= 1 {
-                return self.levels.truncate(at + len);
+                return self.levels.drain(at + len..).for_each(|level| discard(level.into_last()));
             }
             len = len.div_ceil(FAN);
         }

@@ -178,3 +178,44 @@ fn a_round_that_is_late_is_read_in_short_steps() {
     assert!(steps <= (VALUES as usize + 2 * lists) / STEP * 2, "{steps} steps for {lists} lists");
     wheel.check();
 }
+
+#[test]
+fn a_removal_moves_few_values_to_another_list() {
+    let mut wheel = ring(512);
+    // Most values are in the last list.
+    for value in 0..640 {
+        wheel.insert(1_000, value);
+    }
+    let last = wheel.lists.len() as u32 - 1;
+    let in_last = |wheel: &RawHashed<u32, Tracked>, value| wheel.tracker.location(value).bucket() == last;
+    for value in 640..650 {
+        wheel.insert(512 + u64::from(last), value);
+    }
+    assert!((640..650).all(|value| in_last(&wheel, value)));
+    for value in (0..640).rev() {
+        let before = (640..650).filter(|value| in_last(&wheel, *value)).count();
+        let location = wheel.tracker.location(value);
+        assert_eq!(wheel.remove(location, |_| true), Some(value));
+        wheel.tracker.forget(value);
+        let after = (640..650).filter(|value| in_last(&wheel, *value)).count();
+        assert!(before - after <= MAX_MERGED, "{} values at once", before - after);
+        wheel.check();
+    }
+    assert!(advance(&mut wheel, 1).is_empty());
+    assert!(wheel.lists.len() <= 10 && !in_last(&wheel, 640));
+}
+
+#[test]
+fn a_ring_that_shrinks_frees_no_list() {
+    let mut wheel = ring(1 << 20);
+    for value in 0..10_000 {
+        wheel.insert(1 + u64::from(value), value);
+    }
+    let (mut discarded, lists) = (0, wheel.lists.len());
+    let mut due = Slots::new();
+    while wheel.take_next(10_000, &mut due) {
+        discarded += wheel.take_discarded().room().1;
+        due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
+    }
+    assert!(lists > 300 && wheel.lists.len() <= 1 && discarded >= lists - 1, "{discarded} of {lists}");
+}

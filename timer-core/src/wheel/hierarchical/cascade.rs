@@ -15,7 +15,6 @@
 use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
 use crate::wheel::location::{Location, Tracker};
 use crate::wheel::slots::{CHUNK, Slots};
-use std::mem;
 
 /// The values of one level's bucket while they move to finer levels, and the links to those that
 /// have moved.
@@ -68,16 +67,6 @@ impl<V> Cascade<V> {
         let (bits, value) = self.slots.get(position as usize)?;
         value.is_none().then(|| Location::from_bits(*bits))
     }
-
-    /// Empties the cascade, which has no values left. Returns the memory of a long one.
-    fn clear(&mut self) -> Slots<V> {
-        if !self.slots.is_short() {
-            return mem::take(&mut self.slots);
-        }
-        self.slots.clear();
-        self.slots.shrink();
-        Slots::new()
-    }
 }
 
 impl Cascades {
@@ -117,7 +106,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let (bucket, cascade) = (&mut level.buckets[index], &mut level.cascade);
         let (len, is_short) = (bucket.len(), bucket.is_short());
         let earliest = if at == 1 { bucket.earliest() } else { u64::MAX };
-        bucket.take(&mut cascade.slots);
+        self.discarded.push_bucket(bucket.take(&mut cascade.slots));
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
         self.cascades.open |= 1 << at;
         self.cascades.slots += cascade.slots.slots();
@@ -254,8 +243,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             let Some(level) = &mut self.levels[at] else { continue };
             debug_assert!(level.cascade.len == 0);
             self.cascades.slots -= level.cascade.slots.slots();
-            let discarded = level.cascade.clear();
-            self.discard(discarded);
+            self.discarded.push_bucket(level.cascade.slots.empty());
         }
         self.cascades.open &= !set;
     }

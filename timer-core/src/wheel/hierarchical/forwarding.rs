@@ -16,7 +16,7 @@ use super::cascade::{Cascade, levels};
 use super::{BUCKETS, LEVELS, Levels, RawHierarchical, bucket_of};
 use crate::wheel::bucket::{Bucket, OVERDUE};
 use crate::wheel::location::{Location, Tracker};
-use crate::wheel::slots::{CHUNK, Slot, Slots};
+use crate::wheel::slots::{CHUNK, Slot};
 
 /// Cascades are forgotten early if they have this many times more slots than there are values in
 /// the wheel.
@@ -71,7 +71,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let value = if location.bucket() == OVERDUE {
             let position = location.position();
             let (value, discarded) = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
-            self.discard(discarded);
+            self.discarded.push_slots(discarded);
             self.len -= 1;
             value
         } else if self.cascade_of(location).is_some() {
@@ -142,7 +142,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 self.tracker.moved(value, location);
             }
         }
-        self.discard(Slots::of_chunk(slots));
+        self.discarded.push_slots(slots);
     }
 
     /// Counts a value that has left the cascade of a level.

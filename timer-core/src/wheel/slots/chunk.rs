@@ -64,19 +64,6 @@ impl<V> Chunk<V> {
     pub(super) fn set_upkeep(&mut self) {
         self.upkeep_below = (self.slots.capacity() / 4).max(MIN_UPKEEP + 1) as u32;
     }
-
-    /// Removes the vacant slots and gives back most of the memory. Calls `moved` with each value
-    /// that has a new position.
-    pub(super) fn close_up(&mut self, mut moved: impl FnMut(&V, u32)) {
-        let first = self.slots.iter().position(|slot| slot.1.is_none()).unwrap_or(self.slots.len());
-        self.slots.retain(|slot| slot.1.is_some());
-        for (position, (_, value)) in self.slots.iter().enumerate().skip(first) {
-            value.iter().for_each(|value| moved(value, position as u32));
-        }
-        self.vacant = END;
-        self.slots.shrink_to(2 * self.slots.len());
-        self.set_upkeep();
-    }
 }
 
 impl<V> Default for Chunk<V> {

@@ -1,0 +1,72 @@
+//! Memory that a wheel has given up.
+//!
+//! A wheel does not free its arrays, because its owner may hold a lock, and an allocator may take
+//! long. After a million small pieces were freed, glibc takes 100 ms to free a large one. The
+//! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
+//! frees them afterwards.
+
+use super::hashed::List;
+use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots};
+
+/// The arrays that a wheel has given up. They have no values.
+pub(crate) struct Discarded<V>(Vec<Memory<V>>);
+
+/// Memory that waits to be freed.
+#[allow(dead_code, reason = "nothing reads it")]
+#[allow(clippy::box_collection, reason = "it has this form in its bucket")]
+pub(super) enum Memory<V> {
+    Slots(Vec<Slot<V>>),
+    Chunks(Box<Vec<Chunk<V>>>),
+    Lists(Vec<List<V>>),
+    Bounds(Vec<u64>),
+}
+
+impl<V> Discarded<V> {
+    pub(super) const fn new() -> Self {
+        Discarded(Vec::new())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[cold]
+    pub(super) fn push(&mut self, memory: Memory<V>) {
+        self.0.push(memory);
+    }
+
+    /// Adds an array of slots. Frees it at once if it is small, because that takes an allocator no
+    /// longer than any other small piece.
+    pub(super) fn push_slots(&mut self, slots: Vec<Slot<V>>) {
+        if slots.capacity() > MIN_CAPACITY {
+            self.push(Memory::Slots(slots));
+        }
+    }
+
+    /// Adds all arrays of a bucket.
+    pub(super) fn push_bucket(&mut self, slots: Slots<V>) {
+        let (open, others) = slots.into_memory();
+        self.push_slots(open);
+        others.into_iter().for_each(|others| self.push(Memory::Chunks(others)));
+    }
+}
+
+impl<V> Default for Discarded<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+impl<V> Discarded<V> {
+    /// Returns for how many slots and for how many lists there is memory.
+    pub(super) fn room(&self) -> (usize, usize) {
+        self.0.iter().fold((0, 0), |(slots, lists), memory| match memory {
+            Memory::Slots(array) => (slots + array.capacity(), lists),
+            Memory::Chunks(chunks) => (slots + chunks.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>(), lists),
+            Memory::Lists(array) => (slots, lists + array.capacity()),
+            Memory::Bounds(_) => (slots, lists),
+        })
+    }
+}
