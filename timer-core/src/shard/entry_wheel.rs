@@ -57,7 +57,7 @@ impl EntryWheel {
 
     /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
     #[inline]
-    pub(crate) fn has_discarded(&self) -> bool {
+    pub(crate) fn has_discarded(&mut self) -> bool {
         either!(self, wheel => !wheel.discarded().is_empty())
     }
 

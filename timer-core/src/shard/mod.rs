@@ -233,7 +233,7 @@ impl Shard {
     /// Unlocks the shard, after serving some pending requests. Frees the memory that the wheel has
     /// given up.
     #[inline]
-    fn unlock(&self, core: Guard<'_, Core>) {
+    fn unlock(&self, mut core: Guard<'_, Core>) {
         if self.inbox.has_requests() || core.wheel.has_discarded() {
             return self.help_and_unlock(core);
         }

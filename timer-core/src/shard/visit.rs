@@ -258,7 +258,7 @@ mod tests {
                 0 => shard.unlink_cancelled(timeout),
                 _ => assert!(shard.try_unlink_all(&[timeout])),
             }
-            let core = shard.lock.lock();
+            let mut core = shard.lock.lock();
             assert!(!core.wheel.has_discarded(), "after {nth}");
             shard.unlock(core);
         }

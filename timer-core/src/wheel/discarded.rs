@@ -52,12 +52,6 @@ impl<V> Discarded<V> {
     }
 }
 
-impl<V> Default for Discarded<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 impl<V> Discarded<V> {
     /// Returns for how many slots and for how many lists there is memory.

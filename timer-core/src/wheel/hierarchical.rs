@@ -307,12 +307,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     #[inline]
-    fn discarded(&self) -> &Discarded<V> {
-        &self.discarded
-    }
-
-    fn take_discarded(&mut self) -> Discarded<V> {
-        std::mem::take(&mut self.discarded)
+    fn discarded(&mut self) -> &mut Discarded<V> {
+        &mut self.discarded
     }
 
     fn take_cascaded(&mut self) -> u64 {

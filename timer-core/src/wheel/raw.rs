@@ -53,11 +53,13 @@ pub(crate) trait RawWheel<V> {
     fn has_upkeep(&self) -> bool;
 
     /// Returns the memory that the wheel has given up.
-    fn discarded(&self) -> &Discarded<V>;
+    fn discarded(&mut self) -> &mut Discarded<V>;
 
     /// Takes out the memory that the wheel has given up. An owner who holds a lock calls this
     /// before it leaves the lock and frees the memory afterwards.
-    fn take_discarded(&mut self) -> Discarded<V>;
+    fn take_discarded(&mut self) -> Discarded<V> {
+        std::mem::replace(self.discarded(), Discarded::new())
+    }
 
     /// Returns the number of values that cascaded to a finer level since the last call.
     fn take_cascaded(&mut self) -> u64 {
