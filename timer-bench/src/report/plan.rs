@@ -206,10 +206,10 @@ const QUICK: &[Step] = &[
     counting("W18", 1),
     step("W19", 2, ""),
     step("W20", 1, ""),
-    step("W21", 2, "case=1").by(Which::Held).others(0),
-    step("W21", 2, "case=2").by(Which::Held).others(0),
-    step("W21", 2, "case=3").by(Which::Held).others(0),
-    step("W21", 2, "case=4").by(Which::Held).others(0),
+    step("W21", 1, "case=1").by(Which::Held).others(0),
+    step("W21", 1, "case=2").by(Which::Held).others(0),
+    step("W21", 1, "case=3").by(Which::Held).others(0),
+    step("W21", 1, "case=4").by(Which::Held).others(0),
 ];
 
 /// Returns the steps that the options select, in order.
