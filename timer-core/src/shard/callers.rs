@@ -115,7 +115,7 @@ impl Shard {
             return Err(RejectReason::Stopped);
         }
         let mut drop_after_unlock = Vec::new();
-        let wake_before = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
+        let wake_before = self.reconcile(&mut core, request, &mut drop_after_unlock);
         self.unlock(core);
         self.wake(id, wake_before);
         Ok(())

@@ -193,7 +193,7 @@ impl Shard {
     pub(crate) fn submit_of_any_generation(&self, timeout: Timeout, tick: u64) {
         let mut core = self.lock.lock();
         let mut drop_after_unlock = Vec::new();
-        let _ = self.reconcile(&mut core.wheel, Request { timeout, tick }, &mut drop_after_unlock);
+        let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut drop_after_unlock);
         self.unlock(core);
     }
 
@@ -259,7 +259,7 @@ impl Shard {
         };
         let mut requests = self.inbox.try_drain(lower_next);
         for request in requests.drain(..) {
-            wake_before = wake_before.min(self.reconcile(&mut core.wheel, request, &mut drop_after_unlock));
+            wake_before = wake_before.min(self.reconcile(&mut core, request, &mut drop_after_unlock));
         }
         let context = core.lease.context(self.id()).filter(|_| wake_before != NO_TICK).cloned();
         let _free_after_unlock = core.wheel.take_discarded();
@@ -290,18 +290,17 @@ impl Shard {
 
     /// Makes the wheel agree with the entry's state word. Returns the tick before which the worker
     /// must wake up, or [`NO_TICK`].
-    fn reconcile(&self, wheel: &mut EntryWheel, request: Request, drop_after_unlock: &mut Vec<Timeout>) -> u64 {
-        let Request { timeout, tick } = request;
+    fn reconcile(&self, core: &mut Core, request: Request, drop_after_unlock: &mut Vec<Timeout>) -> u64 {
+        let (Core { lease, wheel }, Request { timeout, tick }) = (core, request);
         let waits = timeout.state().is_waiting();
-        match wheel.linked(&timeout) {
-            None if waits => return self.link(wheel, tick, timeout, || IMMEDIATE),
-            Some(linked) if !waits || tick < linked => {
-                drop_after_unlock.extend(wheel.remove(&timeout));
-                if waits {
-                    return self.link(wheel, tick, timeout, || IMMEDIATE);
-                }
-            }
-            _ => {}
+        let linked = wheel.linked(&timeout);
+        let is_in_time = waits && linked.is_some_and(|linked| linked <= tick);
+        if linked.is_some() && !is_in_time {
+            drop_after_unlock.extend(wheel.remove(&timeout));
+        }
+        if waits && !is_in_time {
+            let now = |context: &Arc<Context>| context.resolution.tick_at(context.now());
+            return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));
         }
         drop_after_unlock.push(timeout);
         NO_TICK

@@ -87,7 +87,7 @@ impl Shard {
         let mut drop_after_unlock = Vec::new();
         let mut requests = self.inbox.is_due(tick).then(|| self.inbox.drain());
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
-            let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
+            let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
         }
         let step = if mode == VisitMode::OverdueFirst && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);
@@ -125,7 +125,7 @@ impl Shard {
             // The owner of the turn keeps the lease, so a closed shard is the only refusal.
             if core.lease.serving(self.id()).is_some() {
                 for (tick, timeout) in chunk.drain(..) {
-                    let _ = self.reconcile(&mut core.wheel, Request { timeout, tick }, &mut drop_after_unlock);
+                    let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut drop_after_unlock);
                 }
             }
             let _free_after_unlock = core.wheel.take_discarded();
@@ -144,7 +144,7 @@ impl Shard {
         let mut drains = 0..=CROWDED_CAPACITY / MAX_HELPED;
         while self.inbox.has_requests() && drains.next().is_some() {
             for request in *self.inbox.drain() {
-                let _ = self.reconcile(&mut core.wheel, request, &mut drop_after_unlock);
+                let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
             }
         }
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
@@ -221,10 +221,15 @@ mod tests {
         let (context, block) = (exact(), pool().lease(1));
         block.open(&context, WheelKind::Hierarchical);
         let shard = block.shards()[0];
-        for now in [1 << 30, 1 << 40] {
+        for (now, by_request) in [(1 << 30, false), (1 << 40, false), (1 << 50, true)] {
+            context.present.set(now);
             for delay in [3, 5] {
                 let (_, timeout) = Timeout::new(shard.id(), Deadline::up(now + delay), Closure(|_: &Timeout| {}));
-                assert!(shard.schedule(timeout, now).is_some());
+                if by_request {
+                    assert!(shard.submit(timeout, now + delay).is_ok());
+                } else {
+                    assert!(shard.schedule(timeout, now).is_some());
+                }
             }
             for delay in [3, 5] {
                 let mut out = Slots::new();
