@@ -140,6 +140,29 @@ mod tests {
         drop(engine.stop());
     }
 
+    /// The last task of the first batch stops the timer, when the round is over.
+    #[test]
+    fn a_worker_that_ends_closes_its_visits() {
+        let config = Config { shards: Some(1), ..Config::default() };
+        let engine = Engine::new(config, None, DrivenBy::Worker);
+        engine.set_present(clock::now());
+        let ran = Arc::new(AtomicUsize::new(0));
+        for _ in 0..3 * BATCH {
+            let (inside, ran) = (engine.clone(), ran.clone());
+            let task = Closure(move |_: &Timeout| {
+                inside.set_present(inside.context.now() + 1_000_000);
+                if ran.fetch_add(1, Ordering::Relaxed) + 1 == BATCH {
+                    inside.abandon();
+                }
+            });
+            assert!(engine.schedule(task, Deadline::down).is_ok());
+        }
+        let worker = engine.clone();
+        std::thread::spawn(move || run(worker)).join().unwrap();
+        assert_eq!(ran.load(Ordering::Relaxed), BATCH);
+        assert_eq!((engine.pending(), engine.stats().cancelled), (0, 2 * BATCH as u64));
+    }
+
     /// Only the tasks of the crowd move the virtual time. Each of them takes 2 us.
     #[test]
     fn a_lone_timeout_overtakes_a_crowd_elsewhere() {
