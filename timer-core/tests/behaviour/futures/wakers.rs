@@ -158,7 +158,9 @@ mod lent {
     const LENT: usize = 8;
     static POLLED: AtomicUsize = AtomicUsize::new(0);
     static WOKEN: AtomicUsize = AtomicUsize::new(0);
+    static WOKEN_AGAIN: AtomicUsize = AtomicUsize::new(0);
     static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| {});
+    static UNCLONABLE: RawWakerVTable = RawWakerVTable::new(|_| panic!("a bad waker"), wake_again, wake_again, |_| {});
 
     fn clone(data: *const ()) -> RawWaker {
         let task = if data.addr() == LENT { POLLED.load(SeqCst) } else { data.addr() };
@@ -174,6 +176,21 @@ mod lent {
         POLLED.store(task, SeqCst);
         // SAFETY: nobody dereferences the data, which is a number.
         unsafe { Waker::new(without_provenance(LENT), &TABLE) }
+    }
+
+    fn wake_again(_: *const ()) {
+        WOKEN_AGAIN.fetch_add(1, SeqCst);
+    }
+
+    /// Returns a waker that panics when it is cloned.
+    pub(super) fn unclonable() -> Waker {
+        // SAFETY: nobody dereferences the data, which is a number.
+        unsafe { Waker::new(without_provenance(LENT), &UNCLONABLE) }
+    }
+
+    /// Returns how often such wakers were woken.
+    pub(super) fn woken_again() -> usize {
+        WOKEN_AGAIN.load(SeqCst)
     }
 
     /// Returns the task that was woken last.
@@ -192,4 +209,17 @@ fn the_task_that_polled_last_is_woken() {
     }
     driver.advance(MILLI);
     assert_eq!(lent::woken_task(), 200);
+}
+
+#[test]
+fn a_task_whose_waker_cannot_be_cloned_polls_again() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(SECOND);
+    for (polls, waker) in [(1, &lent::unclonable()), (1, &waker), (2, &lent::unclonable())] {
+        assert!(poll(&mut sleep, waker).is_pending());
+        assert_eq!((lent::woken_again(), timer.stats().task_panics), (polls, polls as u64));
+    }
+    driver.advance(SECOND);
+    assert_eq!(bell.rung(), 1);
 }
