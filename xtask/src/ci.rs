@@ -8,7 +8,7 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, cargo, log_to, need, run};
+use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Step, Work::Call, Work::Cargo};
 use crate::{api, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
 
@@ -37,6 +37,9 @@ const LONG: &[Step] = &[
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
     ("adapter-features", Cargo(&EACH_ADAPTER)),
+    // Both compile everything again, on another compiler.
+    ("msrv", Call(msrv)),
+    ("docs-rs", Call(docs_rs)),
     // Compiles the old versions, which only this step uses.
     ("lowest", Call(lowest::command)),
     ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
@@ -79,6 +82,9 @@ const EACH_ADAPTER: [&str; 6] = [
     "check -p timer-adapters --features tower --lib",
 ];
 
+/// `rust-version` of the libraries.
+const MSRV: &str = "1.85";
+
 const STORM: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None, ten_years: false };
 const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(30), jobs: None, address: false };
 
@@ -100,6 +106,21 @@ fn find(step: &str) -> Result<Step> {
     let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.into_iter().find(|(name, _)| *name == step);
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
+}
+
+/// Builds the libraries on the oldest compiler that they support.
+fn msrv(sh: &Shell) -> Result {
+    need(&format!("rustup run {MSRV} cargo --version"), &format!("Rust {MSRV} (rustup toolchain install {MSRV})"))?;
+    sh.set_var("RUSTUP_TOOLCHAIN", MSRV);
+    cargo(sh, &["check {libraries} --all-features --lib"])
+}
+
+/// Builds the documentation as docs.rs does, with the features that items need.
+fn docs_rs(sh: &Shell) -> Result {
+    need("rustup run nightly rustdoc --version", "nightly compiler (rustup toolchain install nightly)")?;
+    sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
+    sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "--cfg docsrs -D warnings"));
+    cargo(sh, &["doc {libraries} --all-features --no-deps --target-dir target/docs-rs"])
 }
 
 /// Explores every configuration of the durable protocol, and kills programs with durable timeouts
@@ -129,7 +150,18 @@ fn instructions(sh: &Shell) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, STEPS, find};
+    use super::{LONG, MSRV, STEPS, find};
+    use crate::crates::{LIBRARIES, metadata};
+    use crate::run::shell;
+
+    #[test]
+    fn the_libraries_support_one_compiler() {
+        let metadata = metadata(&shell().unwrap()).unwrap();
+        for package in metadata["packages"].as_array().unwrap() {
+            let name = package["name"].as_str().unwrap();
+            assert!(!LIBRARIES.contains(&name) || package["rust_version"] == MSRV, "{name}");
+        }
+    }
 
     #[test]
     fn each_step_can_be_chosen() {

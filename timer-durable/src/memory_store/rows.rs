@@ -33,9 +33,8 @@ impl Inner {
             return Inserted::Exists;
         }
         let mut replaced = None;
-        if let Some(key) = &insert.key
-            && let Some(&holder) = self.keys.get(&(insert.topic.clone(), key.clone()))
-        {
+        let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())));
+        if let Some(&holder) = holder {
             let Some(row) = self.rows.get(&holder) else { return Inserted::Kept(holder) };
             let due = match insert.if_pending {
                 _ if row.begun.is_some() => row.insert.due,

@@ -139,11 +139,11 @@ impl Store for PostgresStore {
 
     fn leave(&mut self) {
         let instance = self.instance;
-        if let Some(link) = self.link.as_mut()
-            && let Err(error) = link
-                .limit_locks(false)
-                .and_then(|()| link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance]))
-        {
+        let left = self.link.as_mut().map(|link| {
+            link.limit_locks(false)?;
+            link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance])
+        });
+        if let Some(Err(error)) = left {
             tracing::warn!(%error, "the shards could not be handed back; they are taken over when the lease is over");
         }
         self.listener = None;
