@@ -1,6 +1,7 @@
 //! The promises of durable timeouts on one machine, on virtual time and with a real file.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "tests")]
 
+mod auto_traits;
 mod book;
 mod builder;
 mod engine;

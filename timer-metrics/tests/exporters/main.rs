@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 #![forbid(unsafe_code)]
 
+mod auto_traits;
 #[cfg(feature = "prometheus")]
 mod dashboards;
 #[cfg(all(feature = "http", target_os = "linux"))]

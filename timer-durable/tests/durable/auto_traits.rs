@@ -1,0 +1,70 @@
+//! The auto traits of every public type, checked at compile time. A change of this list is a change
+//! of the public API.
+
+use timer_durable::{store, transaction};
+
+include!("../../../timer-core/tests/auto_traits/macros.rs");
+
+auto_traits! {
+    timer_durable::Cancelled: 1 1 1 1,
+    timer_durable::CompleteError: 1 1 1 1,
+    timer_durable::Counts: 1 1 1 1,
+    timer_durable::DeadLetter: 1 1 1 1,
+    timer_durable::Due<()>: 1 1 1 0,
+    timer_durable::DurableTimer: 1 1 1 1,
+    timer_durable::DurableTimerBuilder: 1 1 1 0,
+    timer_durable::Error: 1 1 1 0,
+    timer_durable::Fault: 1 1 1 1,
+    timer_durable::FaultPoint: 1 1 1 1,
+    timer_durable::Histogram: 1 1 1 1,
+    timer_durable::IfPending: 1 1 1 1,
+    timer_durable::ManualDurableDriver: 1 1 1 1,
+    timer_durable::Membership: 1 1 1 1,
+    timer_durable::MemoryStore: 1 1 1 1,
+    timer_durable::ParseIdError: 1 1 1 1,
+    timer_durable::PayloadError: 1 1 1 0,
+    timer_durable::ResetAnswer: 1 1 1 1,
+    timer_durable::Retry: 1 1 1 1,
+    timer_durable::Stats: 1 1 1 1,
+    timer_durable::StopReport: 1 1 1 1,
+    timer_durable::StoreError: 1 1 1 1,
+    timer_durable::TimeoutBuilder<'static>: 1 1 1 0,
+    timer_durable::TimeoutId: 1 1 1 1,
+    timer_durable::Topic: 1 1 1 1,
+    timer_durable::WeakDurableTimer: 1 1 1 1,
+    store::Position: 1 1 1 1,
+    store::Upkeep: 1 1 1 1,
+    transaction::Answers: 1 1 1 1,
+    transaction::Attempt: 1 1 1 1,
+    transaction::Batch: 1 1 1 1,
+    transaction::Begun: 1 1 1 1,
+    transaction::Bury: 1 1 1 1,
+    transaction::Changed: 1 1 1 1,
+    transaction::Done: 1 1 1 1,
+    transaction::Insert: 1 1 1 1,
+    transaction::Inserted: 1 1 1 1,
+    transaction::Requeue: 1 1 1 1,
+    transaction::Reset: 1 1 1 1,
+    transaction::Retry: 1 1 1 1,
+    transaction::Target: 1 1 1 1,
+}
+
+#[cfg(feature = "serde")]
+auto_traits! {
+    timer_durable::Json<()>: 1 1 1 1,
+    timer_durable::Json<Task>: 1 0 1 0,
+}
+
+#[cfg(feature = "sqlite")]
+auto_traits! {
+    timer_durable::OpenError: 1 1 1 1,
+    timer_durable::SqliteStore: 1 0 1 0,
+}
+
+#[cfg(feature = "postgres")]
+auto_traits! {
+    timer_durable::ConnectError: 1 1 1 1,
+    timer_durable::PostgresConnection: 1 1 1 0,
+    timer_durable::PostgresStore: 1 0 1 0,
+    timer_durable::QueryError: 1 1 1 0,
+}
