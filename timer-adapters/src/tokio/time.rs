@@ -1,17 +1,18 @@
 //! The names of `tokio::time`, on the timer of [`timer_core::global`].
 //!
 //! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. A
-//! [`Sleep`] and an [`Interval`] that are ready use up some of the task's cooperative budget, as
-//! tokio's do. In all other respects the functions are those of [`timer_core::global`], whose
-//! documentation lists the differences from tokio.
+//! [`Sleep`], an [`Interval`] and a [`Timeout`] whose deadline has come use up some of the task's
+//! cooperative budget, as tokio's do. In all other respects the functions are those of
+//! [`timer_core::global`], whose documentation lists the differences from tokio.
 
 #[cfg(feature = "tokio")]
 use super::runtime::{Follower, with_follower};
-use ::tokio::task::coop::poll_proceed;
+use ::tokio::task::coop::{has_budget_remaining, poll_proceed};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use pin_project_lite::pin_project;
 use timer_core::global;
 
 #[doc(no_inline)]
@@ -19,7 +20,7 @@ pub use ::tokio::time::Instant;
 #[doc(no_inline)]
 pub use std::time::Duration;
 #[doc(no_inline)]
-pub use timer_core::global::{MissedTickBehavior, Timeout, error};
+pub use timer_core::global::{MissedTickBehavior, error};
 
 #[cfg(feature = "tokio")]
 #[doc(no_inline)]
@@ -102,7 +103,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 #[inline]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     follow();
-    global::timeout(duration, future)
+    Timeout { timeout: global::timeout(duration, future) }
 }
 
 /// Gives `future` until `deadline` to be ready.
@@ -122,7 +123,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     follow();
-    global::timeout_at(deadline.into_std(), future)
+    Timeout { timeout: global::timeout_at(deadline.into_std(), future) }
 }
 
 /// Ticks every `period`, for the first time at once.
@@ -210,6 +211,57 @@ impl Future for Sleep {
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+pin_project! {
+    /// A future with a deadline: returned by [`timeout`] and [`timeout_at`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_adapters::tokio::time::{Duration, timeout};
+    ///
+    /// let limited = timeout(Duration::from_secs(5), std::future::ready(7));
+    /// assert_eq!(limited.into_inner().into_inner(), 7);
+    /// ```
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Timeout<F> {
+        #[pin]
+        timeout: global::Timeout<F>,
+    }
+}
+
+impl<F> Timeout<F> {
+    /// Returns the inner future.
+    pub fn get_ref(&self) -> &F {
+        self.timeout.get_ref()
+    }
+
+    /// Returns the inner future by mutable reference.
+    pub fn get_mut(&mut self) -> &mut F {
+        self.timeout.get_mut()
+    }
+
+    /// Returns the inner future and drops the deadline.
+    pub fn into_inner(self) -> F {
+        self.timeout.into_inner()
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, error::Elapsed>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let had_budget = has_budget_remaining();
+        let output = ready!(self.project().timeout.poll(cx));
+        // A future that has used up all of the budget cannot keep its deadline from coming.
+        if output.is_err() && (!had_budget || has_budget_remaining()) {
+            ready!(poll_proceed(cx)).made_progress();
+        }
+        Poll::Ready(output)
     }
 }
 

@@ -31,7 +31,7 @@ fn a_thousand_tasks_sleep_through_hours() {
 
 #[test]
 fn a_loop_of_short_sleeps_can_be_aborted() {
-    use timer_adapters::tokio::time::{interval, sleep};
+    use timer_adapters::tokio::time::{interval, sleep, timeout};
 
     let runtime = ::tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -46,10 +46,13 @@ fn a_loop_of_short_sleeps_can_be_aborted() {
                 ticks.tick().await;
             }
         });
+        let limited =
+            spawn(async { while timeout(Duration::from_nanos(1), std::future::pending::<()>()).await.is_err() {} });
         yield_now().await;
-        sleeper.abort();
-        ticker.abort();
-        assert!(sleeper.await.unwrap_err().is_cancelled() && ticker.await.unwrap_err().is_cancelled());
+        for task in [sleeper, ticker, limited] {
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        }
     });
 }
 
@@ -175,6 +178,21 @@ fn paused_programs_nest_and_follow_each_other() {
     }
     let before = global::now();
     assert!(global::now() >= before && global::now() < before + 3600 * SECOND, "the thread is as it was");
+}
+
+#[test]
+fn a_future_that_uses_up_the_budget_has_a_deadline() {
+    use ::tokio::task::coop::poll_proceed;
+    use timer_adapters::tokio::time::timeout;
+
+    let runtime = ::tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let greedy = std::future::poll_fn(|cx| {
+        while let std::task::Poll::Ready(unit) = poll_proceed(cx) {
+            unit.made_progress();
+        }
+        std::task::Poll::<()>::Pending
+    });
+    runtime.block_on(async { timeout(Duration::ZERO, greedy).await.unwrap_err() });
 }
 
 /// A file of a program that changed its timer by one line.
