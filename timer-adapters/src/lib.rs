@@ -6,7 +6,7 @@
 //!
 //! | feature | contents |
 //! |---|---|
-//! | `hyper` | [`HyperTimer`](hyper::HyperTimer): timeouts of hyper's connections and of hyper-util's pool |
+//! | `hyper` | [`HyperTimer`](hyper::HyperTimer): timeouts of hyper's connections and of hyper-util's pool; [`ConnectionLimits`](hyper::ConnectionLimits): limits of a server's connection with one sleep |
 //! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
 //! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime): timers and clock of QUIC endpoints |
 //! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |

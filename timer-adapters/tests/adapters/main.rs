@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod auto_traits;
 mod differential;
 mod hyper;
+mod limits;
 mod quinn;
 mod stream;
 mod tokio;

@@ -1,4 +1,4 @@
-//! The two timers that the server can take its timeouts from.
+//! The timers that the server can take its timeouts from.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,8 +11,10 @@ use timer_core::InfallibleTimer;
 /// The timer of the server.
 #[derive(Clone)]
 pub(crate) enum Clock {
-    /// The timer of this library.
+    /// The timer of this library, which hyper uses for headers and each request for its limit.
     Ours(InfallibleTimer),
+    /// The same timer, with one sleep for all limits of a connection.
+    Limits(InfallibleTimer),
     /// The timer of the runtime.
     Tokio,
 }
@@ -24,7 +26,7 @@ impl Clock {
     pub(crate) fn connections(&self, limit: Duration) -> http1::Builder {
         let mut builder = http1::Builder::new();
         match self {
-            Self::Ours(timer) => builder.timer(HyperTimer::new(timer.clone())),
+            Self::Ours(timer) | Self::Limits(timer) => builder.timer(HyperTimer::new(timer.clone())),
             Self::Tokio => builder.timer(TokioTimer::new()),
         };
         builder.header_read_timeout(limit);
@@ -34,7 +36,7 @@ impl Clock {
     /// Returns the output of `future` if it is ready within `limit`. Otherwise drops the future.
     pub(crate) async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
         match self {
-            Self::Ours(timer) => timer.timeout(limit, future).await.ok(),
+            Self::Ours(timer) | Self::Limits(timer) => timer.timeout(limit, future).await.ok(),
             Self::Tokio => tokio::time::timeout(limit, future).await.ok(),
         }
     }
@@ -43,7 +45,9 @@ impl Clock {
     /// not report them.
     pub(crate) fn counts(&self) -> Option<(usize, u64)> {
         match self {
-            Self::Ours(timer) => Some((timer.timer().pending_timeouts(), timer.timer().stats().scheduled)),
+            Self::Ours(timer) | Self::Limits(timer) => {
+                Some((timer.timer().pending_timeouts(), timer.timer().stats().scheduled))
+            }
             Self::Tokio => None,
         }
     }

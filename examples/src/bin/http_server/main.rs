@@ -3,8 +3,8 @@
 //! The server closes connections that do not send a request in time, whether they are new or idle
 //! after a request, and answers requests that take too long with 504. The program makes its own
 //! load: clients that make requests, some of which never end by themselves, and clients that send
-//! nothing. With `--timer ours` the runtime has no timer. With `--timer tokio` the same server uses
-//! tokio's.
+//! nothing. With `--timer ours` the runtime has no timer, and with `--timer limits` each connection
+//! makes one sleep for all of its requests. With `--timer tokio` the same server uses tokio's.
 //!
 //! | file | contents |
 //! |---|---|
@@ -38,7 +38,7 @@ second were answered, and whether each timeout did its work.
 
 Usage: http_server [OPTIONS]
 
-  --timer KIND          whose timeouts: ours | tokio [default: ours]
+  --timer KIND          whose timeouts: ours | limits (ours, with one sleep per connection) | tokio [default: ours]
   --connections N       clients that make requests, 1..=10000 [default: 200]
   --requests N          requests of each, 1..=1000000 [default: 500]
   --stuck N             one request in N never ends by itself, 1..=1000000 [default: 100]
@@ -50,9 +50,16 @@ Usage: http_server [OPTIONS]
   -h, --help            print this
 ";
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ours,
+    Limits,
+    Tokio,
+}
+
 #[derive(Clone, Copy)]
 struct Options {
-    ours: bool,
+    kind: Kind,
     connections: usize,
     requests: u64,
     stuck: u64,
@@ -68,7 +75,7 @@ fn main() -> ExitCode {
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut options = Options {
-        ours: true,
+        kind: Kind::Ours,
         connections: 200,
         requests: 500,
         stuck: 100,
@@ -79,7 +86,10 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
     };
     while let Some(option) = args.option()? {
         match option {
-            "--timer" => options.ours = args.choice(&[("ours", true), ("tokio", false)])?,
+            "--timer" => {
+                options.kind =
+                    args.choice(&[("ours", Kind::Ours), ("limits", Kind::Limits), ("tokio", Kind::Tokio)])?;
+            }
             "--connections" => options.connections = args.count(1..=10_000)?,
             "--requests" => options.requests = args.number(1..=1_000_000)?,
             "--stuck" => options.stuck = args.number(1..=1_000_000)?,
@@ -105,11 +115,13 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     if let Some(page) = &page {
         eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
     }
-    let clock = if options.ours {
-        Clock::Ours(timer.infallible())
-    } else {
-        runtime.enable_time();
-        Clock::Tokio
+    let clock = match options.kind {
+        Kind::Ours => Clock::Ours(timer.infallible()),
+        Kind::Limits => Clock::Limits(timer.infallible()),
+        Kind::Tokio => {
+            runtime.enable_time();
+            Clock::Tokio
+        }
     };
     runtime.build()?.block_on(exchange(options, clock))
 }
@@ -136,7 +148,7 @@ async fn exchange(options: Options, clock: Clock) -> Result<Checks, Box<dyn Erro
     let took = began.elapsed();
     server.await??;
 
-    let kind = if options.ours { "our" } else { "tokio's" };
+    let kind = if options.kind == Kind::Tokio { "tokio's" } else { "our" };
     println!("{all} requests over {connections} connections, and {silent} silent clients, with {kind} timer");
     println!(
         "{:>10.0} requests a second, {took:.2?} with the wait for idle connections",

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use timer_adapters::hyper::ConnectionLimits;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
@@ -30,14 +32,31 @@ pub(crate) async fn serve(listener: TcpListener, connections: usize, limits: Lim
     for _ in 0..connections {
         let (socket, _) = listener.accept().await?;
         let clock = clock.clone();
-        open.spawn(async move {
-            let service = service_fn(|request| answer(request, limits.request, &clock));
-            // A connection that a timeout closes ends with an error, which is intended here.
-            let _ = clock.connections(limits.header).serve_connection(TokioIo::new(socket), service).await;
-        });
+        open.spawn(serve_connection(socket, limits, clock));
     }
     while open.join_next().await.is_some() {}
     Ok(())
+}
+
+/// Serves a connection. One that a timeout closes ends with an error, which is intended here.
+async fn serve_connection(socket: TcpStream, limits: Limits, clock: Clock) {
+    let io = TokioIo::new(socket);
+    if let Clock::Limits(timer) = &clock {
+        let service =
+            service_fn(
+                |request: Request<Incoming>| async move { Ok::<_, Infallible>(work(request.uri().path()).await) },
+            );
+        let of_connection = ConnectionLimits::new(timer.clone())
+            .header(limits.header)
+            .keep_alive(limits.header)
+            .request(limits.request)
+            .late_response(too_late);
+        let server = http1::Builder::new();
+        let _ = of_connection.serve(io, service, |io, service| server.serve_connection(io, service)).await;
+    } else {
+        let service = service_fn(|request| answer(request, limits.request, &clock));
+        let _ = clock.connections(limits.header).serve_connection(io, service).await;
+    }
 }
 
 /// Answers a request, with 504 if that takes too long.
@@ -46,12 +65,13 @@ async fn answer(
     limit: Duration,
     clock: &Clock,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let response = clock.timeout(limit, work(request.uri().path())).await.unwrap_or_else(|| {
-        let mut response = Response::new(Full::from("the request took too long"));
-        *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
-        response
-    });
-    Ok(response)
+    Ok(clock.timeout(limit, work(request.uri().path())).await.unwrap_or_else(too_late))
+}
+
+fn too_late() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from("the request took too long"));
+    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    response
 }
 
 /// The work of a request, which never ends for one path.

@@ -1,0 +1,355 @@
+//! The limits of an HTTP/1 connection, and the future that enforces them.
+
+use super::parts::{LimitedIo, LimitedService, Respond, Stage, Stages};
+use super::{InfallibleTimer, Sleep};
+use core::error::Error;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use hyper::Response;
+use pin_project_lite::pin_project;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Limits for the connections of an HTTP/1 server, with one sleep per connection.
+///
+/// hyper's own header timeout makes a sleep for each request and drops it. A timeout around the
+/// handler makes another one. Here a connection makes one sleep, and each request moves it twice to
+/// a later deadline, which costs a reading of the clock and an atomic operation each.
+///
+/// A connection is in one of these stages, each of which may have a limit. None has one by default.
+///
+/// | stage | begins | limit |
+/// |---|---|---|
+/// | header | with the connection, and with the first byte of each further request | [`header`](Self::header) |
+/// | request | when the header is complete | [`request`](Self::request) |
+/// | response | when the service has returned the response | [`response`](Self::response) |
+/// | keep-alive | when hyper has taken all of the response's body | [`keep_alive`](Self::keep_alive) |
+///
+/// If a limit passes, the connection is dropped, and its future ends with
+/// [`ConnectionError::TimedOut`]. The client sees the end of the connection without a response, or
+/// a reset if it is still sending. A request whose limit passes can have a response instead: see
+/// [`late_response`](Self::late_response).
+///
+/// The limit of hyper itself, `header_read_timeout`, should stay unset. A connection needs no
+/// timer of hyper then. HTTP/2 has several requests at a time, and these limits do not apply to it.
+///
+/// # Examples
+///
+/// ```no_run
+/// use hyper::server::conn::http1;
+/// use hyper_util::rt::TokioIo;
+/// use std::time::Duration;
+/// use timer_adapters::hyper::ConnectionLimits;
+/// use timer_core::InfallibleTimer;
+///
+/// # type Body = http_body_util::Full<&'static [u8]>;
+/// # async fn hello(_: hyper::Request<hyper::body::Incoming>) -> hyper::Result<hyper::Response<Body>> {
+/// #     Ok(hyper::Response::default())
+/// # }
+/// # async fn serve(socket: tokio::net::TcpStream) {
+/// let limits = ConnectionLimits::new(InfallibleTimer::global())
+///     .header(Duration::from_secs(10))
+///     .request(Duration::from_secs(30))
+///     .keep_alive(Duration::from_secs(60));
+/// let service = hyper::service::service_fn(hello);
+/// let connection = limits.serve(TokioIo::new(socket), service, |io, service| {
+///     http1::Builder::new().serve_connection(io, service)
+/// });
+/// if let Err(error) = connection.await {
+///     eprintln!("{error}");
+/// }
+/// # }
+/// ```
+pub struct ConnectionLimits<B> {
+    timer: InfallibleTimer,
+    header: Option<Duration>,
+    request: Option<Duration>,
+    response: Option<Duration>,
+    keep_alive: Option<Duration>,
+    respond: Option<Respond<B>>,
+}
+
+impl<B> ConnectionLimits<B> {
+    /// Creates a set of limits, all of which are absent.
+    pub fn new(timer: InfallibleTimer) -> Self {
+        Self { timer, header: None, request: None, response: None, keep_alive: None, respond: None }
+    }
+
+    /// Limits the time from the first byte of a request to the end of its header. On a new
+    /// connection, the time counts from the first poll.
+    ///
+    /// Bytes that arrive before the previous response has ended do not start the time. The next
+    /// bytes do.
+    #[must_use]
+    pub fn header(mut self, limit: Duration) -> Self {
+        self.header = Some(limit);
+        self
+    }
+
+    /// Limits the time from the end of a header to the response. The time in which the service
+    /// reads the request's body is part of it.
+    #[must_use]
+    pub fn request(mut self, limit: Duration) -> Self {
+        self.request = Some(limit);
+        self
+    }
+
+    /// Limits the time in which nothing is written while a response's body is not complete. Such a
+    /// body waits for the service, or for a client that does not read.
+    #[must_use]
+    pub fn response(mut self, limit: Duration) -> Self {
+        self.response = Some(limit);
+        self
+    }
+
+    /// Limits the time between a response and the next request. It counts from the last write, so
+    /// it does not end a long response whose client reads slowly.
+    #[must_use]
+    pub fn keep_alive(mut self, limit: Duration) -> Self {
+        self.keep_alive = Some(limit);
+        self
+    }
+
+    /// Sets the response to a request whose limit passes. The future of the service is dropped, and
+    /// the connection stays open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use hyper::{Response, StatusCode};
+    /// use std::time::Duration;
+    /// use timer_adapters::hyper::ConnectionLimits;
+    /// use timer_core::InfallibleTimer;
+    ///
+    /// let limits = ConnectionLimits::new(InfallibleTimer::global())
+    ///     .request(Duration::from_secs(30))
+    ///     .late_response(|| {
+    ///         let mut response = Response::new("too late".to_owned());
+    ///         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    ///         response
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn late_response(mut self, respond: impl Fn() -> Response<B> + Send + Sync + 'static) -> Self {
+        self.respond = Some(Arc::new(respond));
+        self
+    }
+
+    /// Returns a future that serves a connection with these limits.
+    ///
+    /// `connect` makes the connection from the wrapped I/O and service. It can also add to it, for
+    /// example `with_upgrades()` or `GracefulShutdown::watch`. After an upgrade no limit applies.
+    pub fn serve<I, S, C, T, E>(
+        &self,
+        io: I,
+        service: S,
+        connect: impl FnOnce(LimitedIo<I>, LimitedService<S, B>) -> C,
+    ) -> LimitedConnection<C>
+    where
+        C: Future<Output = Result<T, E>>,
+    {
+        let stages = Arc::new(Stages::default());
+        let connection = connect(
+            LimitedIo::new(io, stages.clone()),
+            LimitedService::new(service, stages.clone(), self.respond.clone()),
+        );
+        let limits = [self.header, self.request, self.response, self.keep_alive];
+        let shortest = limits.into_iter().flatten().min().unwrap_or_default();
+        let rests = limits.map(|limit| limit.map(|limit| limit - shortest));
+        let watch = Watch { sleep: self.timer.sleep(shortest), shortest, rests, rest: None, seen: usize::MAX };
+        LimitedConnection { connection: Some(connection), stages, has_response: self.respond.is_some(), watch }
+    }
+}
+
+impl<B> Clone for ConnectionLimits<B> {
+    fn clone(&self) -> Self {
+        Self { timer: self.timer.clone(), respond: self.respond.clone(), ..*self }
+    }
+}
+
+impl<B> fmt::Debug for ConnectionLimits<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionLimits")
+            .field("header", &self.header)
+            .field("request", &self.request)
+            .field("response", &self.response)
+            .field("keep_alive", &self.keep_alive)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A limit of [`ConnectionLimits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The header of a request was not complete in time.
+    Header,
+    /// The service did not respond in time.
+    Request,
+    /// Nothing of the response's body was written for too long.
+    Response,
+    /// The next request did not begin in time.
+    KeepAlive,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "the header of a request took too long",
+            Self::Request => "the response to a request took too long",
+            Self::Response => "the body of a response took too long",
+            Self::KeepAlive => "the connection was idle for too long",
+        })
+    }
+}
+
+/// The error of a [`LimitedConnection`].
+///
+/// As an [`io::Error`], a limit that passed has the kind [`TimedOut`](io::ErrorKind::TimedOut).
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use timer_adapters::hyper::{ConnectionError, Limit};
+///
+/// let error = ConnectionError::<hyper::Error>::TimedOut(Limit::KeepAlive);
+/// assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
+/// ```
+#[derive(Debug)]
+pub enum ConnectionError<E> {
+    /// A limit passed, and the connection was dropped.
+    TimedOut(Limit),
+    /// The connection failed.
+    Connection(E),
+}
+
+impl<E: fmt::Display> fmt::Display for ConnectionError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(limit) => limit.fmt(f),
+            Self::Connection(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: Error> Error for ConnectionError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::TimedOut(_) => None,
+            // The error shows the text of the connection's error, so its source is next.
+            Self::Connection(error) => error.source(),
+        }
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<ConnectionError<E>> for io::Error {
+    fn from(error: ConnectionError<E>) -> Self {
+        match error {
+            ConnectionError::TimedOut(limit) => Self::new(io::ErrorKind::TimedOut, limit.to_string()),
+            ConnectionError::Connection(error) => Self::other(error),
+        }
+    }
+}
+
+pin_project! {
+    /// A connection with limits. [`ConnectionLimits::serve`] makes it.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct LimitedConnection<C> {
+        // `None` once it has ended.
+        #[pin]
+        connection: Option<C>,
+        stages: Arc<Stages>,
+        // Whether a late request has a response.
+        has_response: bool,
+        watch: Watch,
+    }
+}
+
+impl<C> LimitedConnection<C> {
+    /// Returns the connection, for example for `graceful_shutdown`. Returns `None` once it has
+    /// ended.
+    pub fn connection(self: Pin<&mut Self>) -> Option<Pin<&mut C>> {
+        self.project().connection.as_pin_mut()
+    }
+}
+
+impl<C, T, E> Future for LimitedConnection<C>
+where
+    C: Future<Output = Result<T, E>>,
+{
+    type Output = Result<T, ConnectionError<E>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let Some(connection) = this.connection.as_mut().as_pin_mut() else { return Poll::Pending };
+            let output = match connection.poll(cx) {
+                Poll::Ready(output) => output.map_err(ConnectionError::Connection),
+                Poll::Pending => {
+                    let limit = ready!(this.watch.poll(cx, this.stages.word()));
+                    // The next poll of the connection gets the response from the service's future.
+                    if limit == Limit::Request && *this.has_response && this.stages.give_up_request() {
+                        continue;
+                    }
+                    Err(ConnectionError::TimedOut(limit))
+                }
+            };
+            this.connection.set(None);
+            return Poll::Ready(output);
+        }
+    }
+}
+
+impl<C: fmt::Debug> fmt::Debug for LimitedConnection<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitedConnection").field("connection", &self.connection).finish_non_exhaustive()
+    }
+}
+
+/// The sleep of a connection, which follows its stages.
+///
+/// A move to a later deadline is cheap, and one to an earlier deadline is not. So each stage first
+/// moves the sleep to the shortest of the limits, which is always later. Only a stage that lasts
+/// longer moves it on, to its own limit.
+struct Watch {
+    sleep: Sleep,
+    shortest: Duration,
+    /// The limits of the stages beyond the shortest one, in the order of [`Stage`]. `None` for a
+    /// stage without a limit.
+    rests: [Option<Duration>; 4],
+    /// The time from the deadline of the sleep to the end of the present stage.
+    rest: Option<Duration>,
+    /// The word for which the sleep was moved. At first, that is no word of a connection.
+    seen: usize,
+}
+
+impl Watch {
+    /// Returns the limit that has passed.
+    fn poll(&mut self, cx: &mut Context<'_>, word: usize) -> Poll<Limit> {
+        let stage = Stage::of(word);
+        if self.seen != word {
+            self.seen = word;
+            self.rest = self.rests[stage as usize];
+            if self.rest.is_some() {
+                self.sleep.reset_after(self.shortest);
+            }
+        }
+        let Some(rest) = &mut self.rest else { return Poll::Pending };
+        loop {
+            ready!(Pin::new(&mut self.sleep).poll(cx));
+            if rest.is_zero() {
+                return Poll::Ready(stage.limit());
+            }
+            let Some(end) = self.sleep.deadline().checked_add(core::mem::take(rest)) else {
+                // The stage lasts longer than the clock.
+                self.rest = None;
+                return Poll::Pending;
+            };
+            self.sleep.reset_at(end);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The timer of hyper's servers and clients, and of hyper-util's connection pool.
+//!
+//! Without a timer hyper has no timeouts, and a client that sends nothing keeps its connection.
+//! Give a [`HyperTimer`] to the builder of the server or of the client.
+//!
+//! ```no_run
+//! use hyper::server::conn::http1;
+//! use std::time::Duration;
+//! use timer_adapters::hyper::HyperTimer;
+//!
+//! let mut server = http1::Builder::new();
+//! server.timer(HyperTimer::global()).header_read_timeout(Duration::from_secs(10));
+//! ```
+//!
+//! A server of HTTP/1 can have more limits at a lower cost from [`ConnectionLimits`], which uses
+//! one sleep for all limits of a connection and moves it.
+
+mod limits;
+mod parts;
+mod timer;
+
+pub use limits::{ConnectionError, ConnectionLimits, Limit, LimitedConnection};
+pub use parts::{LimitedBody, LimitedFuture, LimitedIo, LimitedService};
+pub use timer::HyperTimer;
+
+// The limits take these from here, so that timer-bench can compile their source with another sleep.
+use timer_core::InfallibleTimer;
+use timer_core::infallible::Sleep;

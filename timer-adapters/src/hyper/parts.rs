@@ -1,0 +1,301 @@
+//! The parts of a connection that tell its stage: its I/O, its service, and the bodies of its
+//! responses.
+
+use super::limits::Limit;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::{Context, Poll, ready};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use pin_project_lite::pin_project;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+/// Makes the response to a late request.
+pub(super) type Respond<B> = Arc<dyn Fn() -> Response<B> + Send + Sync>;
+
+/// The stage of a connection. A limit applies to each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A header is not complete, or the connection is new.
+    Header,
+    /// The service works.
+    Request,
+    /// hyper takes the body of a response.
+    Response,
+    /// The connection waits for a request.
+    KeepAlive,
+}
+
+impl Stage {
+    /// Returns the stage in a word of [`Stages`].
+    #[inline]
+    pub(super) fn of(word: usize) -> Self {
+        match word % GIVEN_UP {
+            0 => Self::Header,
+            1 => Self::Request,
+            2 => Self::Response,
+            _ => Self::KeepAlive,
+        }
+    }
+
+    pub(super) fn limit(self) -> Limit {
+        match self {
+            Self::Header => Limit::Header,
+            Self::Request => Limit::Request,
+            Self::Response => Limit::Response,
+            Self::KeepAlive => Limit::KeepAlive,
+        }
+    }
+}
+
+/// One change in the word of [`Stages`]. The bits below it are the stage.
+const CHANGE: usize = 8;
+
+/// The bit of a request whose limit has passed.
+const GIVEN_UP: usize = 4;
+
+/// The stage of a connection and the number of its changes, in one word.
+///
+/// Several requests may be served in one poll of the connection. The count tells the stages of one
+/// from those of the next.
+///
+/// ORDERING: all accesses are Relaxed. The task of the connection makes them, and the word guards
+/// no other memory.
+#[derive(Debug, Default)]
+pub(super) struct Stages(AtomicUsize);
+
+impl Stages {
+    #[inline]
+    pub(super) fn word(&self) -> usize {
+        // ORDERING: Relaxed, see the type.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Begins a stage, even if it is the present one, and returns the word.
+    #[inline]
+    fn begin(&self, stage: Stage) -> usize {
+        let word = (self.word() / CHANGE).wrapping_add(1).wrapping_mul(CHANGE) + stage as usize;
+        // ORDERING: Relaxed, see the type.
+        self.0.store(word, Ordering::Relaxed);
+        word
+    }
+
+    /// Asks for the response to a late request. Returns `false` if that was asked for before.
+    pub(super) fn give_up_request(&self) -> bool {
+        let word = self.word();
+        // ORDERING: Relaxed, see the type.
+        self.0.store(word | GIVEN_UP, Ordering::Relaxed);
+        word & GIVEN_UP == 0
+    }
+
+    /// Notes that bytes were read, which begin a header if the connection waited for one.
+    #[inline]
+    fn has_read(&self) {
+        if Stage::of(self.word()) == Stage::KeepAlive {
+            self.begin(Stage::Header);
+        }
+    }
+
+    /// Notes that bytes were written. The time of a stage begins again, except for that of the
+    /// service.
+    #[inline]
+    fn has_written(&self) {
+        let stage = Stage::of(self.word());
+        if stage != Stage::Request {
+            self.begin(stage);
+        }
+    }
+}
+
+pin_project! {
+    /// The I/O of a connection with limits. [`ConnectionLimits::serve`] makes it.
+    ///
+    /// [`ConnectionLimits::serve`]: super::ConnectionLimits::serve
+    #[derive(Debug)]
+    pub struct LimitedIo<I> {
+        #[pin]
+        io: I,
+        stages: Arc<Stages>,
+    }
+}
+
+impl<I> LimitedIo<I> {
+    pub(super) fn new(io: I, stages: Arc<Stages>) -> Self {
+        Self { io, stages }
+    }
+
+    /// Returns the inner I/O, for example after an upgrade.
+    pub fn into_inner(self) -> I {
+        self.io
+    }
+}
+
+impl<I: Read> Read for LimitedIo<I> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        ready!(this.io.poll_read(cx, buf))?;
+        this.stages.has_read();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: Write> Write for LimitedIo<I> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let written = ready!(this.io.poll_write(cx, buf))?;
+        this.stages.has_written();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().io.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().io.poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let written = ready!(this.io.poll_write_vectored(cx, bufs))?;
+        this.stages.has_written();
+        Poll::Ready(Ok(written))
+    }
+}
+
+/// The parts of a service that its requests share.
+struct Shared<B> {
+    stages: Arc<Stages>,
+    respond: Option<Respond<B>>,
+}
+
+/// The service of a connection with limits. [`ConnectionLimits::serve`] makes it.
+///
+/// [`ConnectionLimits::serve`]: super::ConnectionLimits::serve
+pub struct LimitedService<S, B> {
+    service: S,
+    shared: Arc<Shared<B>>,
+}
+
+impl<S, B> LimitedService<S, B> {
+    pub(super) fn new(service: S, stages: Arc<Stages>, respond: Option<Respond<B>>) -> Self {
+        Self { service, shared: Arc::new(Shared { stages, respond }) }
+    }
+}
+
+impl<S, B, R> Service<Request<R>> for LimitedService<S, B>
+where
+    S: Service<Request<R>, Response = Response<B>>,
+{
+    type Response = Response<LimitedBody<B>>;
+    type Error = S::Error;
+    type Future = LimitedFuture<S::Future, B>;
+
+    fn call(&self, request: Request<R>) -> Self::Future {
+        let word = self.shared.stages.begin(Stage::Request);
+        let turn = Turn { shared: self.shared.clone() };
+        LimitedFuture { future: self.service.call(request), word, turn: Some(turn) }
+    }
+}
+
+impl<S: fmt::Debug, B> fmt::Debug for LimitedService<S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitedService").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+/// The turn of one request. Dropping it begins the wait for the next request.
+struct Turn<B> {
+    shared: Arc<Shared<B>>,
+}
+
+impl<B> Drop for Turn<B> {
+    fn drop(&mut self) {
+        self.shared.stages.begin(Stage::KeepAlive);
+    }
+}
+
+pin_project! {
+    /// The future of [`LimitedService`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct LimitedFuture<F, B> {
+        #[pin]
+        future: F,
+        // The word at the beginning of the stage.
+        word: usize,
+        // The response's body takes it.
+        turn: Option<Turn<B>>,
+    }
+}
+
+impl<F, B, E> Future for LimitedFuture<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<LimitedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let shared = this.turn.as_ref().map(|turn| &turn.shared);
+        let given_up = shared.filter(|shared| shared.stages.word() == *this.word | GIVEN_UP);
+        let response = match given_up.and_then(|shared| shared.respond.as_ref()) {
+            Some(respond) => respond(),
+            None => ready!(this.future.poll(cx))?,
+        };
+        if let Some(shared) = shared {
+            shared.stages.begin(Stage::Response);
+        }
+        Poll::Ready(Ok(response.map(|body| LimitedBody { body, turn: this.turn.take() })))
+    }
+}
+
+impl<F: fmt::Debug, B> fmt::Debug for LimitedFuture<F, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitedFuture").field("future", &self.future).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The body of a response of [`LimitedService`].
+    pub struct LimitedBody<B> {
+        #[pin]
+        body: B,
+        turn: Option<Turn<B>>,
+    }
+}
+
+impl<B: Body> Body for LimitedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for LimitedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitedBody").field("body", &self.body).finish_non_exhaustive()
+    }
+}
