@@ -23,6 +23,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("requests", "W20: how many requests each connection makes"),
     ("turns", "W20: how often the server is measured with either timer"),
     ("count", "W20: 1 to count instructions, 0 not to"),
+    ("limits", "W20: 1 for one sleep per connection, 0 for the timer of hyper"),
     ("port", "W20:clients: the port of the server"),
     ("rate", "E4, P4 and P9: timeouts per second"),
     ("alone", "E4, P4 and P9: 1 if all timeouts are scheduled before the first one is due"),

@@ -90,7 +90,9 @@ impl Goal {
             Bound::AtLeast(least) => (format!("at least {}", figure(least)), figure(median), median >= least),
             Bound::AtMost(most) => (format!("at most {}", figure(most)), figure(median), median <= most),
             Bound::Times(least, peer) => {
-                let theirs = results.find(peer, &ours.workload, &ours.params, &ours.unit)?.summary()?;
+                // Limits of a connection are held against the peer's usual place in hyper.
+                let params = ours.params.trim_end_matches(",limits");
+                let theirs = results.find(peer, &ours.workload, params, &ours.unit)?.summary()?;
                 let times = theirs.median / median;
                 (format!("{peer}'s at least {least:.1} times ours"), format!("{times:.2}"), times >= least)
             }

@@ -2,16 +2,23 @@
 //! connections, whose clients are another process. Each request has a limit, each wait for a
 //! header has one, and the handler yields once, as one does that waits for a database.
 //!
+//! The limits are mounted in two ways. By itself, hyper makes a sleep for each header, and each
+//! request has a timeout. With `limits`, a connection has one sleep for both, which is
+//! [`ConnectionLimits`](timer_adapters::hyper::ConnectionLimits) for our timer, and the same source
+//! with tokio's sleep for tokio's.
+//!
 //! `cpu-ns/request` is the CPU time of the server's process with the timer, and
 //! `cpu-ns/request-floor` the same with a timer that does nothing. hyper polls a connection once
-//! more per request if it has any timer, so a server without one is not the floor of a timer. Both
-//! take turns in one process.
+//! more per request if it has any timer, so a server without one is not the floor of a timer. With
+//! `limits` hyper has no timer, and the floor is a server without limits. Both take turns in one
+//! process.
 //! `cpu-ns/request-timer` is the difference, and `%-of-cpu` its share. The same figures in
 //! instructions are counted by valgrind's callgrind, in processes of their own. They exclude the
 //! kernel, and callgrind runs one thread at a time, so they have no contention.
 
 mod client;
 mod server;
+mod tokio_limits;
 
 use super::Stop;
 use super::instructions::callgrind;
@@ -19,7 +26,7 @@ use super::out::Out;
 use crate::report::statistics::Summary;
 use crate::row::short;
 use crate::settings::Settings;
-use server::Timeouts;
+use server::{Mount, Timeouts};
 
 /// The numbers of requests per connection in the two runs whose difference is counted.
 const COUNTED: [usize; 2] = [1, 11];
@@ -41,14 +48,16 @@ impl Load {
 /// Runs the workload, or the part of it that `part` names.
 pub(super) fn run(part: &str, timeouts: Timeouts, settings: &Settings, out: &Out) -> Result<(), Stop> {
     let load = Load::of(settings);
+    let mounts = settings.list("limits", &[0, 1], &[0, 1]);
+    let mounts = mounts.into_iter().map(|limits| if limits == 0 { Mount::Hyper } else { Mount::Limits });
     let failed = |error: std::io::Error| Stop::Unavailable(format!("no server: {error}"));
     match part {
         "clients" => client::run(settings.number("port", 0, 0), load).map_err(failed),
-        "served" => server::serve(timeouts, load).map(drop).map_err(failed),
-        "" => {
-            time(timeouts, load, settings.number("turns", 3, 1), out).map_err(failed)?;
-            if settings.number("count", 1, 0) == 1 { count(load, out) } else { Ok(()) }
-        }
+        "served" => mounts.take(1).try_for_each(|mount| server::serve(timeouts, mount, load).map(drop)).map_err(failed),
+        "" => mounts.into_iter().try_for_each(|mount| {
+            time(timeouts, mount, load, settings.number("turns", 3, 1), out).map_err(failed)?;
+            if settings.number("count", 1, 0) == 1 { count(mount, load, out) } else { Ok(()) }
+        }),
         _ => Err(Stop::Unknown),
     }
 }
@@ -62,27 +71,31 @@ fn print(unit: &str, params: &str, [with, without]: [f64; 2], out: &Out) {
 }
 
 /// Measures CPU times in turns.
-fn time(timeouts: Timeouts, load: Load, turns: usize, out: &Out) -> std::io::Result<()> {
+fn time(timeouts: Timeouts, mount: Mount, load: Load, turns: usize, out: &Out) -> std::io::Result<()> {
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..turns.max(1) {
-        without.push(server::serve(Timeouts::None, load)?);
-        with.push(server::serve(timeouts, load)?);
+        without.push(server::serve(Timeouts::None, mount, load)?);
+        with.push(server::serve(timeouts, mount, load)?);
     }
     let medians = Summary::of(&with).zip(Summary::of(&without));
     if let Some((with, without)) = medians {
-        print("cpu-ns", &params(load), [with.median, without.median], out);
+        print("cpu-ns", &params(mount, load), [with.median, without.median], out);
     }
     Ok(())
 }
 
 /// Counts instructions.
-fn count(load: Load, out: &Out) -> Result<(), Stop> {
+fn count(mount: Mount, load: Load, out: &Out) -> Result<(), Stop> {
     if let Some(why) = callgrind::missing() {
         return Err(Stop::Unavailable(format!("skipped: {why}")));
     }
     let executed = |peer: &str| -> Result<f64, Stop> {
         let counts = COUNTED.map(|requests| {
-            let words = [format!("n={}", load.connections), format!("requests={requests}")];
+            let words = [
+                format!("n={}", load.connections),
+                format!("requests={requests}"),
+                format!("limits={}", usize::from(mount == Mount::Limits)),
+            ];
             callgrind::executed(peer, "W20:served", &words).map(|profile| profile.map(|profile| profile.all()))
         });
         let [Ok(Some(few)), Ok(Some(many))] = counts else {
@@ -90,12 +103,12 @@ fn count(load: Load, out: &Out) -> Result<(), Stop> {
         };
         Ok(many.saturating_sub(few) as f64 / ((COUNTED[1] - COUNTED[0]) * load.connections) as f64)
     };
-    print("instructions", &params(load), [executed(out.peer())?, executed(crate::peers::FLOOR)?], out);
+    print("instructions", &params(mount, load), [executed(out.peer())?, executed(crate::peers::FLOOR)?], out);
     Ok(())
 }
 
-fn params(load: Load) -> String {
-    format!("n={}", short(load.connections))
+fn params(mount: Mount, load: Load) -> String {
+    format!("n={}{}", short(load.connections), if mount == Mount::Limits { ",limits" } else { "" })
 }
 
 pub(crate) use server::Timeouts as HttpTimeouts;

@@ -1,6 +1,6 @@
 //! The server, and the measurement of its CPU time.
 
-use super::Load;
+use super::{Load, tokio_limits};
 use crate::process::cpu;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
-use timer_adapters::hyper::HyperTimer;
+use timer_adapters::hyper::{ConnectionLimits, HyperTimer};
 use timer_core::{InfallibleTimer, Timer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
@@ -41,6 +41,15 @@ pub(crate) enum Timeouts {
     None,
 }
 
+/// The place of the timer in the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mount {
+    /// hyper makes the sleeps of headers, and each request has a timeout.
+    Hyper,
+    /// A connection has one sleep for all of its limits.
+    Limits,
+}
+
 /// The client process, which ends with the measurement.
 struct Clients(Child);
 
@@ -53,13 +62,13 @@ impl Drop for Clients {
 }
 
 /// Serves the load and returns the CPU time of a request in nanoseconds.
-pub(super) fn serve(timeouts: Timeouts, load: Load) -> io::Result<f64> {
+pub(super) fn serve(timeouts: Timeouts, mount: Mount, load: Load) -> io::Result<f64> {
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let timer = Timer::global().infallible();
     let served = Arc::new(AtomicUsize::new(0));
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
     let port = listener.local_addr()?.port();
-    runtime.spawn(accept(listener, timeouts, timer, served.clone()));
+    runtime.spawn(accept(listener, timeouts, mount, timer, served.clone()));
     let mut clients = Command::new(std::env::current_exe()?);
     clients.args(["timer", "W20:clients", &format!("port={port}")]);
     clients.args([format!("n={}", load.connections), format!("requests={}", load.requests)]);
@@ -83,10 +92,44 @@ pub(super) fn serve(timeouts: Timeouts, load: Load) -> io::Result<f64> {
     Ok(spent.as_nanos() as f64 / (load.connections * load.requests).max(1) as f64)
 }
 
-async fn accept(listener: TcpListener, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+async fn accept(
+    listener: TcpListener,
+    timeouts: Timeouts,
+    mount: Mount,
+    timer: InfallibleTimer,
+    served: Arc<AtomicUsize>,
+) {
     while let Ok((socket, _)) = listener.accept().await {
-        tokio::spawn(connection(socket, timeouts, timer.clone(), served.clone()));
+        let (timer, served) = (timer.clone(), served.clone());
+        match mount {
+            Mount::Hyper => drop(tokio::spawn(connection(socket, timeouts, timer, served))),
+            Mount::Limits => drop(tokio::spawn(limited(socket, timeouts, timer, served))),
+        }
     }
+}
+
+/// Serves a connection that has one sleep for all of its limits, or no limits.
+async fn limited(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+    let service = service_fn(|request| {
+        // ORDERING: Relaxed, a count on which nothing else depends.
+        served.fetch_add(1, Ordering::Relaxed);
+        answer(request, Timeouts::None, &timer)
+    });
+    let (io, builder) = (TokioIo::new(socket), http1::Builder::new());
+    // A connection that its client closes ends with an error or without one.
+    let _: bool = match timeouts {
+        Timeouts::Ours => {
+            let limits = ConnectionLimits::new(timer.clone()).header(LIMIT).request(LIMIT).keep_alive(LIMIT);
+            let limits = limits.late_response(Response::default);
+            limits.serve(io, service, |io, service| builder.serve_connection(io, service)).await.is_ok()
+        }
+        Timeouts::Tokio => {
+            let limits = tokio_limits::limits().header(LIMIT).request(LIMIT).keep_alive(LIMIT);
+            let limits = limits.late_response(Response::default);
+            limits.serve(io, service, |io, service| builder.serve_connection(io, service)).await.is_ok()
+        }
+        Timeouts::None => builder.serve_connection(io, service).await.is_ok(),
+    };
 }
 
 async fn connection(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
