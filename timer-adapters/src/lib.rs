@@ -35,3 +35,8 @@ pub mod stream;
 pub mod tokio;
 #[cfg(feature = "tower")]
 pub mod tower;
+
+/// Compiles the code of the README.
+#[cfg(all(doctest, feature = "hyper"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
