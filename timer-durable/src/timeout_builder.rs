@@ -21,8 +21,8 @@ impl DurableTimer {
 ///
 /// # Examples
 ///
-/// A keyed call whose outcome is unknown is repeated with the id from its error, so that it makes no
-/// second timeout:
+/// A keyed call whose outcome is unknown is repeated with the id from its error, so that it makes
+/// no second timeout:
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,7 +32,8 @@ impl DurableTimer {
 /// let builder = DurableTimer::builder().topic("order.close", |_: &Due<String>| Ok(()));
 /// let (timer, mut driver) = builder.build_manual(store.clone())?;
 /// let call = || {
-///     let call = timer.timeout_builder("order.close", &"17".to_owned()).after(Duration::from_secs(1800));
+///     let call = timer.timeout_builder("order.close", &"17".to_owned());
+///     let call = call.after(Duration::from_secs(1800));
 ///     call.key("17").if_pending(IfPending::Replace).max_lateness(Duration::from_secs(3600))
 /// };
 /// store.inject(Fault::LoseAnswer);
@@ -121,8 +122,8 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Schedules the timeout. It is on disk when this returns. Returns the id of the timeout that is
-    /// pending afterwards.
+    /// Schedules the timeout. It is on disk when this returns. Returns the id of the timeout that
+    /// is pending afterwards.
     ///
     /// # Errors
     ///

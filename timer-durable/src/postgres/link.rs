@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
-/// How long a statement waits for a lock. A transaction of another program may keep a timeout locked
-/// for as long as it likes, and nothing else of the batch can go on meanwhile.
+/// How long a statement waits for a lock. A transaction of another program may keep a timeout
+/// locked for as long as it likes, and nothing else of the batch can go on meanwhile.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How much longer the client waits than the server, so that the server's answer says that nothing

@@ -370,8 +370,8 @@ select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
 }
 
 /// Collects the rows that others have written into the shards of this instance, and counts the
-/// shards that nobody owns. A row that another transaction has locked stays, and the last row of the
-/// answer says whether there is one.
+/// shards that nobody owns. A row that another transaction has locked stays, and the last row of
+/// the answer says whether there is one.
 pub(super) fn sweep() -> Sql {
     let text = "
 with fence as materialized (select from timer.node where id = $1 and alive for share),
