@@ -68,6 +68,8 @@ pub enum StoreError {
     Locked(Vec<Target>),
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),
+    /// Nothing was written, because there is no connection. The keeper joins again.
+    Disconnected(String),
     /// Another instance has taken over. Nothing was written.
     Fenced,
     /// The store does not support the operation.
@@ -83,6 +85,7 @@ impl fmt::Display for StoreError {
                 write!(f, "other transactions have locked {} timeouts; the store wrote nothing", locked.len())
             }
             Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
+            Self::Disconnected(why) => write!(f, "the store cannot be reached, and nothing was written: {why}"),
             Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
             Self::Unsupported(what) => write!(f, "this store does not support {what}"),
         }
@@ -207,9 +210,8 @@ pub trait Store: Send + 'static {
     ///
     /// # Errors
     ///
-    /// On [`StoreError::Failed`], [`StoreError::Refused`], [`StoreError::Locked`] and
-    /// [`StoreError::Fenced`] nothing was written. On [`StoreError::InDoubt`] each part of the batch
-    /// was written or not.
+    /// On [`StoreError::InDoubt`] each part of the batch was written or not. On all other errors
+    /// nothing was written.
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
 
     /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in
@@ -272,8 +274,9 @@ pub trait Store: Send + 'static {
         false
     }
 
-    /// Receives a function that lets the keeper ask for [`next_upkeep`](Self::next_upkeep) again. A store calls
-    /// it from another thread when it learns of a change, for example by a notification.
+    /// Receives a function that lets the keeper ask for [`next_upkeep`](Self::next_upkeep) again. A
+    /// store calls it from another thread when it learns of a change, for example by a
+    /// notification.
     fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
         let _ = wake;
     }

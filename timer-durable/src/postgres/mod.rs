@@ -262,7 +262,7 @@ impl PostgresStore {
 
 /// The failure of a call without a connection, which has sent nothing.
 fn lost() -> StoreError {
-    StoreError::Failed("the connection was lost".to_owned())
+    StoreError::Disconnected("the connection was lost".to_owned())
 }
 
 /// The lease unless another one is set.

@@ -157,7 +157,7 @@ fn a_lost_connection_leaves_the_outcome_open() {
     let error = node.begin(id).unwrap_err();
     assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
     assert!(node.0.must_rejoin());
-    assert!(matches!(node.begin(id), Err(StoreError::Failed(_))), "nothing is sent until it has joined again");
+    assert!(matches!(node.begin(id), Err(StoreError::Disconnected(_))), "nothing is sent until it has joined again");
     node.0.rejoin().unwrap();
     assert_ne!(node.0.instance(), before);
     assert_eq!((node.shards(), node.attempt(id).attempt), (64, 2));
@@ -188,7 +188,7 @@ fn a_read_leaves_nothing_in_doubt() {
     database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     assert!(node.0.must_rejoin(), "the keeper learns of it before the next batch");
-    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    assert!(matches!(node.0.counts(), Err(StoreError::Disconnected(_))));
     node.0.rejoin().unwrap();
     assert_eq!(node.0.counts().unwrap().pending, 0);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
@@ -66,6 +66,18 @@ impl<S: Store> Store for Announcing<S> {
 
     fn now(&self) -> Micros {
         self.store.now()
+    }
+
+    fn time_until(&self, time: Micros) -> Duration {
+        self.store.time_until(time)
+    }
+
+    fn max_sleep(&self) -> Option<Duration> {
+        self.store.max_sleep()
+    }
+
+    fn must_rejoin(&self) -> bool {
+        self.store.must_rejoin()
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {

@@ -106,7 +106,7 @@ impl<S: Store> Keeper<S> {
             }
             Ok(false) => Err(CompleteError::Fenced),
             Err(error) => {
-                if matches!(error, StoreError::InDoubt(_) | StoreError::Fenced) {
+                if matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced) {
                     self.fail(&error);
                 }
                 Err(error.into())

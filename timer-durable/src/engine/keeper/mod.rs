@@ -280,7 +280,7 @@ impl<S: Store> Keeper<S> {
     /// Notes a failure of the store.
     fn fail(&mut self, error: &StoreError) {
         self.figures.store_errors.add(1);
-        self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Fenced);
+        self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced);
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
         self.paused_until = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(self.settings.max_pause);
