@@ -25,7 +25,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let program = env!("CARGO_BIN_EXE_timeouts");
         let mut command = if let Some(limit) = self.file_limit {
             // A write beyond the limit has to fail instead of killing the process.

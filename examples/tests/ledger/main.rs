@@ -15,9 +15,11 @@ mod load;
 mod shim;
 
 use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use child::{Options, Running, fresh_store, signal};
@@ -122,6 +124,40 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     child.kill();
     // These are due in half a minute. The clock of the next child is ahead.
     assert_balanced(&with_clock(&mut load, &Options { store, ..Options::default() }, 60));
+}
+
+/// A commit whose sync has failed is in the log all the same, and a kill lets the next start read
+/// it. So the outcome of a call is unknown.
+#[test]
+fn a_failed_sync_leaves_the_outcome_open() {
+    if shim::library().is_none() {
+        return;
+    }
+    let mut failed = 0;
+    for sync in 1..16 {
+        let store = fresh_store("sync");
+        let shim = vec![("SHIM_FILE", "timeouts.db".to_owned()), ("SHIM_KILL", format!("fail:{sync}"))];
+        let mut command = Options { store, shim, ..Options::default() }.command();
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = child.expect("timeouts starts");
+        let (mut input, mut answer) = (child.stdin.take().expect("a pipe"), String::new());
+        let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+        // A child that could not open the file has closed its input.
+        for key in 0..4 {
+            _ = writeln!(input, "schedule k{key} 600000");
+            answer.clear();
+            _ = output.read_line(&mut answer);
+            if answer.starts_with("error") {
+                failed += 1;
+                assert!(answer.contains("it is unknown whether"), "sync {sync}: {answer}");
+                // The next call comes while the store cannot be joined yet, and writes nothing.
+                break;
+            }
+        }
+        signal(child.id(), "KILL");
+        child.wait().expect("the child ends");
+    }
+    assert!(failed > 0, "no sync of a commit has failed");
 }
 
 /// The store's clock never goes back, and a step of the wall clock starts nothing

@@ -3,7 +3,7 @@
  *
  * SHIM_FILE   The calls on files whose path contains this text are counted.
  * SHIM_KILL   "write:N", "sync:N" or "synced:N" kills the process before its Nth write, before its Nth
- *             sync, or after it.
+ *             sync, or after it. "fail:N" lets its Nth sync fail.
  * SHIM_POWER  Turns the kill into a power cut. "all" undoes every write since the last sync of its file.
  *             A number is a seed, and undoes each of these writes or keeps it.
  * SHIM_CLOCK  A file of 8 bytes with the number of microseconds to add to the wall clock. The parent may
@@ -159,7 +159,9 @@ static int sync_file(int file, __typeof__(&fsync) real) {
     if (!counts(file)) return real(file);
     pthread_mutex_lock(&lock);
     if (is_chosen("sync", ++syncs)) die();
-    int result = real(file);
+    int fails = is_chosen("fail", syncs);
+    int result = fails ? -1 : real(file);
+    if (fails) errno = EIO;
     while (changes[file] && result == 0) {
         struct change *change = changes[file];
         changes[file] = change->earlier;
