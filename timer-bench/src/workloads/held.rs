@@ -108,7 +108,8 @@ fn expire(params: &str, timer: &Timer, mut driver: Driver, out: &Out) {
 
 /// Case 3.
 fn lone(n: usize, settings: &Settings, out: &Out) -> Result<(), Stop> {
-    let timer = Timer::builder().tick_duration(TICK).shards(2).spread_by_thread().build().map_err(unavailable)?;
+    Timer::spread_by_thread(true);
+    let timer = Timer::builder().tick_duration(TICK).shards(2).build().map_err(unavailable)?;
     let due = Instant::now() + lead(n, settings);
     let (counter, params) = (Counter::leak(), format!("case=3,n={}", short(n)));
     let (sender, lateness) = mpsc::channel();
