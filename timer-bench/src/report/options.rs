@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn no_arguments_select_everything() {
         let options = parse("").unwrap();
-        assert_eq!((options.workloads.len(), options.size), (21, Size::Full));
+        assert_eq!((options.workloads.len(), options.size), (22, Size::Full));
         assert_eq!(options.peers, super::all_peers());
     }
 
