@@ -56,6 +56,10 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Mutants) -> Result {
     if !filter.is_empty() {
         return listed;
     }
+    if let Err(failure) = &listed {
+        // cargo-mutants takes hours, and this failure may be the reason to end it.
+        report(&format!("the list: {}\n", failure.message));
+    }
     let plain = plain(sh, "", flags.minutes).or_else(|failure| {
         report(&format!("cargo-mutants: {}\n", failure.message));
         if failure.code == 0 { Ok(()) } else { Err(failure) }
