@@ -15,7 +15,7 @@ use crate::ours::{Ours, TOPIC};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_bench::durable::cases::{HOUR, lives};
@@ -107,12 +107,25 @@ fn all_lives(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Resu
     let in_flight = settings.number("n", 512, 64);
     let log = |url: &str| number(url, "select pg_current_wal_lsn() - '0/0'");
     let before = log(url)?;
-    let rates: Vec<_> = thread::scope(|scope| {
-        let node = || lives(in_flight, span, |on_run| join(url, Duration::from_secs(15), nodes, on_run));
+    // A node that ends gives its shards away, so none may end before all have their share.
+    let all_joined = Barrier::new(nodes);
+    let rates: Vec<Result<f64, String>> = thread::scope(|scope| {
+        let node = || {
+            lives(in_flight, span, |on_run| {
+                let joined = join(url, Duration::from_secs(15), nodes, on_run);
+                all_joined.wait();
+                joined
+            })
+        };
         let threads: Vec<_> = (0..nodes).map(|_| scope.spawn(node)).collect();
         threads.into_iter().map(|thread| thread.join().map_err(|_| "a node panicked".to_owned())?).collect()
     });
-    let rate = rates.into_iter().sum::<Result<f64, String>>()?;
+    // The failure of one node may be the reason for that of another.
+    let failures: Vec<&str> = rates.iter().filter_map(|rate| rate.as_ref().err()).map(String::as_str).collect();
+    if !failures.is_empty() {
+        return Err(failures.join("; "));
+    }
+    let rate = rates.into_iter().flatten().sum::<f64>();
     let params = format!("nodes={nodes},in-flight={in_flight}");
     if case == "P7" {
         // The first lives are written, too, although the rate leaves them out.
