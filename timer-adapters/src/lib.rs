@@ -6,12 +6,12 @@
 //!
 //! | feature | contents |
 //! |---|---|
-//! | `hyper` | [`HyperTimer`](hyper::HyperTimer): timeouts of hyper's connections and of hyper-util's pool; [`ConnectionLimits`](hyper::ConnectionLimits): limits of a server's connection with one sleep |
+//! | `hyper` | [`HyperTimer`](hyper::HyperTimer) for the timeouts of hyper's connections and of hyper-util's pool, and [`ConnectionLimits`](hyper::ConnectionLimits) for all limits of a server's connection with one sleep |
 //! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
-//! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime): timers and clock of QUIC endpoints |
+//! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime) for timers and clock of QUIC endpoints |
 //! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
-//! | `tokio-time` | [`tokio::time`]: the names of tokio's module |
-//! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime): a tokio program on virtual time, for tests |
+//! | `tokio-time` | [`tokio::time`], which has the names of tokio's module |
+//! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime), which run a tokio program on virtual time in tests |
 //!
 //! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because these interfaces
 //! cannot report a rejected timeout. With a manual timer they run on virtual time.

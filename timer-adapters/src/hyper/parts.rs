@@ -64,8 +64,8 @@ const GIVEN_UP: usize = 4;
 /// Several requests may be served in one poll of the connection. The count tells the stages of one
 /// from those of the next.
 ///
-/// ORDERING: all accesses are Relaxed. The task of the connection makes them, and the word guards
-/// no other memory.
+/// ORDERING: Relaxed, because the task of the connection makes all accesses, and the word guards no
+/// other memory.
 #[derive(Debug, Default)]
 pub(super) struct Stages(AtomicUsize);
 
