@@ -1,9 +1,16 @@
 //! The identity of a timeout.
 
+use crate::store::Micros;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How long after its creation an id may be inserted again. Tombstones last as long.
+const REPEATABLE: Micros = 600_000_000;
+
+/// The maker of ids whose insert cannot be repeated, because a function of the database made them.
+const NOBODY: u32 = u32::MAX;
 
 /// The identity of a timeout, unique among all stores.
 ///
@@ -72,6 +79,20 @@ impl TimeoutId {
     #[must_use]
     pub const fn maker(self) -> u32 {
         (self.0 >> 48) as u32
+    }
+
+    /// Returns the time until which an insert of this id may be repeated, or `None` if only
+    /// `instance` could repeat it. It knows the outcome of its inserts.
+    pub(crate) fn repeatable_until(self, instance: u32) -> Option<Micros> {
+        let is_known = self.maker() == instance || self.maker() == NOBODY;
+        let birth = i64::try_from(self.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
+        (!is_known).then(|| birth.saturating_add(REPEATABLE))
+    }
+
+    /// Returns the first of the ids whose insert may be repeated at `now`.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn oldest_repeatable(now: Micros) -> Self {
+        Self((now.saturating_sub(REPEATABLE).max(0) as u128 / 1_000) << 80)
     }
 }
 

@@ -11,7 +11,7 @@ pub use faults::{Fault, FaultPoint};
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
 use crate::transaction::{Answers, Batch, Done, Insert};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,6 +52,8 @@ struct Inner {
     order: BTreeSet<Position>,
     keys: HashMap<(Arc<str>, String), TimeoutId>,
     dead: BTreeMap<TimeoutId, DeadLetter>,
+    /// The tombstones. The clock of this store is not that of ids, so they stay.
+    ended: HashSet<TimeoutId>,
     faults: HashMap<FaultPoint, VecDeque<Fault>>,
     commits: u64,
 }

@@ -3,11 +3,12 @@
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
 use crate::store::{Counts, Position, Store, StoreError};
-use crate::transaction::{Bury, Changed, IfPending, Insert, Inserted, Requeue, Reset, Target};
+use crate::transaction::{Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
         ("an id is inserted once", ids),
+        ("an id that has ended is not inserted again", ended_ids),
         ("an id that is taken does not touch the timeout that has the key", taken_ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("a running timeout keeps its key", running_keys),
@@ -26,6 +27,35 @@ fn ids<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(due);
     assert_eq!(bench.insert_as(Insert::new(id, due + 1, "other")), Inserted::Exists);
     assert_eq!(bench.pending(), [Position { due, id }], "the first insert stays as it is");
+}
+
+/// The ids are a caller's, because only those of other makers leave a tombstone.
+fn ended_ids<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let cancelled = keyed(future, IfPending::Keep);
+    bench.insert_as(cancelled.clone());
+    bench.write(|batch| batch.cancels.push(Target::Id(cancelled.id)));
+    let replaced = keyed(future, IfPending::Keep);
+    bench.insert_as(replaced.clone());
+    let last = keyed(future, IfPending::Replace);
+    assert_eq!(bench.insert_as(last.clone()), Inserted::Created { replaced: Some(replaced.id) });
+    bench.write(|batch| {
+        let (topic, key) = (last.topic.to_string(), last.key.clone().unwrap_or_default());
+        batch.cancels.push(Target::Key { topic, key });
+    });
+    let done = Insert::new(TimeoutId::new(), past, "topic");
+    bench.insert_as(done.clone());
+    let attempt = bench.attempt(done.id).attempt;
+    bench.write(|batch| batch.dones.push(Done { id: done.id, attempt, next: None }));
+    let dead = Insert::new(TimeoutId::new(), past, "topic");
+    bench.insert_as(dead.clone());
+    let attempt = bench.attempt(dead.id).attempt;
+    bench.write(|batch| batch.buries.push(Bury { id: dead.id, attempt, reason: String::new() }));
+    bench.write(|batch| batch.purges.push(dead.id));
+    for again in [cancelled, replaced, last, done, dead] {
+        assert_eq!(bench.insert_as(again), Inserted::Exists);
+    }
+    assert_eq!(bench.pending(), []);
 }
 
 fn taken_ids<S: Store>(bench: &mut Bench<S>) {

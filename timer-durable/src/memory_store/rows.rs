@@ -23,13 +23,13 @@ impl Inner {
             retries: batch.retries.iter().map(|retry| self.retry(*retry)).collect(),
             buries: batch.buries.iter().map(|bury| self.bury(bury)).collect(),
             requeues: batch.requeues.iter().map(|requeue| self.requeue(*requeue)).collect(),
-            purges: batch.purges.iter().map(|id| self.dead.remove(id).is_some()).collect(),
+            purges: batch.purges.iter().map(|id| self.purge(*id)).collect(),
             begins: batch.begins.iter().map(|id| self.begin(*id, epoch)).collect(),
         }
     }
 
     pub(super) fn insert(&mut self, insert: &Insert) -> Inserted {
-        if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) {
+        if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) || self.ended.contains(&insert.id) {
             return Inserted::Exists;
         }
         let mut replaced = None;
@@ -42,7 +42,7 @@ impl Inner {
                 IfPending::Earlier => row.insert.due.min(insert.due),
                 IfPending::Later => row.insert.due.max(insert.due),
                 IfPending::Replace => {
-                    self.remove(holder);
+                    self.end(holder);
                     replaced = Some(holder);
                     insert.due
                 }
@@ -68,7 +68,7 @@ impl Inner {
     pub(super) fn cancel(&mut self, target: &Target) -> Changed {
         let changed = self.find_pending(target);
         if let Changed::Changed(id) = changed {
-            self.remove(id);
+            self.end(id);
         }
         changed
     }
@@ -81,7 +81,7 @@ impl Inner {
                 row.forgiven = row.attempt;
                 self.move_to(done.id, next);
             }
-            None => self.remove(done.id),
+            None => self.end(done.id),
         }
         true
     }
@@ -167,6 +167,22 @@ impl Inner {
             self.keys.insert((row.insert.topic.clone(), key.clone()), id);
         }
         self.rows.insert(id, row);
+    }
+
+    fn purge(&mut self, id: TimeoutId) -> bool {
+        let purged = self.dead.remove(&id).is_some();
+        if purged {
+            self.end(id);
+        }
+        purged
+    }
+
+    /// Ends the life of a timeout, and leaves a tombstone if somebody may insert its id again.
+    fn end(&mut self, id: TimeoutId) {
+        self.remove(id);
+        if id.repeatable_until(self.epoch).is_some() {
+            self.ended.insert(id);
+        }
     }
 
     pub(super) fn remove(&mut self, id: TimeoutId) {

@@ -1,6 +1,6 @@
 //! Rows that other transactions have locked.
 
-use super::parts::{repeatable_until, uuid};
+use super::parts::uuid;
 use super::write::{self, Writer};
 use crate::TimeoutId;
 use crate::store::StoreError;
@@ -85,7 +85,7 @@ impl Writer<'_> {
     /// [`StoreError::Refused`] if the batch has to be divided to find the one that waits.
     pub(super) fn suspect_inserts(&self, batch: &Batch) -> Result<(), StoreError> {
         let may_wait =
-            |insert: &&Insert| insert.key.is_some() || repeatable_until(insert.id, self.instance as u32).is_some();
+            |insert: &&Insert| insert.key.is_some() || insert.id.repeatable_until(self.instance as u32).is_some();
         let suspects: Vec<Target> = batch.inserts.iter().filter(may_wait).map(target).collect();
         match suspects.len() {
             0 => Ok(()),

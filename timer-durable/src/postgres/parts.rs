@@ -7,12 +7,6 @@ use crate::transaction::{Batch, Done, Insert};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// How long after its creation an id may be inserted again. Tombstones last as long.
-const REPEATABLE: Micros = 600_000_000;
-
-/// The maker of ids whose insert cannot be repeated, because a function of the database made them.
-const NOBODY: u32 = u32::MAX;
-
 /// The ways to repeat a timeout. A counted attempt counts towards the limit, and a forgiven one
 /// does not. A timeout whose topic has no handler on this node is forgiven, too, and goes
 /// elsewhere, to a shard of any node.
@@ -22,14 +16,6 @@ const ELSEWHERE: i16 = 2;
 
 pub(super) fn uuid(id: TimeoutId) -> Uuid {
     Uuid::from_u128(id.as_u128())
-}
-
-/// Returns the time until which an insert of `id` may be repeated, or `None` if only `instance`
-/// could repeat it. It knows the outcome of its inserts.
-pub(super) fn repeatable_until(id: TimeoutId, instance: u32) -> Option<Micros> {
-    let is_known = id.maker() == instance || id.maker() == NOBODY;
-    let birth = i64::try_from(id.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
-    (!is_known).then(|| birth.saturating_add(REPEATABLE))
 }
 
 /// A part of a batch as a table. The rows are sorted by id, and know their index in the batch.
@@ -111,7 +97,7 @@ impl<'a> Tables<'a> {
         instance: u32,
         now: Micros,
     ) -> Self {
-        let tombstone = |id: TimeoutId| repeatable_until(id, instance).filter(|until| *until > now);
+        let tombstone = |id: TimeoutId| id.repeatable_until(instance).filter(|until| *until > now);
         let dones_len = batch.dones.len();
         let last = |done: &&Done| done.next.is_none();
         let indexed = |id: &Option<TimeoutId>, n: usize| id.map(|id| (id, n));
@@ -233,7 +219,7 @@ impl<'a> Tables<'a> {
         }
         if parts.has(Part::Inserted) {
             columns.push(Box::new(inserts.column(|insert| insert.key.as_deref())));
-            columns.push(Box::new(inserts.column(|insert| repeatable_until(insert.id, instance))));
+            columns.push(Box::new(inserts.column(|insert| insert.id.repeatable_until(instance))));
         }
         if parts.has(Part::Moved) {
             columns.push(Box::new(self.moves.ids()));

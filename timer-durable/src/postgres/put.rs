@@ -1,7 +1,7 @@
 //! The inserts that met another row, which are executed with regard to their key.
 
 use super::connection::QueryError;
-use super::parts::{repeatable_until, uuid};
+use super::parts::uuid;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
@@ -79,7 +79,7 @@ impl Writer<'_> {
         let payloads: Vec<&[u8]> = inserts.iter().map(|insert| &*insert.payload).collect();
         let periods = column(&|insert| insert.period);
         let limits = column(&|insert| insert.max_lateness);
-        let untils = column(&|insert| repeatable_until(insert.id, self.instance as u32));
+        let untils = column(&|insert| insert.id.repeatable_until(self.instance as u32));
         self.link.put(&[
             &self.instance,
             &is_foreign,

@@ -12,6 +12,7 @@ mod open;
 mod rows;
 mod slots;
 mod tally;
+mod tombstones;
 
 pub use open::OpenError;
 use open::Opened;
@@ -266,8 +267,8 @@ impl Store for SqliteStore {
 
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         let mut accepted = false;
-        let result = self.transact(|connection, _, _| {
-            accepted = rows::done(connection, &done).map_err(failed)?;
+        let result = self.transact(|connection, epoch, now| {
+            accepted = rows::done(connection, &done, epoch, now).map_err(failed)?;
             if !accepted {
                 return Err(StoreError::Fenced);
             }

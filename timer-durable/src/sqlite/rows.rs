@@ -1,6 +1,7 @@
 //! The statements of a batch.
 
 use super::slots;
+use super::tombstones::Tombstones;
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros};
 use crate::transaction::{
@@ -23,30 +24,36 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
 pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros, far: Micros) -> Result<Answers> {
+    let tombstones = Tombstones { db, instance: epoch as u32, now };
     Ok(Answers {
-        inserts: insert_all(db, &batch.inserts, far)?,
+        inserts: insert_all(tombstones, &batch.inserts, far)?,
         resets: batch.resets.iter().map(|part| reset(db, part, far)).collect::<Result<_>>()?,
-        cancels: batch.cancels.iter().map(|part| cancel(db, part)).collect::<Result<_>>()?,
-        dones: done_all(db, &batch.dones)?,
+        cancels: batch.cancels.iter().map(|part| cancel(tombstones, part)).collect::<Result<_>>()?,
+        dones: done_all(tombstones, &batch.dones)?,
         retries: batch.retries.iter().map(|part| retry(db, *part)).collect::<Result<_>>()?,
         buries: batch.buries.iter().map(|part| bury(db, part, now)).collect::<Result<_>>()?,
         requeues: batch.requeues.iter().map(|part| requeue(db, *part)).collect::<Result<_>>()?,
-        purges: batch.purges.iter().map(|part| purge(db, *part)).collect::<Result<_>>()?,
+        purges: batch.purges.iter().map(|part| purge(tombstones, *part)).collect::<Result<_>>()?,
         begins: begin_all(db, &batch.begins, epoch, now)?,
     })
 }
 
-fn insert_all(db: &Connection, inserts: &[Insert], far: Micros) -> Result<Vec<Inserted>> {
+fn insert_all(tombstones: Tombstones<'_>, inserts: &[Insert], far: Micros) -> Result<Vec<Inserted>> {
+    let db = tombstones.db;
     if inserts.is_empty() {
         return Ok(Vec::new());
     }
     let mut has_dead = db.prepare_cached("select exists (select 1 from dead)")?;
     let has_dead = has_dead.query_row([], |row| row.get(0))?;
     let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead, far };
-    inserts.iter().map(|new| insert(db, &mut create, new)).collect()
+    inserts.iter().map(|new| insert(tombstones, &mut create, new)).collect()
 }
 
-fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inserted> {
+fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> Result<Inserted> {
+    let db = tombstones.db;
+    if let Some(refusal) = tombstones.refusal(new.id)? {
+        return Ok(refusal);
+    }
     if let Some(inserted) = create.execute(db, new)? {
         return Ok(inserted);
     }
@@ -66,6 +73,7 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
         IfPending::Later => due.max(new.due),
         IfPending::Replace => {
             db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(holder)])?;
+            tombstones.leave(holder)?;
             let created = create.execute(db, new)?.map(|_| Inserted::Created { replaced: Some(holder) });
             return Ok(created.unwrap_or(Inserted::Exists));
         }
@@ -78,7 +86,7 @@ fn insert(db: &Connection, create: &mut Create<'_>, new: &Insert) -> Result<Inse
 }
 
 /// Returns `true` if a timeout or a dead letter has the id.
-fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
+pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
     let mut taken = db.prepare_cached(
         "select exists (select 1 from timeout where id = ?1) or exists (select 1 from dead where id = ?1)",
     )?;
@@ -130,16 +138,19 @@ fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Resul
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
-fn cancel(db: &Connection, target: &Target) -> Result<Changed> {
+fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Changed> {
+    let db = tombstones.db;
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and begun is null")?;
     if let Target::Id(id) = target
         && delete.execute([blob(*id)])? == 1
     {
+        tombstones.leave(*id)?;
         return Ok(Changed::Changed(*id));
     }
     let found = find(db, target)?;
     if let Changed::Changed(id) = found {
         delete.execute([blob(id)])?;
+        tombstones.leave(id)?;
     }
     Ok(found)
 }
@@ -164,11 +175,13 @@ fn find(db: &Connection, target: &Target) -> Result<Changed> {
 }
 
 /// Ends an attempt. Returns `false` if it is not the one that runs.
-pub(super) fn done(db: &Connection, done: &Done) -> Result<bool> {
-    Ok(done_all(db, std::slice::from_ref(done))? == [true])
+pub(super) fn done(db: &Connection, done: &Done, epoch: i64, now: Micros) -> Result<bool> {
+    let tombstones = Tombstones { db, instance: epoch as u32, now };
+    Ok(done_all(tombstones, std::slice::from_ref(done))? == [true])
 }
 
-fn done_all(db: &Connection, dones: &[Done]) -> Result<Vec<bool>> {
+fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
+    let db = tombstones.db;
     if dones.is_empty() {
         return Ok(Vec::new());
     }
@@ -182,6 +195,9 @@ fn done_all(db: &Connection, dones: &[Done]) -> Result<Vec<bool>> {
             None => delete.execute(params![blob(done.id), done.attempt])?,
             Some(next) => repeat.execute(params![blob(done.id), done.attempt, next])?,
         };
+        if changed == 1 && done.next.is_none() {
+            tombstones.leave(done.id)?;
+        }
         Ok(changed == 1)
     };
     dones.iter().map(&mut done).collect()
@@ -218,10 +234,18 @@ fn requeue(db: &Connection, requeue: Requeue) -> Result<bool> {
     if copy.execute(params![blob(requeue.id), requeue.due])? == 0 {
         return Ok(false);
     }
-    purge(db, requeue.id)
+    delete_dead(db, requeue.id)
 }
 
-fn purge(db: &Connection, id: TimeoutId) -> Result<bool> {
+fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<bool> {
+    let purged = delete_dead(tombstones.db, id)?;
+    if purged {
+        tombstones.leave(id)?;
+    }
+    Ok(purged)
+}
+
+fn delete_dead(db: &Connection, id: TimeoutId) -> Result<bool> {
     Ok(db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])? == 1)
 }
 

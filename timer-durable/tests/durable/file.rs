@@ -113,6 +113,28 @@ fn a_repeated_call_makes_no_second_timeout() {
 }
 
 #[test]
+fn a_repeated_call_finds_a_timeout_that_has_ended() {
+    let folder = Folder::new();
+    let (timer, ran) = open(&folder);
+    let (id, text) = (TimeoutId::new(), "a".to_owned());
+    let made_here = timer.new_timeout("t", LONG, &text).unwrap();
+    timer.new_timeout_with_id(id, "t", Duration::ZERO, &text).unwrap();
+    ran.recv_timeout(LONG).unwrap();
+    timer.stop(LONG).unwrap();
+    // The ids of an instance leave nothing in it, but in the next one they do.
+    let (timer, ran) = open(&folder);
+    timer.cancel_by_id(made_here).unwrap();
+    for id in [id, made_here] {
+        assert_eq!(timer.new_timeout_with_id(id, "t", Duration::ZERO, &text).unwrap(), id, "D10");
+    }
+    assert_eq!(timer.counts().unwrap().pending, 0, "D10");
+    let old = TimeoutId::from_u128((u128::from(id.millis()) - 600_001) << 80);
+    let too_old = timer.new_timeout_with_id(old, "t", Duration::ZERO, &text);
+    assert!(matches!(too_old, Err(Error::IdTooOld)), "{too_old:?}");
+    assert!(ran.try_recv().is_err());
+}
+
+#[test]
 fn memory_holds_the_capacity_and_the_file_the_rest() {
     let folder = Folder::new();
     let (sender, ran) = channel();

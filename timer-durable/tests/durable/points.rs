@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{CompleteError, Due, DurableTimer, Fault, FaultPoint, MemoryStore, Retry, Store};
+use timer_durable::{CompleteError, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -47,6 +47,18 @@ fn faults_of_every_call_lose_nothing() {
             assert!(done == 1 || done == 0 && unknown == 1, "D4 after {fault:?} of {point:?}: {log:?}");
         }
     }
+}
+
+#[test]
+fn a_call_is_repeated_after_its_timeout_has_ended() {
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let (timer, mut driver) = open(&store, &log);
+    store.inject(Fault::LoseAnswer);
+    let lost = timer.new_timeout("t", SECOND, &"a".to_owned());
+    let Err(Error::OutcomeUnknown { id: Some(id), .. }) = lost else { panic!("{lost:?}") };
+    assert_eq!(driver.advance(2 * SECOND), 1);
+    timer.new_timeout_with_id(id, "t", SECOND, &"a".to_owned()).unwrap();
+    assert_eq!(driver.advance(2 * SECOND), 0, "D10");
 }
 
 #[test]

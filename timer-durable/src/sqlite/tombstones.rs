@@ -1,0 +1,58 @@
+//! Tombstones, which keep an id from living twice.
+//!
+//! A call whose answer was lost may be repeated, and the timeout that it made may have ended
+//! meanwhile. The end of a timeout therefore leaves a tombstone for as long as the insert of its
+//! id may be repeated ([`TimeoutId::repeatable_until`]). The instance that made an id knows the
+//! outcome of its insert, so timeouts that live and end in one instance leave nothing.
+//!
+//! The table is created when the first tombstone is left. Programs of earlier releases do not
+//! notice it, so it needs no version of its own. Ids begin with the time of their birth, and the
+//! table is in their order, so the oldest tombstones are its first ones.
+
+use super::rows;
+use crate::TimeoutId;
+use crate::store::Micros;
+use crate::transaction::Inserted;
+use rusqlite::{Connection, Result};
+
+/// The most old tombstones that a new one removes.
+const MAX_REMOVED: u32 = 16;
+
+/// The tombstones of a file, as they are seen by an instance in a transaction.
+#[derive(Clone, Copy)]
+pub(super) struct Tombstones<'c> {
+    pub(super) db: &'c Connection,
+    pub(super) instance: u32,
+    pub(super) now: Micros,
+}
+
+impl Tombstones<'_> {
+    /// Leaves a tombstone for a timeout that has ended, if somebody may insert its id again.
+    pub(super) fn leave(&self, id: TimeoutId) -> Result<()> {
+        if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {
+            return Ok(());
+        }
+        self.db.execute_batch("create table if not exists tombstone(id blob primary key) without rowid")?;
+        self.db.prepare_cached("insert or ignore into tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
+        let mut remove = self.db.prepare_cached(
+            "delete from tombstone where id in (select id from tombstone where id < ?1 order by id limit ?2)",
+        )?;
+        let oldest = TimeoutId::oldest_repeatable(self.now);
+        remove.execute(rusqlite::params![rows::blob(oldest), MAX_REMOVED]).map(drop)
+    }
+
+    /// Returns the answer to an insert of an id that has had its life, or that is too old to tell.
+    pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Inserted>> {
+        let Some(until) = id.repeatable_until(self.instance) else { return Ok(None) };
+        if rows::is_taken(self.db, id)? || self.has(id)? {
+            return Ok(Some(Inserted::Exists));
+        }
+        Ok((until <= self.now).then_some(Inserted::TooOld))
+    }
+
+    fn has(&self, id: TimeoutId) -> Result<bool> {
+        let mut table = self.db.prepare_cached("select 1 from sqlite_schema where name = 'tombstone'")?;
+        Ok(table.exists([])?
+            && self.db.prepare_cached("select 1 from tombstone where id = ?1")?.exists([rows::blob(id)])?)
+    }
+}
