@@ -188,3 +188,26 @@ fn calls_about_one_key_keep_their_order() {
     let seen: Vec<i64> = entries.try_iter().flatten().map(|due| due - now).collect();
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
 }
+
+#[test]
+fn an_outage_fails_the_calls_about_locked_timeouts() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let (entered, entries) = channel();
+    store.on_rejoin(|| Some(StoreError::Failed("the server is away".to_owned())));
+    store.on_write(move |batch| {
+        if batch.inserts.iter().any(|insert| insert.key.is_none()) {
+            return Some(StoreError::InDoubt("the connection is lost".to_owned()));
+        }
+        let _ended = entered.send(());
+        let key = timer_durable::transaction::Target::Key { topic: "t".to_owned(), key: "locked".to_owned() };
+        Some(StoreError::Locked(vec![key]))
+    });
+    let waiting = timer.new_timeout_keyed_async("t", "locked", LONG, &"a".to_owned(), IfPending::Keep);
+    entries.recv_timeout(LONG).unwrap();
+    timer.new_timeout("t", LONG, &"b".to_owned()).unwrap_err();
+    let (sender, answer) = channel();
+    thread::spawn(move || sender.send(futures::executor::block_on(waiting)));
+    let error = answer.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
+    assert!(matches!(error, Error::Store(StoreError::Failed(_))), "{error}");
+}

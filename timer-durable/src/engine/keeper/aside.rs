@@ -48,6 +48,18 @@ impl<S: Store> Keeper<S> {
         }
     }
 
+    /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
+    pub(super) fn fail_calls_aside(&mut self) {
+        let error = StoreError::Failed("the store cannot be reached".to_owned());
+        for Aside { collection, next } in std::mem::take(&mut self.aside) {
+            let [calls, attempts] = collection.divide(|part| part.is_call());
+            calls.calls.into_iter().for_each(|call| call.fail(&error));
+            if !attempts.batch.is_empty() {
+                self.aside.push(Aside { collection: attempts, next });
+            }
+        }
+    }
+
     /// Sets a part aside that the store refuses, and that nobody can be told about.
     pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &StoreError) {
         self.figures.store_errors.add(1);

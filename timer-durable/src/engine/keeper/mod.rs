@@ -240,6 +240,9 @@ impl<S: Store> Keeper<S> {
         if self.must_rejoin {
             self.rejoin();
         }
+        if self.must_rejoin {
+            self.fail_calls_aside();
+        }
         let collection = self.collect(first);
         if !collection.batch.is_empty() {
             self.write(collection);
