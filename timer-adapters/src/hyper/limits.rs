@@ -81,7 +81,7 @@ impl<B> ConnectionLimits<B> {
     /// Limits the time from the first byte of a request to the end of its header. On a new
     /// connection, the time counts from the first poll.
     ///
-    /// Bytes that arrive before the previous response has ended do not start the time. The next
+    /// Bytes that arrive before the previous response is written do not start the time. The next
     /// bytes do.
     #[must_use]
     pub fn header(mut self, limit: Duration) -> Self {

@@ -121,12 +121,14 @@ pin_project! {
         #[pin]
         io: I,
         stages: Arc<Stages>,
+        // Whether bytes wait for a client that does not read.
+        is_blocked: bool,
     }
 }
 
 impl<I> LimitedIo<I> {
     pub(super) fn new(io: I, stages: Arc<Stages>) -> Self {
-        Self { io, stages }
+        Self { io, stages, is_blocked: false }
     }
 
     /// Returns the inner I/O, for example after an upgrade.
@@ -139,7 +141,11 @@ impl<I: Read> Read for LimitedIo<I> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         ready!(this.io.poll_read(cx, buf))?;
-        this.stages.has_read();
+        // hyper parses no header before the previous response is written, so even a complete one
+        // would have to wait for a slow client.
+        if !*this.is_blocked {
+            this.stages.has_read();
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -147,13 +153,18 @@ impl<I: Read> Read for LimitedIo<I> {
 impl<I: Write> Write for LimitedIo<I> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let written = ready!(this.io.poll_write(cx, buf))?;
+        let written = this.io.poll_write(cx, buf);
+        *this.is_blocked = written.is_pending();
+        let written = ready!(written)?;
         this.stages.has_written();
         Poll::Ready(Ok(written))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.project().io.poll_flush(cx)
+        let this = self.project();
+        let flushed = this.io.poll_flush(cx);
+        *this.is_blocked = flushed.is_pending();
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -170,7 +181,9 @@ impl<I: Write> Write for LimitedIo<I> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let written = ready!(this.io.poll_write_vectored(cx, bufs))?;
+        let written = this.io.poll_write_vectored(cx, bufs);
+        *this.is_blocked = written.is_pending();
+        let written = ready!(written)?;
         this.stages.has_written();
         Poll::Ready(Ok(written))
     }
