@@ -139,10 +139,10 @@ impl<T> QueueWheel<T> {
         self.due.clear();
         self.raw.take_overdue(&mut self.step);
         self.append_step(|_| 0);
-        // A step per tick, so that ticks are handed out in their order.
+        // Tick by tick, so that ticks are handed out in their order.
         while self.due.is_empty() {
             match self.raw.earliest() {
-                Some(next) if next <= now => drop(self.raw.take_next(next, &mut self.step)),
+                Some(next) if next <= now => self.take_tick(next, &tick_of),
                 // Nothing is due. The clock goes on, so that later insertions are near it.
                 _ => {
                     while self.raw.take_next(now, &mut self.step) {
@@ -151,7 +151,6 @@ impl<T> QueueWheel<T> {
                     return false;
                 }
             }
-            self.append_step(&tick_of);
         }
         self.due.sort_unstable_by_key(|slot| Reverse(slot.0));
         self.waiting = self.due.len();
@@ -159,6 +158,17 @@ impl<T> QueueWheel<T> {
             self.raw.tracker_mut().moved(&item, Location::new(DUE_LIST, position as u32));
         }
         true
+    }
+
+    /// Moves the clock to a tick and takes all of its values.
+    ///
+    /// A value that was left in a cascade would be overdue once its chunk is forgotten, even if it
+    /// was moved to later.
+    fn take_tick(&mut self, tick: u64, tick_of: impl Fn(u64) -> u64) {
+        while self.raw.earliest().is_some_and(|next| next <= tick) {
+            self.raw.take_next(tick, &mut self.step);
+            self.append_step(&tick_of);
+        }
     }
 
     /// Moves the values of a step to the list, and links those again that were moved to later.
@@ -311,6 +321,35 @@ mod tests {
         assert!(wheel.collect(400, tick_of));
         assert_eq!(wheel.pop().map(|(key, _)| key), Some(moved));
         assert!(!wheel.collect(999, tick_of) && wheel.collect(1_000, tick_of));
+    }
+
+    // The bucket of these values is longer than a chunk, so it cascades in steps.
+    #[test]
+    fn a_value_that_is_moved_to_later_is_not_early_after_its_neighbors_are_removed() {
+        let mut wheel = QueueWheel::new();
+        let keys: Vec<Key> = (0..40).map(|_| insert(&mut wheel, 320)).collect();
+        for key in &keys[1..] {
+            assert!(wheel.relink(*key, tick_of(5_000), 5_000, 0));
+        }
+        assert!(wheel.collect(64, tick_of));
+        assert_eq!(wheel.pop().map(|(key, _)| key), Some(keys[0]));
+        assert!(keys[1..39].iter().all(|key| wheel.remove(*key).is_some()));
+        assert!(!wheel.collect(999, tick_of));
+        assert!(wheel.collect(1_000, tick_of));
+        assert_eq!(wheel.pop().map(|(key, _)| key), Some(keys[39]));
+    }
+
+    #[test]
+    fn the_values_of_a_tick_come_in_the_order_of_ranks_from_a_long_bucket() {
+        let mut wheel = QueueWheel::new();
+        for nth in 0..40 {
+            insert(&mut wheel, 320 - nth / 8);
+        }
+        let mut popped = Vec::new();
+        while wheel.collect(64, tick_of) {
+            popped.extend(std::iter::from_fn(|| wheel.pop()).map(|(_, value)| value.rank()));
+        }
+        assert!(popped.len() == 40 && popped.is_sorted(), "{popped:?}");
     }
 
     // The rank of a value that is due at once belongs to the next tick.
