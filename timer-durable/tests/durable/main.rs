@@ -24,3 +24,5 @@ mod schema;
 mod scripted;
 #[cfg(feature = "sqlite")]
 mod tally;
+#[cfg(feature = "sqlite")]
+mod tombstones;
