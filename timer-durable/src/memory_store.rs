@@ -82,6 +82,9 @@ impl Default for MemoryStore {
 
 impl MemoryStore {
     /// Creates an empty store. Its clock begins at 2001-09-09.
+    ///
+    /// Ids have the time of the wall clock, so none from [`TimeoutId::new`] is too old for this
+    /// store until a test has moved the store's clock past the present.
     #[must_use]
     pub fn new() -> Self {
         let now = 1_000_000_000_000_000;

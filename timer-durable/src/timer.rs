@@ -118,7 +118,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout`](Self::new_timeout).
+    /// As for [`new_timeout`](Self::new_timeout), and [`Error::IdTooOld`] if the id was made more
+    /// than ten minutes ago and the store does not have it.
     pub fn new_timeout_with_id<P: Payload>(
         &self,
         id: TimeoutId,

@@ -9,6 +9,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
         ("an id is inserted once", ids),
         ("an id that has ended is not inserted again", ended_ids),
+        ("an id that is too old is refused", old_ids),
         ("an id that is taken does not touch the timeout that has the key", taken_ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("a running timeout keeps its key", running_keys),
@@ -56,6 +57,23 @@ fn ended_ids<S: Store>(bench: &mut Bench<S>) {
         assert_eq!(bench.insert_as(again), Inserted::Exists);
     }
     assert_eq!(bench.pending(), []);
+}
+
+/// An id of a caller is accepted for ten minutes. One that the store has is told apart at any age.
+fn old_ids<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.future();
+    let made_before = |minutes: i64| {
+        let millis = u128::from((bench.store.now() / 1_000 - minutes * 60_000).unsigned_abs());
+        TimeoutId::from_u128(millis << 80 | TimeoutId::new().as_u128() & u128::from(u32::MAX))
+    };
+    let [old, young] = [11, 9].map(made_before);
+    let own = TimeoutId::from_u128(made_before(11).as_u128() | u128::from(bench.store.instance()) << 48);
+    assert_eq!(bench.insert_as(Insert::new(old, due, "topic")), Inserted::TooOld);
+    for id in [young, own] {
+        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Inserted::Created { replaced: None });
+        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Inserted::Exists);
+    }
+    assert_eq!(bench.pending().len(), 2, "the old one was not inserted");
 }
 
 fn taken_ids<S: Store>(bench: &mut Bench<S>) {

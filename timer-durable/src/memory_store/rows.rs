@@ -32,6 +32,9 @@ impl Inner {
         if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) || self.ended.contains(&insert.id) {
             return Inserted::Exists;
         }
+        if insert.id.repeatable_until(self.epoch).is_some_and(|until| until <= self.present()) {
+            return Inserted::TooOld;
+        }
         let mut replaced = None;
         let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())));
         if let Some(&holder) = holder {

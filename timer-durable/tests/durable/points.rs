@@ -26,6 +26,11 @@ fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualD
 }
 
 #[test]
+fn the_memory_store_conforms() {
+    timer_durable::conformance::run(MemoryStore::new);
+}
+
+#[test]
 fn faults_of_every_call_lose_nothing() {
     let kinds = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
     for point in [FaultPoint::CompleteIn, FaultPoint::Load, FaultPoint::Rejoin] {
