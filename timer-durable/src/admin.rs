@@ -28,10 +28,10 @@ impl DurableTimer {
         self.visit(move |store| store.dead_letters(topic.as_deref(), after, max))
     }
 
-    /// Makes a dead letter pending again, due now. The limit of attempts starts again, but attempt
-    /// numbers continue. It loses its key if another timeout has it by now. Its period and its own
-    /// `max_lateness` ended with it, so it runs once and does not expire. A new call starts a
-    /// periodic timeout again. Returns `false` if there is no such dead letter.
+    /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
+    /// their numbers continue. It loses its key if another timeout has it by now. Its period and
+    /// its own `max_lateness` ended with it, so it runs once and does not expire. To make it
+    /// periodic again, schedule a new timeout. Returns `false` if there is no such dead letter.
     ///
     /// # Errors
     ///

@@ -185,8 +185,9 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets the rate at which timeouts begin that were overdue at open, per second. They use at
-    /// most half of [`max_running`](Self::max_running) in any case. The default is no rate.
+    /// Sets how many of the timeouts that were overdue at open begin per second. In any case they
+    /// use at most half of [`max_running`](Self::max_running). By default their rate is not
+    /// limited.
     pub fn overdue_rate(mut self, per_second: u32) -> Self {
         self.overdue_rate = Some(per_second);
         self

@@ -30,8 +30,8 @@ pub enum Error {
     /// it with this id and all of its other arguments, by
     /// [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call without a key, by
     /// [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the first call was
-    /// executed, the second one has no effect. A call without an id is a cancel, a reset or the
-    /// like, and can be repeated as it is.
+    /// executed, the second one has no effect. A call without an id, such as a cancel or a reset,
+    /// can be repeated as it is.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,

@@ -82,7 +82,7 @@ impl TimeoutId {
     }
 
     /// Returns the time until which an insert of this id may be repeated, or `None` if only
-    /// `instance` could repeat it. It knows the outcome of its inserts.
+    /// `instance` could repeat it, because an instance knows the outcome of its own inserts.
     pub(crate) fn repeatable_until(self, instance: u32) -> Option<Micros> {
         let is_known = self.maker() == instance || self.maker() == NOBODY;
         let birth = i64::try_from(self.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);

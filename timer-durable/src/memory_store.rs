@@ -52,7 +52,7 @@ struct Inner {
     order: BTreeSet<Position>,
     keys: HashMap<(Arc<str>, String), TimeoutId>,
     dead: BTreeMap<TimeoutId, DeadLetter>,
-    /// The tombstones. The clock of this store is not that of ids, so they stay.
+    /// The tombstones. They stay for good, because ids do not use the clock of this store.
     ended: HashSet<TimeoutId>,
     faults: HashMap<FaultPoint, VecDeque<Fault>>,
     commits: u64,

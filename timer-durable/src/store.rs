@@ -64,7 +64,7 @@ pub enum StoreError {
     /// that only the calls of these parts fail.
     Refused(String),
     /// Nothing was written, because other transactions have locked these timeouts or keys. The
-    /// keeper writes everything else at once, and these parts later.
+    /// keeper writes all other parts at once, and these parts later.
     Locked(Vec<Target>),
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),

@@ -10,14 +10,15 @@ use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 impl DurableTimer {
-    /// Returns a call that schedules a timeout, due now unless a setting says otherwise. It can do
-    /// what all calls of the family `new_timeout` do, and any combination of it.
+    /// Returns a call that schedules a timeout, due now unless a setting says otherwise. It takes
+    /// the settings of all calls of the family `new_timeout`, in any combination.
     pub fn timeout_builder<P: Payload>(&self, topic: &str, payload: &P) -> TimeoutBuilder<'_> {
         TimeoutBuilder { timer: self, timeout: self.build(topic, When::In(0), payload) }
     }
 }
 
-/// A call that schedules a timeout. An argument that is not allowed shows when the call is made.
+/// A call that schedules a timeout. [`schedule`](Self::schedule) reports an argument that is not
+/// allowed.
 ///
 /// # Examples
 ///
@@ -113,7 +114,7 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Lets the timeout expire if it could begin only later than `limit` after its due time. The
+    /// Lets the timeout expire instead of beginning later than `limit` after its due time. The
     /// default is the limit of the [`Topic`](crate::Topic).
     pub fn max_lateness(self, limit: Duration) -> Self {
         self.set(|timeout| {

@@ -18,10 +18,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The longest topic and key, in bytes.
 const MAX_NAME: usize = 255;
 
-/// A caller that finds so many messages in the keeper's queue yields its CPU before it sleeps, and
-/// this often. While many threads call, the keeper spends most of its time on waking them, and a
-/// thread on a CPU that stays awake is woken quickly. With few callers, yielding would only cost
-/// CPU time.
+/// A caller that finds at least `CROWD` messages in the keeper's queue yields its CPU `YIELDS`
+/// times before it sleeps. While many threads call, the keeper spends most of its time on waking
+/// them, and a thread on a CPU that stays awake is woken quickly. With few callers, yielding would
+/// only cost CPU time.
 const CROWD: usize = 12;
 const YIELDS: usize = 32;
 

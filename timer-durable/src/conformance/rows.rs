@@ -30,7 +30,8 @@ fn ids<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(bench.pending(), [Position { due, id }], "the first insert stays as it is");
 }
 
-/// The ids are a caller's, because only those of other makers leave a tombstone.
+/// The ids are made by a caller, because ids that the store's own instance has made leave no
+/// tombstone.
 fn ended_ids<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let cancelled = keyed(future, IfPending::Keep);
@@ -220,7 +221,8 @@ fn empty_batches<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(bench.write(|_| ()), crate::transaction::Answers::default());
 }
 
-/// The keeper refuses such a key, but a call may address one, and a panic may have the character.
+/// The keeper refuses to insert such a key, but a call may address one, and the message of a panic
+/// may contain the character.
 fn nul_characters<S: Store>(bench: &mut Bench<S>) {
     let due = bench.past();
     let id = bench.insert(due);

@@ -25,7 +25,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     ]
 }
 
-/// Keeps up when it is time to. Returns the timeouts that the keeper would learn of.
+/// Calls `upkeep` if it is due. Returns the timeouts of which the keeper would learn.
 fn keep_up<S: Store>(bench: &mut Bench<S>, running: &[TimeoutId]) -> Vec<TimeoutId> {
     if bench.store.next_upkeep().is_none_or(|next| next > Instant::now()) {
         return Vec::new();
@@ -35,7 +35,7 @@ fn keep_up<S: Store>(bench: &mut Bench<S>, running: &[TimeoutId]) -> Vec<Timeout
     upkeep.foreign.into_iter().chain(loaded).map(|position| position.id).collect()
 }
 
-/// Waits until `done`, which keeps up.
+/// Waits until `done`, which also calls `upkeep`, returns `true`.
 fn until(name: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {

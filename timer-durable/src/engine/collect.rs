@@ -10,8 +10,8 @@ use crate::transaction::{Answers, Batch, Changed, IfPending, Insert, Inserted, R
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-/// The bytes of payloads from which on a batch takes no further part. It may exceed them by one
-/// payload.
+/// A batch takes no further part once its payloads have this many bytes. The last payload may
+/// exceed the limit.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The part of a batch that a call has become, and the way back to the caller.
@@ -32,8 +32,8 @@ pub(super) enum Part {
     Purge,
 }
 
-/// A timeout or a key that a message is about. A key is its hash. If two keys have the same one, a
-/// message waits for a turn without need.
+/// A timeout or a key that a message is about. A key is represented by its hash. If two keys have
+/// the same hash, a message waits for the next turn without need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Id(TimeoutId),

@@ -13,7 +13,7 @@ pub(super) struct Waited {
     pub(super) pause: Duration,
 }
 
-/// A part of a batch, as far as a division looks at it.
+/// The facts about a part of a batch that a division needs.
 pub(super) enum Member<'a> {
     /// A part of a call about this target.
     Call(&'a Target),

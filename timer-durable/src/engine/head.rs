@@ -68,7 +68,7 @@ pub(super) struct Head {
     entries: IdMap<Entry>,
     /// Due entries, the earliest first. Entries that were removed or moved since are skipped.
     ready: VecDeque<TimeoutId>,
-    /// The number of entries that were removed while they were due, at most.
+    /// An upper bound of the ids in `ready` whose entries were removed.
     stale: usize,
 }
 
@@ -125,8 +125,8 @@ impl Head {
         }
     }
 
-    /// Drops ids of removed entries from the ready list once they are the most of it. While all
-    /// handlers are busy, nothing else drops them.
+    /// Drops ids of removed entries from the ready list once they may be more than half of it.
+    /// While all handlers are busy, nothing else drops them.
     fn forget_stale(&mut self) {
         self.stale += 1;
         if self.stale > MAX_STALE.max(self.ready.len() / 2) {

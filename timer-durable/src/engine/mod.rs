@@ -37,7 +37,7 @@ pub(crate) enum Message {
     /// Runs a function on the store between two batches.
     Visit(Visit),
     Stop {
-        /// Handlers are waited for until then, or without a limit.
+        /// The keeper waits for handlers until then, or without a limit.
         until: Option<Instant>,
         reply: oneshot::Sender<usize>,
     },

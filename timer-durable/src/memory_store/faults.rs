@@ -15,14 +15,15 @@ pub enum Fault {
     LoseAnswer,
     /// The outcome is unknown, and nothing was executed.
     LoseRequest,
-    /// The outcome is unknown, and only a half of the batch was executed, as by a store that needs
+    /// The outcome is unknown, and only half of the batch was executed, as by a store that needs
     /// several transactions for a batch. Other calls are executed as a whole.
     TearAnswer,
     /// Another instance has taken over.
     Fence,
     /// The clock of the store steps before the call is executed. Negative steps go back.
     StepClock(Micros),
-    /// The answer takes its time, which passes on the store's clock after the call was executed.
+    /// The answer takes this long. The time passes on the store's clock after the call was
+    /// executed.
     Delay(Duration),
 }
 

@@ -212,8 +212,8 @@ pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryEr
     alone(connection, |connection| if is_installed(connection)? { Ok(()) } else { connection.batch_execute(SCHEMA) })
 }
 
-/// Changes the schema in a transaction. Of several nodes that start at once, one changes it and the
-/// others wait.
+/// Changes the schema in a transaction. If several nodes start at once, one of them changes it and
+/// the others wait.
 fn alone(
     connection: &mut PostgresConnection,
     change: impl FnOnce(&mut PostgresConnection) -> Result<(), QueryError>,

@@ -35,7 +35,7 @@ impl Query {
 /// A connection with the statements of the store.
 pub(super) struct Link {
     pub(super) connection: PostgresConnection,
-    /// The statements of the sets of parts that have occurred.
+    /// The statement of each set of parts that has occurred.
     write: HashMap<Parts, Query>,
     is_pooled: bool,
     put: Query,
@@ -76,8 +76,8 @@ impl Link {
     }
 
     /// Limits the time that statements wait for locks, or lifts the limit. Joining and leaving wait
-    /// for the statements of other instances. Behind a pooler the statements of a batch have the
-    /// limit in them.
+    /// for the statements of other instances. Behind a pooler, each statement of a batch sets the
+    /// limit itself.
     pub(super) fn limit_locks(&mut self, limits: bool) -> Result<(), QueryError> {
         if self.is_pooled {
             return Ok(());
@@ -86,12 +86,12 @@ impl Link {
         self.connection.batch_execute(&format!("set lock_timeout = {limit}"))
     }
 
-    /// Lifts the limit inside of a transaction of the user, which has its own ideas of waiting.
+    /// Lifts the limit in a transaction of the user, who decides how long it waits for locks.
     pub(super) fn lift_lock_limit(&mut self) -> Result<(), QueryError> {
         if self.is_pooled { self.connection.batch_execute("set local lock_timeout = 0") } else { Ok(()) }
     }
 
-    /// Returns those of the rows with these ids that other transactions have locked.
+    /// Returns the rows with these ids that other transactions have locked.
     pub(super) fn locked(&mut self, ids: &[Uuid]) -> Result<Vec<Row>, QueryError> {
         let sql = statements::locked();
         self.connection.query_typed(&sql.text, &sql.types, &[&ids])

@@ -8,7 +8,7 @@ use crate::transaction::{Batch, Insert, Target};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// The number of remembered timeouts from which on they are forgotten.
+/// If more timeouts than this are remembered, all of them are forgotten.
 const MANY: usize = 10_000;
 
 impl Writer<'_> {
@@ -24,7 +24,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Locked`] with them, if there are any.
+    /// [`StoreError::Locked`] with these rows, if there are any.
     pub(super) fn check_locks(
         &mut self,
         batch: &Batch,
@@ -76,8 +76,8 @@ impl Writer<'_> {
         Ok(rows)
     }
 
-    /// Suspects inserts whose key or id another transaction may be inserting, because nobody can
-    /// see such a row.
+    /// Returns an error if another transaction may be inserting the key or id of an insert. Until
+    /// it commits, no statement can see its row.
     ///
     /// # Errors
     ///

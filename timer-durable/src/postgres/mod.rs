@@ -180,13 +180,14 @@ impl PostgresStore {
         connect::connect_and_install(&config, &dial, limit_of(DEFAULT_LEASE))
     }
 
-    /// Gives the schema of the database the present version. Does nothing if it has it.
+    /// Upgrades the schema of the database to the present version. Does nothing if it has that
+    /// version.
     ///
-    /// A database of an earlier version is used as it is until then, and programs of that version
-    /// can go on with it. Programs that run meanwhile go on. The upgrade from version 1 to 2 leaves
-    /// space in the pages of the table, which saves a third of the write-ahead log of a timeout. It
-    /// changes no rows and takes a moment. The rows of pages that were written before get the space
-    /// by and by.
+    /// Without this call, a database of the earlier version is used as it is, and programs of that
+    /// version can use it, too. Programs that run during the upgrade go on. The upgrade from
+    /// version 1 to 2 leaves space in the pages of the table, which saves a third of the
+    /// write-ahead log of a timeout. It changes no rows and takes a moment. Pages that were written
+    /// before get the space little by little.
     ///
     /// # Errors
     ///

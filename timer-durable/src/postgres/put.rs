@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 impl Writer<'_> {
-    /// Executes the inserts that step 2 has not.
+    /// Executes the inserts that step 2 has not executed.
     ///
     /// They are sorted by key, so that two nodes lock the holders of their keys in the same order.
     pub(super) fn put(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {

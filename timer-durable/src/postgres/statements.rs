@@ -346,8 +346,8 @@ pub(super) fn look() -> Sql {
     Sql { text: text.replace("{LIVE}", LIVE), types: vec![Type::UUID_ARRAY] }
 }
 
-/// The ids of timeouts and dead letters that other transactions have locked. The locks that the
-/// statement takes itself end with it.
+/// The ids of timeouts and dead letters that other transactions have locked. The locks that this
+/// statement takes end with it.
 pub(super) fn locked() -> Sql {
     let text = "
 with free as materialized (select id from timer.timeout where id = any ($1) for update skip locked)

@@ -12,9 +12,9 @@
 //! # Locks of others
 //!
 //! A transaction of the user that calls `timer.cancel` or `timer.complete` keeps its timeout locked
-//! until it ends, and a statement waits for the lock with all that is in it. So statements give up
-//! soon. The writer then asks for the locked rows (`locks`), and the keeper writes the rest of the
-//! batch without them. In the normal case this costs nothing.
+//! until it ends, and a statement that needs the lock waits with all of its parts. So statements
+//! give up soon. The writer then asks for the locked rows (`locks`), and the keeper writes the rest
+//! of the batch without them. In the normal case this costs nothing.
 
 use super::Link;
 use super::parts::{Tables, uuid};
@@ -28,12 +28,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// How often a statement is repeated that met a deadlock, or a call whose timeout changes all the
-/// time.
+/// The limit of repetitions of a statement that meets a deadlock, and of a call whose timeout keeps
+/// changing.
 pub(super) const REPETITIONS: usize = 8;
 
-/// How long a statement is repeated that waits for a lock which is not on a row, such as the one of
-/// an `alter table`.
+/// The time for which a statement is repeated that waits for a lock that is not on a row, such as
+/// that of an `alter table`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The number of the row of the fence in the answer.
@@ -48,7 +48,7 @@ pub(super) struct Writer<'a> {
     pub(super) shards: &'a [i16],
     /// Grows, so that batches are spread over the shards.
     pub(super) turn: &'a mut usize,
-    /// The timeouts that others had locked.
+    /// The timeouts that other transactions had locked at the last look.
     pub(super) locked: &'a mut HashSet<Target>,
     /// The estimate of the present.
     pub(super) now: Micros,
@@ -280,9 +280,9 @@ impl Writer<'_> {
         Ok(again)
     }
 
-    /// Returns the shard of `count` rows of a batch for each of them, and another one for each
-    /// batch, because rows of one shard go to the same place of the index of due times. An instance
-    /// without shards leaves rows to the owner of any.
+    /// Returns the shard of each of `count` rows of a batch. All rows of a batch go to one shard,
+    /// because rows of one shard are neighbors in the index of due times. The next batch goes to
+    /// the next shard. An instance without shards leaves the rows to the owner of a random shard.
     pub(super) fn spread(&mut self, count: usize) -> Vec<i16> {
         *self.turn = self.turn.wrapping_add(1);
         let shard =

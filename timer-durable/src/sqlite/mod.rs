@@ -30,7 +30,7 @@ use tally::Tally;
 /// How often the latest time is written to the file, with a commit that happens anyway.
 const FLOOR_INTERVAL: Micros = 1_000_000;
 
-/// How long the keeper sleeps at most while timeouts wait for the wall clock. Nothing tells it of a
+/// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
 /// step forward or of a suspend.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
 

@@ -1,4 +1,4 @@
-//! Tombstones, which keep an id from living twice.
+//! Tombstones, which keep the timeout of an id from being inserted again after its end.
 //!
 //! A call whose answer was lost may be repeated, and the timeout that it made may have ended
 //! meanwhile. The end of a timeout therefore leaves a tombstone for as long as the insert of its
@@ -6,8 +6,8 @@
 //! outcome of its insert, so timeouts that live and end in one instance leave nothing.
 //!
 //! The table is created when the first tombstone is left. Programs of earlier releases do not
-//! notice it, so it needs no version of its own. Ids begin with the time of their birth, and the
-//! table is in their order, so the oldest tombstones are its first ones.
+//! notice it, so it needs no version of its own. Ids begin with the time at which they were made,
+//! and the table is in their order, so its first tombstones are the oldest ones.
 
 use super::rows;
 use crate::TimeoutId;
@@ -41,7 +41,7 @@ impl Tombstones<'_> {
         remove.execute(rusqlite::params![rows::blob(oldest), MAX_REMOVED]).map(drop)
     }
 
-    /// Returns the answer to an insert of an id that has had its life, or that is too old to tell.
+    /// Returns the refusal of an insert if its id was used before, or if the id is too old to tell.
     pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Inserted>> {
         let Some(until) = id.repeatable_until(self.instance) else { return Ok(None) };
         if rows::is_taken(self.db, id)? || self.has(id)? {

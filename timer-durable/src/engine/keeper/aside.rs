@@ -1,7 +1,8 @@
 //! Parts of batches that wait apart from all others.
 //!
-//! The store refuses an end or a begin, or another transaction has locked the timeout. Such parts
-//! are written again alone, after pauses that grow, and all other parts go on meanwhile.
+//! A part is set aside if it is an end or a begin that the store refuses, or if another transaction
+//! has locked its timeout. Such parts are written again without the others, after pauses that grow.
+//! All other parts go on meanwhile.
 
 use super::super::collect::Collection;
 use super::{Keeper, MIN_PAUSE};
@@ -29,7 +30,7 @@ impl<S: Store> Keeper<S> {
         self.aside.iter().map(|aside| aside.next).min()
     }
 
-    /// Writes the batches again whose pause is over.
+    /// Writes again the batches whose pause is over.
     pub(super) fn write_aside(&mut self) {
         if self.must_rejoin || self.aside.is_empty() {
             return;
@@ -60,7 +61,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Sets a part aside that the store refuses, and that nobody can be told about.
+    /// Sets aside a part that the store refuses and that no caller waits for.
     pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &StoreError) {
         self.figures.store_errors.add(1);
         if collection.waited.since.is_none() {
@@ -70,8 +71,8 @@ impl<S: Store> Keeper<S> {
         self.set_aside(collection, MAX_REFUSED);
     }
 
-    /// Writes the parts of a batch that nobody has locked, and sets the others aside. Calls that
-    /// have waited for long fail.
+    /// Writes the parts of a batch that no other transaction has locked, and sets the others aside.
+    /// Calls that have waited aside for [`PATIENCE`] fail.
     pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>) {
         let targets: HashSet<Target> = locked.iter().cloned().collect();
         let [mut locked_parts, free] = collection.divide(|part| part.is_in(&targets));

@@ -17,7 +17,7 @@ impl<S: Store> Keeper<S> {
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
         }
-        // Each timeout that has waiting messages gives one of them.
+        // Each timeout that has waiting messages contributes one of them.
         for _ in 0..self.held.places() {
             if !collection.has_room(self.settings.max_batch) {
                 break;

@@ -12,9 +12,9 @@
 //!
 //! # Failures
 //!
-//! - If the store refuses a part, the batch is divided. The call of that part fails. An end or a
-//!   begin waits apart from all others, and so does a part whose timeout another transaction has
-//!   locked (`aside`).
+//! - If the store refuses a part, the batch is divided to find it. If the part belongs to a call,
+//!   the call fails. A refused end or begin waits apart from all others, and so does a part whose
+//!   timeout another transaction has locked (`aside`).
 //! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in
 //!   memory and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
