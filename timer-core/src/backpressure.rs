@@ -9,10 +9,11 @@
 //!    thread continues. The worker does not lack CPU time, so slowing down would not help.
 //! 2. If the worker is less than [`SLEEP_FROM`] late, the thread yields its CPU. Yielding does not
 //!    block. If no other thread wants the CPU, the caller continues at once.
-//! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If that is
-//!    not enough, a quarter of the timeouts make it sleep. With many threads per CPU, yielding is
-//!    not enough, because each yield lasts a full round of all others, of which the worker gets one
-//!    share. If the builder forbids sleeping, the thread yields.
+//! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If a tenth of
+//!    the lateness is more than that, a quarter of [`BURST`] is enough to slow a thread down, so
+//!    threads sleep more often. With many threads per CPU, yielding is not enough, because each
+//!    yield lasts a full round of all others, of which the worker gets one share. If the builder
+//!    forbids sleeping, the thread yields.
 //!
 //! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because a
 //! poll that registers the future returns `Pending` to its runtime anyway, and a task cannot
@@ -23,9 +24,9 @@
 //!
 //! The worker publishes the time since which it has had work to do, and a word that is odd while it
 //! is inside user code (a task, a waker, a call of the executor). That word changes with each call.
-//! A thread that finds the same odd value as a thread before it therefore knows that one call has
-//! lasted for the whole time. So the first thread that finds an odd value records it with the time.
-//! A worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
+//! A thread that finds the same odd value as an earlier thread therefore knows that one call has
+//! lasted since then. So the first thread that finds an odd value records it with the time. A
+//! worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
 //! because callers slow down meanwhile. Callers read the second word only when the worker is late,
 //! and it has a cache line of its own.
 
@@ -48,8 +49,8 @@ const MAX_SLEEP: Nanos = 8_000_000;
 /// The length of a period as a number of bits of nanoseconds, 1.05 ms.
 const PERIOD: u32 = 20;
 
-/// A call of user code that lasts 95 periods, 100 ms, holds up the worker. A worker that is
-/// preempted inside a call gets the CPU again within that time.
+/// A call of user code that has lasted for 95 periods (100 ms) holds up the worker. A worker that
+/// is preempted inside a call gets the CPU again within that time.
 const LONG_CALL: u32 = 95;
 
 /// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call
@@ -169,11 +170,12 @@ impl Backpressure {
         }
         let (period, seen) = ((now >> PERIOD) as u32, self.call_seen.load(Ordering::Relaxed));
         if (seen >> 32) as u32 != call {
-            // A thread that is preempted here may replace a later call. Its look begins anew then.
+            // A thread that was preempted here may replace the record of a later call. The time of
+            // that call is then counted anew.
             self.call_seen.store(u64::from(call) << 32 | u64::from(period), Ordering::Relaxed);
             return false;
         }
-        // `now` may have been read before the first look. The difference wraps around then.
+        // `now` may have been read before the call was recorded. The difference then wraps around.
         (LONG_CALL..u32::MAX / 2).contains(&period.wrapping_sub(seen as u32))
     }
 }

@@ -38,7 +38,8 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// [`IfPending::Refuse`](crate::IfPending::Refuse) was given, and the key has a pending timeout.
+    /// [`IfPending::Refuse`](crate::IfPending::Refuse) was given, and the key has a pending
+    /// timeout.
     KeyTaken {
         /// The pending timeout.
         id: TimeoutId,

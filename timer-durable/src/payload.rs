@@ -63,7 +63,8 @@ impl Error for PayloadError {}
 /// }
 /// ```
 pub trait Payload: Sized + Send + 'static {
-    /// The number of the format that [`encode`](Self::encode) writes. Numbers below 100 belong to this crate.
+    /// The number of the format that [`encode`](Self::encode) writes. Numbers below 100 belong to
+    /// this crate.
     const FORMAT: i16;
 
     /// Writes the payload.

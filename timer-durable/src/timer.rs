@@ -27,9 +27,10 @@ const YIELDS: usize = 32;
 
 /// A timer whose timeouts survive a restart.
 ///
-/// A timeout is on disk when [`new_timeout`](Self::new_timeout) returns. It has a topic, whose handler the
-/// builder names, a payload, and optionally a key that is unique among the pending timeouts of the
-/// topic. Its handler runs at least once, never before its due time on the store's clock.
+/// A timeout is on disk when [`new_timeout`](Self::new_timeout) returns. It has a topic, whose
+/// handler the builder names, a payload, and optionally a key that is unique among the pending
+/// timeouts of the topic. Its handler runs at least once, never before its due time on the store's
+/// clock.
 ///
 /// Calls block until the store has committed. Many threads that call at the same time share a
 /// commit. The methods whose names end in `_async` return futures instead. Clones are handles of
@@ -147,7 +148,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout`](Self::new_timeout), and [`Error::KeyTaken`] if [`IfPending::Refuse`] refuses.
+    /// As for [`new_timeout`](Self::new_timeout), and [`Error::KeyTaken`] if [`IfPending::Refuse`]
+    /// refuses.
     pub fn new_timeout_keyed<P: Payload>(
         &self,
         topic: &str,

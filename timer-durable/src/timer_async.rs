@@ -15,7 +15,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout`](Self::new_timeout). The call takes effect even if the future is dropped.
+    /// As for [`new_timeout`](Self::new_timeout). The call takes effect even if the future is
+    /// dropped.
     pub fn new_timeout_async<P: Payload>(
         &self,
         topic: &str,
@@ -31,7 +32,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed). The call takes effect even if the future is dropped.
+    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed). The call takes effect even if the
+    /// future is dropped.
     pub fn new_timeout_keyed_async<P: Payload>(
         &self,
         topic: &str,

@@ -65,10 +65,10 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Returns an item whose deadline has passed. Returns `None` if there is none. Does not wait.
+    /// Returns an item whose deadline has passed, or `None` if there is none. Does not wait.
     ///
-    /// With [`next_wake`](Self::next_wake), a program waits for items by a sleep or a loop of its
-    /// own, and the timer's thread has no part in it.
+    /// A program can call this together with [`next_wake`](Self::next_wake) and wait for items by a
+    /// sleep or a loop of its own. The timer's thread then takes no part in the waiting.
     ///
     /// # Examples
     ///
@@ -92,9 +92,10 @@ impl<T> DelayQueue<T> {
     /// Returns the instant at which to call [`try_next`](Self::try_next). Returns `None` if the
     /// queue is empty.
     ///
-    /// No item comes out before that instant. It has passed if an item is due. It may be too early,
-    /// because an item was removed or moved to later. A call of `try_next` that finds no item
-    /// brings it up to date. Ask again after each insertion, removal and reset.
+    /// No item comes out before that instant, and if an item is due, the instant has passed. The
+    /// instant may be earlier than the next deadline, because an item was removed or moved to
+    /// later. A call of `try_next` that finds no item corrects it. Call `next_wake` again after
+    /// each insertion, removal and reset.
     ///
     /// # Examples
     ///

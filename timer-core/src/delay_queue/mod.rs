@@ -27,11 +27,12 @@
 //! - No item comes out before its deadline. An item comes out at most one tick of the timer after
 //!   it, if the queue is polled in time.
 //! - A queue that is polled late hands out all items that are due, in the order of their deadlines.
-//! - A [`Key`] stays good until its item has been handed out or removed. After that it finds
+//! - A [`Key`] stays valid until its item has been handed out or removed. After that it finds
 //!   nothing, ever. No operation panics because of a key, and a key of one queue has no meaning for
 //!   another.
 //! - Items are dropped when they leave, and an empty queue gives back nearly all of its memory. A
-//!   queue of few items keeps the table of its peak, of 24 bytes and a value per item.
+//!   queue that has a few items left keeps the table of its peak, which takes 24 bytes and a value
+//!   per item.
 //!
 //! The queues keep their timer alive. If the timer is stopped, they wait by the timer of the
 //! process, as described in [`infallible`](crate::infallible).

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 ///
 /// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted,
 /// moved or removed while the task waits wakes the task only if it changes when the queue has to be
-/// polled. An item that was moved to later may also wake it at the former deadline.
+/// polled. An item that was moved to a later deadline may also wake the task at its former
+/// deadline.
 ///
 /// # Cost
 ///
 /// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An
-/// item has no allocation of its own. It takes about 40 bytes more than its value. The table that
-/// has the values grows by a quarter at a time.
+/// item has no allocation of its own. It takes about 40 bytes in addition to its value, and its
+/// share of the slack of the arrays. The table of the values grows by a quarter at a time.
 ///
 /// # Examples
 ///
@@ -151,11 +152,12 @@ impl<T> DelayQueue<T> {
         removed
     }
 
-    /// Moves an item to `delay` from now. Its key stays good.
+    /// Moves an item to `delay` from now. Its key stays valid.
     ///
-    /// A move to a later deadline is the cheapest, because it leaves the item where it is. At the
-    /// former deadline a task that waits is woken, and the poll moves the item, once for all
-    /// resets until then.
+    /// A move to a later deadline is the cheapest, because it leaves the item in its slot of the
+    /// wheel. At the former deadline a waiting task is woken, and its poll moves the item to the
+    /// slot of its new deadline. The item is moved only once, however often it was reset until
+    /// then.
     ///
     /// Returns `false` if the item has come out or has been removed. Nothing is changed then.
     ///
@@ -175,7 +177,8 @@ impl<T> DelayQueue<T> {
         self.relink(*key, deadline_after(now, delay), now)
     }
 
-    /// Moves an item to `deadline`, or makes it due at once if that has passed. Its key stays good.
+    /// Moves an item to `deadline`, or makes it due at once if that has passed. Its key stays
+    /// valid.
     ///
     /// Returns `false` if the item has come out or has been removed. Nothing is changed then.
     ///
@@ -329,7 +332,8 @@ impl<T> DelayQueue<T> {
         drained
     }
 
-    /// Makes room for `additional` items in the table, so that inserting them does not move it.
+    /// Makes room for `additional` items in the table, so that inserting them does not reallocate
+    /// it.
     ///
     /// # Examples
     ///

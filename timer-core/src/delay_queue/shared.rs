@@ -283,8 +283,8 @@ impl<T> SharedDelayQueue<T> {
         // Parking uses the system's clock, so a timeout reports the virtual deadline.
         let bell = parker.clone();
         let next = self.shared.timer.new_timeout_at(until, move |_| bell.unpark());
-        // The old alarm is dropped after the new one is scheduled, so that the timer always has one
-        // that is pending.
+        // The old alarm is dropped after the new one is scheduled, so that the timer always has a
+        // pending one.
         *alarm = next.ok().map(Timeout::cancel_on_drop);
         // Another thread may have moved the time meanwhile, and may never move it again. Then
         // nobody runs the timeout.
@@ -317,7 +317,7 @@ impl<T> SharedDelayQueue<T> {
 
     /// Closes the queue. Consumers take the items that are due and return `None` after that.
     ///
-    /// TimedWheel that are not due stay in the queue for [`drain`](Self::drain).
+    /// Items that are not due stay in the queue for [`drain`](Self::drain).
     ///
     /// # Examples
     ///

@@ -52,7 +52,7 @@ impl<T> TimedWheel<T> {
         Some(expired(key, self.wheel.remove(key)?))
     }
 
-    /// Takes an item that is due. Reads the clock if no other item of the same tick is left, and
+    /// Takes an item that is due. Reads the clock only if no item of the current tick is left, and
     /// returns the reading if nothing is due.
     #[inline]
     pub(super) fn take_due(&mut self) -> Result<Expired<T>, Nanos> {

@@ -172,8 +172,8 @@ impl Sleep {
         self.move_to(deadline, now, deadline.is_due(now));
     }
 
-    /// Moves the deadline to one that was computed at `now`. `is_due` says whether it is not after
-    /// `now`.
+    /// Moves the deadline to one that was computed at `now`. `is_due` is `true` if the new deadline
+    /// is not after `now`.
     #[inline]
     fn move_to(&mut self, deadline: Deadline, now: Nanos, is_due: bool) {
         self.deadline = deadline;

@@ -252,8 +252,8 @@ impl ManualDriver {
     }
 }
 
-/// The real time for which a thread waits on virtual time before it looks for timeouts of other
-/// threads, or whether they have moved the time.
+/// The longest real time for which a thread parks on virtual time before it checks whether other
+/// threads have scheduled timeouts or moved the time.
 pub(crate) const MAX_PARK: Duration = Duration::from_millis(10);
 
 /// The waker of [`ManualDriver::block_on`].

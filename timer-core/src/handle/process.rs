@@ -67,7 +67,7 @@ impl Timer {
         matches!(self.engine.context.resolution, Resolution::Exact(_))
     }
 
-    /// Returns `true` if this timer refuses a future only when the system gives no thread.
+    /// Returns `true` if this timer refuses a future only if the system refuses to start a thread.
     fn takes_refused_futures(&self) -> bool {
         let context = &self.engine.context;
         !self.has_virtual_time() && context.limit.is_none() && !context.is_stopped()
@@ -78,8 +78,8 @@ fn default_timer() -> Timer {
     Timer::builder().name("global").build_default()
 }
 
-/// Returns the timer of the process. If there is none, `make` makes it. No thread can find the
-/// timer before it is marked as the one that is never stopped.
+/// Returns the timer of the process. If there is none, `make` makes it. The timer is marked as
+/// never stopped before any thread can find it.
 fn process_timer(make: impl FnOnce() -> Timer) -> &'static Timer {
     GLOBAL.get_or_init(|| never_stopped(make()))
 }

@@ -10,25 +10,25 @@
 //! # Capped models
 //!
 //! The number of interleavings grows with the power of the bound, and models of three threads that
-//! each pass several atomic words would take hours. These models run with one preemption fewer than
-//! the bound and at most 2 ([`check_heavy`]). A bound of 3 gives them 2. A bound of 4 does not
+//! each access several atomic words would take hours. These models run with one preemption fewer
+//! than the bound and at most 2 ([`check_heavy`]). A bound of 3 gives them 2. A bound of 4 does not
 //! apply to them.
 //!
 //! | model | reason |
 //! |---|---|
 //! | `abandoned::dropped_unrun_and_cancel_and_stop` | three threads drop, cancel and stop a queued task |
-//! | `bound::two_cancels_and_an_expiry_release_one_permit` | three threads pass the entry, the lock and the bound |
-//! | `cancel_vs_expire::cancel_and_reset_and_expire` | three threads pass the entry and the lock, and a second turn follows |
+//! | `bound::two_cancels_and_an_expiry_release_one_permit` | three threads access the entry, the lock and the bound |
+//! | `cancel_vs_expire::cancel_and_reset_and_expire` | three threads access the entry and the lock, and a second turn follows |
 //! | `executor::start_and_cancel_and_reset` | three threads decide on a queued task, and a turn follows |
-//! | `inbox::three_callers_and_room_for_one` | three callers pass the lock, the inbox and the gate |
-//! | `inbox::due_is_not_lost_by_a_drain` | two callers and a turn pass the lock and the inbox, and a second turn follows |
+//! | `inbox::three_callers_and_room_for_one` | three callers access the lock, the inbox and the gate |
+//! | `inbox::due_is_not_lost_by_a_drain` | two callers and a turn access the lock and the inbox, and a second turn follows |
 //! | `life::two_threads_start_one_worker` | two threads start a worker, which sleeps and wakes up, and one stops it |
 //! | `life::a_timer_with_a_worker_is_stopped_twice` | two threads stop a worker, which sleeps and wakes up |
-//! | `lock::the_worker_that_asks_in_vain_reserves` | the worker passes the lock word twice, beside two callers at the gate |
-//! | `periodic::a_run_that_goes_on_and_stop_and_a_caller` | a run, `stop` and a caller pass the lock and the inbox |
+//! | `lock::the_worker_that_asks_in_vain_reserves` | the worker accesses the lock word twice, beside two callers at the gate |
+//! | `periodic::a_run_that_goes_on_and_stop_and_a_caller` | a run, `stop` and a caller access the lock and the inbox |
 //! | `references::a_clone_while_others_are_dropped` | three threads change the count, one of them three times |
-//! | `stop::two_new_timeouts_beside_stop` | `stop` and two callers pass the lock and the inbox |
-//! | `stop::a_cancel_and_a_caller_beside_stop` | `stop`, a canceller and a caller pass the lock and the inbox |
+//! | `stop::two_new_timeouts_beside_stop` | `stop` and two callers access the lock and the inbox |
+//! | `stop::a_cancel_and_a_caller_beside_stop` | `stop`, a canceller and a caller access the lock and the inbox |
 //! | `worker_end::the_end_comes_after_the_tasks` | a worker sleeps, wakes up and runs a task while it is stopped |
 //!
 //! One model runs with at most 1 preemption at any bound ([`check_heaviest`]), because it would
@@ -36,7 +36,7 @@
 //!
 //! | model | reason |
 //! |---|---|
-//! | `inbox::the_worker_and_two_callers` | a worker sleeps and wakes up, and two callers and `stop` pass the lock and the inbox |
+//! | `inbox::the_worker_and_two_callers` | a worker sleeps and wakes up, and two callers and `stop` access the lock and the inbox |
 //!
 //! *A limit of loom.* It remembers only the last load of a location, so a thread that loads and
 //! then stores hides an earlier load of another thread. In a model where this matters, the thread

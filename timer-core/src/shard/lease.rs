@@ -64,8 +64,8 @@ impl LeaseHint {
 
     /// Called by the holder of the shard's lock.
     pub(super) fn set(&self, generation: u16, is_open: bool) {
-        // ORDERING: Relaxed, one word has one history. `Shard::now_of` says what orders it with the
-        // time.
+        // ORDERING: Relaxed, one word has one history. `Shard::now_of` explains how it is ordered
+        // with the time.
         self.0.store(Self::word(generation, is_open), Ordering::Relaxed);
     }
 

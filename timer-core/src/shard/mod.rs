@@ -24,9 +24,9 @@
 //!
 //! # Under the lock
 //!
-//! No user code runs and no user value is dropped while the lock is held. The holder drops entries
-//! that leave the wheel after it has unlocked, and frees the arrays of the wheel and of the inbox
-//! then. A holder does one of the following:
+//! No user code runs and no user value is dropped while the lock is held. After it has unlocked,
+//! the holder drops the entries that have left the wheel and frees the arrays that the wheel and
+//! the inbox have given up. A holder does one of the following:
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024

@@ -11,7 +11,7 @@ thread_local! {
     static SINCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Records by `clock` from now on.
+/// Records holds from now on, as measured by `clock`.
 pub(crate) fn record(clock: fn() -> u64) {
     CLOCK.get_or_init(|| clock);
 }

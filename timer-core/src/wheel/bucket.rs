@@ -80,15 +80,15 @@ impl<V> Bucket<V> {
         Some((removed, chunk.len < chunk.upkeep_below))
     }
 
-    /// Removes the value at `position`, which has one, as [`remove`](Self::remove) does, but does not
-    /// read a value that needs no drop.
+    /// Removes the value at `position`, as [`remove`](Self::remove) does, but does not read a value
+    /// that needs no drop. The slot must have a value.
     #[inline]
     pub(super) fn vacate(&mut self, position: u32) -> bool {
         self.slots.chunk_mut(position as usize).is_some_and(|(chunk, position)| chunk.vacate(position))
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`, and keeps up the bucket.
-    /// Returns the memory that is left without values, too.
+    /// Also returns the memory that is left without values.
     pub(super) fn remove_and_keep_up(
         &mut self,
         id: u32,

@@ -13,14 +13,14 @@ use std::mem;
 pub(crate) struct Chunks<T> {
     /// All chunks but the last. Each is full.
     full: Vec<Vec<T>>,
-    /// The last chunk. It may be empty although others are full, which keeps an array whose length
-    /// changes by one at the boundary from allocating each time. The first chunk stays until the
+    /// The last chunk. It may be empty although others are full, so that an array whose length
+    /// changes by one at a boundary does not allocate each time. The first chunk stays until the
     /// array is dropped.
     last: Vec<T>,
 }
 
 impl<T> Chunks<T> {
-    /// The number of elements in a chunk, which takes as much memory as one of slots.
+    /// The number of elements in a chunk. A chunk takes as much memory as a chunk of slots.
     const LEN: usize = (CHUNK * size_of::<Slot<()>>() / size_of::<T>()).next_power_of_two();
 
     pub(crate) const fn new() -> Self {

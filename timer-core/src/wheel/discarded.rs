@@ -1,7 +1,7 @@
 //! Memory that a wheel has given up.
 //!
-//! A wheel does not free its arrays, because its owner may hold a lock, and an allocator may take
-//! long. After a million small pieces were freed, glibc takes 100 ms to free a large one. The
+//! A wheel does not free its arrays itself, because its owner may hold a lock, and an allocator may
+//! take long. After a million small pieces were freed, glibc takes 100 ms to free a large one. The
 //! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
 //! frees them afterwards.
 
@@ -36,8 +36,8 @@ impl<V> Discarded<V> {
         self.0.push(memory);
     }
 
-    /// Adds an array of slots. Frees it at once if it is small, because that takes an allocator no
-    /// longer than any other small piece.
+    /// Adds an array of slots. Frees a small array at once, because that takes no longer than
+    /// freeing any other small piece.
     pub(super) fn push_slots(&mut self, slots: Vec<Slot<V>>) {
         if slots.capacity() > MIN_CAPACITY {
             self.push(Memory::Slots(slots));
@@ -54,7 +54,7 @@ impl<V> Discarded<V> {
 
 #[cfg(test)]
 impl<V> Discarded<V> {
-    /// Returns for how many slots and for how many lists there is memory.
+    /// Returns the number of slots and the number of lists for which there is memory.
     pub(super) fn room(&self) -> (usize, usize) {
         self.0.iter().fold((0, 0), |(slots, lists), memory| match memory {
             Memory::Slots(array) => (slots + array.capacity(), lists),

@@ -9,11 +9,11 @@
 //! The cost that remains is that of a list shared by many deadlines, because each visit reads all
 //! of the list.
 //!
-//! *The ring has one list for a few values*, up to the number of lists that was asked for. It grows
-//! and shrinks by one list at a time (linear hashing). A list is an array, like a bucket of the
-//! hierarchical wheel, so a visit reads it in sequence. A new list takes no values from another
-//! one. That is harmless, because the location of a value names its list, and the bound of a list
-//! covers all its values. The values of a list that is given up move to another list.
+//! *The number of lists follows the number of values*, up to the number that was asked for. The
+//! ring grows and shrinks by one list at a time (linear hashing). A list is an array, like a bucket
+//! of the hierarchical wheel, so a visit reads it in sequence. A new list takes no values from
+//! another one. That is harmless, because the location of a value names its list, and the bound of
+//! a list covers all its values. The values of a list that is given up move to another list.
 //!
 //! *Stale bounds.* A removal leaves the bound of a long list unchanged, so the bound may be too
 //! low. When nothing is due, the wheel reads the first list again if its bound is stale, before the
@@ -34,7 +34,7 @@ mod bounds;
 /// The largest number of lists.
 const MAX_LISTS: usize = 1 << 30;
 
-/// A ring has at least one list for so many values, unless it has all lists. It has at most one
+/// A ring has at least one list for this many values, unless it has all lists. It has at most one
 /// list for each value.
 const VALUES_PER_LIST: usize = 32;
 
@@ -170,8 +170,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         self.lists.len() > self.len.max(1) && self.visit.is_none()
     }
 
-    /// Moves some values of the last list to the list from which its number differs in the highest
-    /// bit, and removes the list if it is empty. Returns the cost, which is at least 1.
+    /// Moves some values of the last list to the list whose number differs from its own in the
+    /// highest bit, and removes the list if it is empty. Returns the cost, which is at least 1.
     #[cold]
     #[inline(never)]
     fn merge_last(&mut self) -> usize {

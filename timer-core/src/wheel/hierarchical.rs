@@ -2,11 +2,11 @@
 //!
 //! The wheel reads a tick as a number of [`LEVELS`] digits of [`BITS`] bits. A deadline belongs to
 //! the level of the highest digit in which it differs from `now`, and on that level to the bucket
-//! of its own digit. From this follows, at any time:
+//! of its own digit. At any time, the following holds:
 //!
 //! - The buckets before the current one, in whose span `now` is, are empty on every level, so
-//!   nothing ever wraps round. The current bucket takes no value in. The values that it had belong
-//!   to finer levels, to which a [cascade] moves them.
+//!   nothing ever wraps round. No value is inserted into the current bucket. The values that it had
+//!   belong to finer levels, to which a [cascade] moves them.
 //! - All values of a level are due before those of the next level, and those of a bucket before
 //!   those of the next bucket. So the first occupied bucket has the earliest deadline, and the
 //!   cached minimum of that bucket is the next expiry.
@@ -156,9 +156,9 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % BUCKETS))
     }
 
-    /// Calls `visit` with the values of the first bucket and of the cascades, and of each further
-    /// bucket that may have a tick up to the one that `visit` returned last. Overdue values come
-    /// first, and no others after them.
+    /// Calls `visit` with the values of the cascades and of the first bucket, and then of each
+    /// further bucket that may have a tick up to the one that `visit` returned last. If there are
+    /// overdue values, only these are visited.
     pub(super) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         if self.has_overdue() {
             return self.overdue.values().for_each(|(_, value)| _ = visit(value));

@@ -1,12 +1,12 @@
 //! A keyed wheel that hands out one value at a time, in the order of ranks that the values have.
 //!
-//! The public keyed wheels hand out all that is due in one call, and a key is spent as its value
-//! leaves the wheel. An owner that is polled takes one value per call instead. Values that are due
-//! then wait in a list, and their keys stay good until they are handed out.
+//! The public keyed wheels hand out all due values in one call, and a key becomes invalid as its
+//! value leaves the wheel. An owner that is polled takes one value per call instead. Meanwhile the
+//! other due values wait in a list, and their keys stay valid until they are handed out.
 //!
 //! The values stay in the table of keys, because an operation by key fetches a row of that table
-//! from memory in any case. A large wheel is rarely in the cache, so its entries are kept short and
-//! are touched seldom:
+//! from memory in any case. A large wheel is rarely in the cache, so its entries are short and are
+//! rarely read:
 //!
 //! - A move to a later rank changes the row and not the wheel. When the entry of the wheel becomes
 //!   due, its row says that the value is not, and the entry is linked again. So the tick of an
@@ -25,13 +25,13 @@ use std::num::NonZeroU64;
 /// bucket of a level has this number or a higher one.
 const DUE_LIST: u32 = u32::MAX - 3;
 
-/// The list keeps room for so many values.
+/// The list keeps room for this many values.
 const MAX_KEPT_CAPACITY: usize = 256;
 
 /// A value and its rank. Lower ranks are handed out first. The rank of a value decides its tick,
 /// unless it was due when it was inserted.
 pub(crate) struct Ranked<T> {
-    /// It is never zero, so an `Option` needs no mark of its own.
+    /// It is never zero, so an `Option` takes no additional space.
     rank_plus_one: NonZeroU64,
     pub(crate) value: T,
 }
@@ -91,7 +91,7 @@ impl<T> QueueWheel<T> {
         value
     }
 
-    /// Changes the rank and the tick of a value. The key stays good. Returns `false` if the value
+    /// Changes the rank and the tick of a value. The key stays valid. Returns `false` if the value
     /// has been handed out or removed.
     pub(crate) fn relink(&mut self, key: Key, tick: u64, rank: u64, now: u64) -> bool {
         let Some(row) = self.raw.tracker_mut().find_mut(key) else { return false };
@@ -128,7 +128,7 @@ impl<T> QueueWheel<T> {
         Some((key, value))
     }
 
-    /// Moves the clock towards `now` until something is due, which goes into the list. The list
+    /// Moves the clock towards `now` until values are due, and puts these into the list. The list
     /// must be empty. Returns `false` if nothing is due by `now`. `tick_of` returns the tick of a
     /// rank.
     pub(crate) fn collect(&mut self, now: u64, tick_of: impl Fn(u64) -> u64) -> bool {
@@ -162,8 +162,8 @@ impl<T> QueueWheel<T> {
 
     /// Moves the clock to a tick and takes all of its values.
     ///
-    /// A value that was left in a cascade would be overdue once its chunk is forgotten, even if it
-    /// was moved to later.
+    /// If a value were left in a cascade, it would count as overdue once its chunk is forgotten,
+    /// even if it was moved to later.
     fn take_tick(&mut self, tick: u64, tick_of: impl Fn(u64) -> u64) {
         while self.raw.earliest().is_some_and(|next| next <= tick) {
             self.raw.take_next(tick, &mut self.step);
@@ -197,7 +197,7 @@ impl<T> QueueWheel<T> {
     }
 
     /// Returns the key of the value that is handed out next. Reads all values of the first bucket,
-    /// and of further ones if values of the first were moved to later.
+    /// and those of further buckets if values of the first one were moved to later.
     pub(crate) fn peek(&self, tick_of: impl Fn(u64) -> u64) -> Option<Key> {
         let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
         if first.is_none() {
@@ -238,7 +238,7 @@ impl<T> QueueWheel<T> {
         self.raw.tracker_mut().shrink();
     }
 
-    /// Removes the entry of a value whose key is good.
+    /// Removes the entry of a value whose key is valid.
     #[inline]
     fn unlink(&mut self, location: Location) {
         if location.bucket() == DUE_LIST {

@@ -4,8 +4,8 @@
 //! time a value leaves, so an old key meets another generation and finds nothing. A row whose
 //! generations are used up is retired, so no key is ever given out twice.
 //!
-//! A row also has data of the owner. The public wheels keep none, so that a wheel which has lost
-//! most of its values keeps little memory, and the wheel of a queue keeps its values there.
+//! A row can also have data of the owner. The public wheels use none, so that a wheel which has
+//! lost most of its values keeps little memory. The wheel of a queue keeps its values there.
 //!
 //! The memory of a large table is given back when the last value leaves. The table keeps one number
 //! for [`ROWS_PER_FLOOR`] rows then, the highest of their generations.
@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 /// becomes empty.
 const ROWS_PER_FLOOR: usize = 256;
 
-/// The generation of a row that is out of use for good. No key bears it.
+/// The generation of a row that is out of use for good. No key has it.
 const RETIRED: u32 = u32::MAX;
 
 /// The bucket number in the location of a vacant row, whose position is the next vacant row.
@@ -71,7 +71,7 @@ impl Key {
 /// The item that a keyed wheel stores, which has a value and the row that tracks it.
 #[derive(Clone, Copy)]
 pub(super) struct Item<T> {
-    /// It is never zero, so a vacant slot of a bucket needs no mark of its own.
+    /// It is never zero, so a vacant slot of a bucket takes no additional space.
     index_plus_one: NonZeroU32,
     pub(super) value: T,
 }
@@ -208,7 +208,7 @@ impl<D: Default> Slab<D> {
     fn grow(&mut self) -> u32 {
         loop {
             let index = self.rows.len();
-            // Not by doubling, because the rows are most of the memory of a delay queue.
+            // The table does not double, because the rows are most of the memory of a delay queue.
             if index == self.rows.capacity() {
                 self.rows.reserve_exact((index / 4).max(MIN_CAPACITY));
             }

@@ -251,8 +251,9 @@ impl<V> Slots<V> {
         last.unwrap_or_else(|| mem::take(&mut self.open)).slots
     }
 
-    /// Removes the last slot of a chunk, of the open one last. The vacant slots of that chunk are
-    /// not filled any more. Calls `discard` with the memory of a chunk that is left without values.
+    /// Removes the last slot of a chunk. The open chunk is the last one to be emptied. The vacant
+    /// slots of the chunk are not filled any more. Calls `discard` with the memory of a chunk that
+    /// is left without values.
     pub(super) fn pop(&mut self, discard: impl FnOnce(Vec<Slot<V>>)) -> Option<Slot<V>> {
         let chunk = self.others.as_mut().and_then(|others| others.last_mut()).unwrap_or(&mut self.open);
         chunk.vacant = END;

@@ -13,7 +13,7 @@ fn an_item_takes_60_bytes_and_frees_them() {
     let _alone = exclusive();
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut cx = Context::from_waker(Waker::noop());
-    // The last number is little more than a power of two.
+    // The last number is slightly more than a power of two.
     for (spread, items) in [(SECOND, MILLION), (60 * SECOND, MILLION), (HOUR, MILLION), (HOUR, MILLION / 3 * 4)] {
         let mark = Mark::set();
         let mut queue = DelayQueue::new(&timer);

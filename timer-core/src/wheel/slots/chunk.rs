@@ -37,8 +37,8 @@ impl<V> Chunk<V> {
         Some((deadline, value))
     }
 
-    /// Removes the value at `position`, which has one. Does not read it if it needs no drop.
-    /// Returns `true` if upkeep is needed.
+    /// Removes the value at `position`, whose slot must have one. Does not read a value that needs
+    /// no drop. Returns `true` if upkeep is needed.
     #[inline]
     pub(in crate::wheel) fn vacate(&mut self, position: usize) -> bool {
         self.slots[position] = (u64::from(self.vacant), None);
