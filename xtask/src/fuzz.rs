@@ -4,8 +4,8 @@
 //! The address sanitizer is off by default. The models notice a fault by its effect, so four times
 //! as many executions are worth more.
 //!
-//! All targets run at the same time, so they take the time of one. Each writes its output to a file
-//! of its own, and the files are printed one after the other at the end.
+//! All targets run at the same time, so together they take as long as one. Each writes its output
+//! to a file of its own, and the files are printed one after the other at the end.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ use crate::run::{Result, copy_sources, report, root, run, target_dir};
 /// The lock file, and its place in the copy.
 const LOCK: [&str; 2] = ["timer-adapters/lowest.lock", "Cargo.lock"];
 
-/// A test that tokio passes since 1.51.6 and 1.53.3. Before, its paused clock moves on although a
+/// A test that fails with tokio before 1.51.6 and 1.53.3, whose paused clock moves on although a
 /// socket wakes a task (tokio-rs/tokio#8595).
 const NEEDS_NEWER_TOKIO: &str = "a_chain_of_sockets_does_not_move_time";
 

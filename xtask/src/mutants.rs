@@ -44,8 +44,8 @@ enum Verdict {
     Survives,
 }
 
-/// Runs the list and then cargo-mutants, or one of them. A filter without `--plain` is for the
-/// list.
+/// Runs the list and then cargo-mutants, or only one of them. A filter without `--plain` applies to
+/// the list.
 pub(crate) fn command(sh: &Shell, flags: &flags::Mutants) -> Result {
     let filter = flags.filter.as_deref().unwrap_or_default();
     if flags.plain {

@@ -96,7 +96,8 @@ fn print(letter: &DeadLetter) {
 }
 
 fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Result<(), Box<dyn Error>> {
-    // Only one of two letters with the same key can have it again, so each has a batch of its own.
+    // Only one of two letters with the same key can get the key back, so each letter has a batch of
+    // its own.
     for letter in letters {
         let (id, mut batch) = (letter.id, Batch::default());
         match action {

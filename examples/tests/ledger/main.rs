@@ -1,5 +1,5 @@
 //! Drives the program `timeouts` as a child process, ends the child in every way that can go wrong,
-//! and balances what it has answered.
+//! and balances its answers.
 //!
 //! The child prints an answer when it is durable, so the parent knows at any moment which timeouts
 //! must not be lost and which must not begin. A child that is killed is followed by another one on

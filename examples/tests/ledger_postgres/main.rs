@@ -1,11 +1,11 @@
 //! Drives several processes of `timeouts` on one PostgreSQL, ends and disturbs them and the server
-//! in every way that can go wrong, and balances what they have answered.
+//! in every way that can go wrong, and balances their answers.
 //!
 //! Nothing that was accepted is lost, nothing begins that was cancelled, no attempt runs twice, and
 //! nothing is early by the server's clock.
 //!
-//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40). A tenth as many are
-//! made at each chosen point.
+//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40). The test makes a
+//! tenth as many kills at each chosen point.
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
 
@@ -38,7 +38,7 @@ fn assert_balanced(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults, first:\n{}", faults.len(), faults[..faults.len().min(10)].join("\n"));
 }
 
-/// Nodes die at random moments, and about when they take over or stop.
+/// Nodes die at random moments, and close to the moments at which they take over or stop.
 #[test]
 fn nothing_is_lost_by_kills() {
     let Some(server) = Server::start() else { return };
@@ -98,7 +98,7 @@ fn nothing_is_lost_by_kills_at_chosen_points() {
             let held = points.wait(Duration::from_secs(10));
             let victim = held.as_ref().and_then(|name| cluster.find(name));
             victim.into_iter().for_each(|index| cluster.kill(index));
-            // A statement that is held no more has ended before the kill.
+            // A statement that is no longer held ended before the kill.
             let is_hit = victim.is_some() && points.held() == held;
             *(if is_hit { &mut hits } else { &mut misses }) += 1;
             if cluster.random.bool() {

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Limits for the connections of an HTTP/1 server, with one sleep per connection.
 ///
 /// hyper's own header timeout makes a sleep for each request and drops it. A timeout around the
-/// handler makes another one. Here a connection makes one sleep, and each request moves it twice to
-/// a later deadline, which costs a reading of the clock and an atomic operation each.
+/// handler makes another one. With these limits a connection makes one sleep, and each request
+/// moves it to a later deadline twice. A move costs a reading of the clock and an atomic operation.
 ///
 /// A connection is in one of these stages, each of which may have a limit. None has one by default.
 ///
@@ -30,11 +30,11 @@ use std::time::Duration;
 ///
 /// If a limit passes, the connection is dropped, and its future ends with
 /// [`ConnectionError::TimedOut`]. The client sees the end of the connection without a response, or
-/// a reset if it is still sending. A request whose limit passes can have a response instead: see
-/// [`late_response`](Self::late_response).
+/// a reset if it is still sending. With [`late_response`](Self::late_response), a request whose
+/// limit passes gets a response instead.
 ///
-/// The limit of hyper itself, `header_read_timeout`, should stay unset. A connection needs no
-/// timer of hyper then. HTTP/2 has several requests at a time, and these limits do not apply to it.
+/// Leave hyper's own limit, `header_read_timeout`, unset. Then hyper needs no timer. HTTP/2 is not
+/// supported, because its connections serve several requests at a time.
 ///
 /// # Examples
 ///
@@ -73,7 +73,7 @@ pub struct ConnectionLimits<B> {
 }
 
 impl<B> ConnectionLimits<B> {
-    /// Creates a set of limits, all of which are absent.
+    /// Creates limits for connections, none of which is set yet.
     pub fn new(timer: InfallibleTimer) -> Self {
         Self { timer, header: None, request: None, response: None, keep_alive: None, respond: None }
     }
@@ -81,8 +81,8 @@ impl<B> ConnectionLimits<B> {
     /// Limits the time from the first byte of a request to the end of its header. On a new
     /// connection, the time counts from the first poll.
     ///
-    /// Bytes that arrive before the previous response is written do not start the time. The next
-    /// bytes do.
+    /// Bytes of a request that arrive before the previous response is written do not start the
+    /// time. The first bytes after that do.
     #[must_use]
     pub fn header(mut self, limit: Duration) -> Self {
         self.header = Some(limit);
@@ -97,16 +97,16 @@ impl<B> ConnectionLimits<B> {
         self
     }
 
-    /// Limits the time in which nothing is written while a response's body is not complete. Such a
-    /// body waits for the service, or for a client that does not read.
+    /// Limits the time for which a response makes no progress, because the service produces no body
+    /// or the client does not read. Each write starts the time anew.
     #[must_use]
     pub fn response(mut self, limit: Duration) -> Self {
         self.response = Some(limit);
         self
     }
 
-    /// Limits the time between a response and the next request. It counts from the last write, so
-    /// it does not end a long response whose client reads slowly.
+    /// Limits the time between a response and the next request. The time counts from the last
+    /// write, so it does not end a long response whose client reads slowly.
     #[must_use]
     pub fn keep_alive(mut self, limit: Duration) -> Self {
         self.keep_alive = Some(limit);
@@ -140,8 +140,9 @@ impl<B> ConnectionLimits<B> {
 
     /// Returns a future that serves a connection with these limits.
     ///
-    /// `connect` makes the connection from the wrapped I/O and service. It can also add to it, for
-    /// example `with_upgrades()` or `GracefulShutdown::watch`. After an upgrade no limit applies.
+    /// `connect` makes the connection from the wrapped I/O and service. It can also extend the
+    /// connection, for example by `with_upgrades()` or `GracefulShutdown::watch`. After an upgrade
+    /// no limit applies.
     pub fn serve<I, S, C, T, E>(
         &self,
         io: I,
@@ -240,7 +241,7 @@ impl<E: Error> Error for ConnectionError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::TimedOut(_) => None,
-            // The error shows the text of the connection's error, so its source is next.
+            // The message of the connection's error is shown already, so its source comes next.
             Self::Connection(error) => error.source(),
         }
     }
@@ -256,7 +257,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<ConnectionError<E>> for io::Err
 }
 
 pin_project! {
-    /// A connection with limits. [`ConnectionLimits::serve`] makes it.
+    /// A connection with limits, returned by [`ConnectionLimits::serve`].
     #[must_use = "futures do nothing unless polled"]
     pub struct LimitedConnection<C> {
         // `None` once it has ended.
@@ -313,8 +314,8 @@ impl<C: fmt::Debug> fmt::Debug for LimitedConnection<C> {
 /// The sleep of a connection, which follows its stages.
 ///
 /// A move to a later deadline is cheap, and one to an earlier deadline is not. So each stage first
-/// moves the sleep to the shortest of the limits, which is always later. Only a stage that lasts
-/// longer moves it on, to its own limit.
+/// moves the sleep to the shortest of all limits from now, which is always later. A stage that
+/// lasts longer then moves it on to its own limit.
 struct Watch {
     sleep: Sleep,
     shortest: Duration,
@@ -323,12 +324,12 @@ struct Watch {
     rests: [Option<Duration>; 4],
     /// The time from the deadline of the sleep to the end of the present stage.
     rest: Option<Duration>,
-    /// The word for which the sleep was moved. At first, that is no word of a connection.
+    /// The word for which the sleep was moved last. The initial value is the word of no connection.
     seen: usize,
 }
 
 impl Watch {
-    /// Returns the limit that has passed.
+    /// Waits for the limit of the present stage and returns it when it has passed.
     fn poll(&mut self, cx: &mut Context<'_>, word: usize) -> Poll<Limit> {
         let stage = Stage::of(word);
         if self.seen != word {

@@ -12,8 +12,8 @@
 //! server.timer(HyperTimer::global()).header_read_timeout(Duration::from_secs(10));
 //! ```
 //!
-//! A server of HTTP/1 can have more limits at a lower cost from [`ConnectionLimits`], which uses
-//! one sleep for all limits of a connection and moves it.
+//! [`ConnectionLimits`] gives an HTTP/1 server more limits at a lower cost, because all limits of a
+//! connection share one sleep.
 
 mod limits;
 mod parts;
@@ -23,6 +23,6 @@ pub use limits::{ConnectionError, ConnectionLimits, Limit, LimitedConnection};
 pub use parts::{LimitedBody, LimitedFuture, LimitedIo, LimitedService};
 pub use timer::HyperTimer;
 
-// The limits take these from here, so that timer-bench can compile their source with another sleep.
+// `limits` imports these names from here, so that timer-bench can compile it with another sleep.
 use timer_core::InfallibleTimer;
 use timer_core::infallible::Sleep;

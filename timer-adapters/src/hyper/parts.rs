@@ -18,12 +18,12 @@ use std::sync::Arc;
 /// Makes the response to a late request.
 pub(super) type Respond<B> = Arc<dyn Fn() -> Response<B> + Send + Sync>;
 
-/// The stage of a connection. A limit applies to each.
+/// The stage of a connection. Each stage can have a limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// A header is not complete, or the connection is new.
     Header,
-    /// The service works.
+    /// The service works on the request.
     Request,
     /// hyper takes the body of a response.
     Response,
@@ -62,7 +62,7 @@ const GIVEN_UP: usize = 4;
 /// The stage of a connection and the number of its changes, in one word.
 ///
 /// Several requests may be served in one poll of the connection. The count tells the stages of one
-/// from those of the next.
+/// request from those of the next.
 ///
 /// ORDERING: Relaxed, because the task of the connection makes all accesses, and the word guards no
 /// other memory.
@@ -85,7 +85,7 @@ impl Stages {
         word
     }
 
-    /// Asks for the response to a late request. Returns `false` if that was asked for before.
+    /// Asks for the response to a late request. Returns `false` if it was asked for before.
     pub(super) fn give_up_request(&self) -> bool {
         let word = self.word();
         // ORDERING: Relaxed, see the type.
@@ -101,8 +101,8 @@ impl Stages {
         }
     }
 
-    /// Notes that bytes were written. The time of a stage begins again, except for that of the
-    /// service.
+    /// Notes that bytes were written. Starts the time of the present stage again, unless the
+    /// service is working.
     #[inline]
     fn has_written(&self) {
         let stage = Stage::of(self.word());
@@ -113,7 +113,7 @@ impl Stages {
 }
 
 pin_project! {
-    /// The I/O of a connection with limits. [`ConnectionLimits::serve`] makes it.
+    /// The I/O of a connection with limits, as [`ConnectionLimits::serve`] passes it to `connect`.
     ///
     /// [`ConnectionLimits::serve`]: super::ConnectionLimits::serve
     #[derive(Debug)]
@@ -195,7 +195,7 @@ struct Shared<B> {
     respond: Option<Respond<B>>,
 }
 
-/// The service of a connection with limits. [`ConnectionLimits::serve`] makes it.
+/// The service of a connection with limits, as [`ConnectionLimits::serve`] passes it to `connect`.
 ///
 /// [`ConnectionLimits::serve`]: super::ConnectionLimits::serve
 pub struct LimitedService<S, B> {
@@ -230,7 +230,8 @@ impl<S: fmt::Debug, B> fmt::Debug for LimitedService<S, B> {
     }
 }
 
-/// The turn of one request. Dropping it begins the wait for the next request.
+/// A guard that lives as long as a request and its response. Dropping it begins the wait for the
+/// next request.
 struct Turn<B> {
     shared: Arc<Shared<B>>,
 }
@@ -249,7 +250,7 @@ pin_project! {
         future: F,
         // The word at the beginning of the stage.
         word: usize,
-        // The response's body takes it.
+        // It moves into the response's body.
         turn: Option<Turn<B>>,
     }
 }

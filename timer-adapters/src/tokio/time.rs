@@ -215,7 +215,7 @@ impl fmt::Debug for Sleep {
 }
 
 pin_project! {
-    /// A future with a deadline: returned by [`timeout`] and [`timeout_at`].
+    /// A future with a deadline, returned by [`timeout`] and [`timeout_at`].
     ///
     /// # Examples
     ///
@@ -257,7 +257,7 @@ impl<F: Future> Future for Timeout<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let had_budget = has_budget_remaining();
         let output = ready!(self.project().timeout.poll(cx));
-        // A future that has used up all of the budget cannot keep its deadline from coming.
+        // If the future has just used up the budget, the deadline ends it nevertheless.
         if output.is_err() && (!had_budget || has_budget_remaining()) {
             ready!(poll_proceed(cx)).made_progress();
         }
@@ -265,7 +265,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// Ticks at a fixed rate: returned by [`interval`] and [`interval_at`].
+/// Ticks at a fixed rate, returned by [`interval`] and [`interval_at`].
 ///
 /// # Examples
 ///

@@ -9,9 +9,9 @@
 //! pause shows how long a caller is preempted outside of calls. It is the longest time between two
 //! readings of the clock that follow each other.
 //!
-//! The slowest call includes preemption. The longest block of a call does not. It is the time for
-//! which the thread slept or waited for a lock, also in the kernel. It is measured for one call in
-//! [`SAMPLED`] and known on Linux only.
+//! The slowest call includes preemption. The longest block of a call does not, because it is only
+//! the time for which the thread slept or waited for a lock, also in the kernel. It is measured for
+//! one call in [`SAMPLED`], and only on Linux.
 //!
 //!     cargo run --release -p timer-bench --bin overload -- threads=64 cancel=30 stall-ms=4000
 #![forbid(unsafe_code)]
@@ -206,7 +206,8 @@ fn plot(path: &str, title: &str, panels: [(&str, &[(f64, f64)]); 2]) -> Result<(
     Ok(root.present()?)
 }
 
-/// The times of the calling thread that are no block: its CPU time, and its waiting for a CPU.
+/// The times of the calling thread that are no block, which are its CPU time and its wait for a
+/// CPU.
 struct Runnable(Option<File>);
 
 impl Runnable {

@@ -90,7 +90,8 @@ impl Goal {
             Bound::AtLeast(least) => (format!("at least {}", figure(least)), figure(median), median >= least),
             Bound::AtMost(most) => (format!("at most {}", figure(most)), figure(median), median <= most),
             Bound::Times(least, peer) => {
-                // Limits of a connection are held against the peer's usual place in hyper.
+                // Limits of a connection are compared with the peer's timer at its usual place in
+                // hyper.
                 let params = ours.params.trim_end_matches(",limits");
                 let theirs = results.find(peer, &ours.workload, params, &ours.unit)?.summary()?;
                 let times = theirs.median / median;

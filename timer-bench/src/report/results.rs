@@ -11,8 +11,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The end of the units of figures that belong to a window of time. Its end is the last parameter,
-/// `t=SECONDS`.
+/// The suffix of the units of figures that belong to a window of time. The end of the window is the
+/// last parameter, `t=SECONDS`.
 const OVER_TIME: &str = "-over-time";
 
 /// A line of a plot over time: its peer, and its points as seconds and medians.

@@ -1,5 +1,6 @@
-//! W21: the longest time for which a thread held the lock of a shard, under the loads that put the
-//! most work there. Another thread schedules and cancels a timeout of ten seconds every 50 us.
+//! W21, the longest time for which a thread holds the lock of a shard, under the loads that cause
+//! the most work under it. Another thread schedules and cancels a timeout of ten seconds every 50
+//! us.
 //!
 //! | case | load |
 //! |---|---|
@@ -9,9 +10,10 @@
 //! | 4 | a hashed wheel with 20,000 timeouts of an hour, and 3,700 pairs a second |
 //!
 //! `us-held-max` is the longest hold in CPU time of the holder, which includes its page faults.
-//! `us-call-max` and `cpu-us-call-max` are the longest of those calls. The tick of the cases 1 and
-//! 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness of the lone
-//! timeout, and `turns/s` are the turns of the worker, of which two would do.
+//! `us-call-max` and `cpu-us-call-max` are the longest call of that other thread. The tick of the
+//! cases 1 and 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness
+//! of the lone timeout, and `turns/s` is the number of turns of the worker, of which two would be
+//! enough.
 
 use super::Stop;
 use super::caller::Counter;
@@ -91,7 +93,7 @@ fn fill(timer: &Timer, n: usize, settings: &Settings) -> Result<Instant, Stop> {
     in_time(begin).map(|()| begin)
 }
 
-/// Fails if scheduling took until `due`, because the load would be another one.
+/// Fails if scheduling took until `due`, because the load would then be a different one.
 fn in_time(due: Instant) -> Result<(), Stop> {
     if Instant::now() < due { Ok(()) } else { Err(unavailable("the machine was too slow to schedule in time")) }
 }

@@ -92,7 +92,8 @@ fn tallies(listed: &str, lists: &[&str; 4]) -> BTreeMap<String, Tally> {
     tallies
 }
 
-/// Returns the part of the result. Keeps the lines of files that are not complete in this run.
+/// Returns this part of the result. Keeps the former lines of files that are not complete in this
+/// run.
 fn text(former: &str, tallies: &BTreeMap<String, Tally>, commit: &str) -> String {
     let mut rows: BTreeMap<String, String> = BTreeMap::new();
     for line in former.lines().filter(|line| line.starts_with("| `")) {

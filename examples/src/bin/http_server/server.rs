@@ -1,4 +1,5 @@
-//! The server: each connection has a header timeout, and each request a timeout of its own.
+//! The server, in which each connection has a header timeout and each request has a timeout of its
+//! own.
 
 use std::convert::Infallible;
 use std::future::{pending, ready};
@@ -38,7 +39,7 @@ pub(crate) async fn serve(listener: TcpListener, connections: usize, limits: Lim
     Ok(())
 }
 
-/// Serves a connection. One that a timeout closes ends with an error, which is intended here.
+/// Serves a connection. If a timeout closes it, it ends with an error, which is intended here.
 async fn serve_connection(socket: TcpStream, limits: Limits, clock: Clock) {
     let io = TokioIo::new(socket);
     if let Clock::Limits(timer) = &clock {

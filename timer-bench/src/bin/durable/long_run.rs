@@ -1,4 +1,4 @@
-//! P9: a run at a fixed rate for minutes, with the default autovacuum.
+//! P9, a run at a fixed rate for minutes, with the default autovacuum.
 
 use crate::cluster::number;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +7,10 @@ use std::time::Duration;
 use timer_bench::durable::row;
 use timer_bench::row::Row;
 
-/// The most microseconds of the lag at 99 %.
+/// The goal for the lag at 99 %, in microseconds.
 const GOAL: f64 = 5_000.0;
-/// The most growth from the middle third of a run to its last third. Without a vacuum it is 1.67.
+/// The goal for the growth from the middle third of a run to its last third, as a factor. Without a
+/// vacuum it is 1.67.
 const MOST_GROWTH: f64 = 1.25;
 
 /// The dead rows and the megabytes of the database after each minute.

@@ -1,11 +1,11 @@
-//! W20: the timer of an HTTP server. hyper on a runtime with two workers serves 10,000 keep-alive
-//! connections, whose clients are another process. Each request has a limit, each wait for a
-//! header has one, and the handler yields once, as one does that waits for a database.
+//! W20, the timer of an HTTP server. hyper on a runtime with two workers serves 10,000 keep-alive
+//! connections, whose clients are another process. Each request has a limit, each wait for a header
+//! has one, and the handler yields once, as one does that waits for a database.
 //!
 //! The limits are mounted in two ways. By itself, hyper makes a sleep for each header, and each
-//! request has a timeout. With `limits`, a connection has one sleep for both, which is
-//! [`ConnectionLimits`](timer_adapters::hyper::ConnectionLimits) for our timer, and the same source
-//! with tokio's sleep for tokio's.
+//! request has a timeout. With `limits`, a connection has one sleep for both. Our timer is mounted
+//! by [`ConnectionLimits`](timer_adapters::hyper::ConnectionLimits), and tokio's by the same source
+//! with tokio's sleep.
 //!
 //! `cpu-ns/request` is the CPU time of the server's process with the timer, and
 //! `cpu-ns/request-floor` the same with a timer that does nothing. hyper polls a connection once

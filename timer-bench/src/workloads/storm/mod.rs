@@ -4,7 +4,8 @@
 //!
 //! - Threads at full speed. Each thread schedules timeouts of 1 to 3 ms and cancels nine out of ten
 //!   at once, or another percentage. After 2 s the timer is stopped while the threads continue. In
-//!   the middle of that time, one task may block the timer for a while, or SIGSTOP the process.
+//!   the middle of that time, a task may block the timer for a while, or SIGSTOP may stop the
+//!   process.
 //! - Threads that pause. 64 threads sleep for a millisecond after every 100 pairs.
 //! - Threads of nice 19. Two of them use the timer at full speed. They share one CPU with a thread
 //!   that burns it and with a caller that makes one pair per millisecond.
@@ -30,8 +31,8 @@
 //! - `MiB-peak`: greatest growth of resident memory. With nine out of ten timeouts cancelled, the
 //!   pending ones account for less than 1 MiB.
 //! - `pending-max`: greatest number of pending timeouts, read every 10 ms.
-//! - `us-lag-max-after-1s`, `pending-max-after-1s` and the same after two seconds: the maxima from
-//!   that time after the end of a stall on.
+//! - `us-lag-max-after-1s`, `pending-max-after-1s` and the same with `2s`: the maxima later than
+//!   one or two seconds after the end of a stall.
 //! - `us-lag-max-over-time`, `pending-max-over-time`: the maxima of the window that ends at `t`,
 //!   for the plot.
 //! - `ms-stop`: duration of the stop. `handed-back` is the number of timeouts that it returned.
@@ -98,7 +99,7 @@ pub(super) fn run<P: Storming>(settings: &Settings, out: &Out) -> Result<(), Sto
     Ok(())
 }
 
-/// The times of a storm. Those that are zero do not apply.
+/// The times of a storm. A time of zero does not apply.
 struct Course {
     span: Duration,
     stall: Duration,

@@ -1,4 +1,4 @@
-//! The course of a storm: the worst lag and the pending timeouts in short steps.
+//! The course of a storm, with the worst lag and the pending timeouts in short steps.
 
 use super::book::Book;
 use super::micros;
