@@ -81,6 +81,14 @@ impl Insert {
             max_lateness: None,
         }
     }
+
+    /// Returns the key, or the id if there is no key.
+    pub(crate) fn target(&self) -> Target {
+        match &self.key {
+            Some(key) => Target::Key { topic: self.topic.to_string(), key: key.clone() },
+            None => Target::Id(self.id),
+        }
+    }
 }
 
 /// The timeout that a call addresses.
@@ -210,6 +218,9 @@ pub enum Inserted {
     /// The store refuses this insert, for example because a trigger of the user does, and has
     /// executed the rest of the batch.
     Refused(String),
+    /// Another transaction has locked the pending timeout of the key. The store has executed the
+    /// rest of the batch. The keeper writes this insert again later.
+    Locked,
 }
 
 /// The answer to a reset or a cancel.

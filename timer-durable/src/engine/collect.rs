@@ -234,6 +234,8 @@ impl Call {
                 (Inserted::Kept(id), _) if self.refuses => Err(Error::KeyTaken { id: *id }),
                 (Inserted::Kept(id) | Inserted::Moved(id, _), _) => Ok(Answer::Scheduled(*id)),
                 (Inserted::TooOld, _) => Err(Error::IdTooOld),
+                // The keeper has taken these inserts out of the batch.
+                (Inserted::Locked, _) => Err(Error::Store(StoreError::Locked(Vec::new()))),
                 (Inserted::Refused(why), _) => Err(Error::Store(StoreError::Refused(why.clone()))),
                 (_, None) => Ok(Answer::Unknown),
             },

@@ -2,7 +2,7 @@
 
 use super::collect::{Collection, Part};
 use crate::TimeoutId;
-use crate::transaction::{Batch, Target};
+use crate::transaction::{Answers, Batch, Insert, Inserted, Target};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -90,6 +90,16 @@ impl Collection {
         let (ends, others) = std::mem::take(&mut self.ends).into_iter().partition(|end| ended.contains(&end.id));
         (self.ends, second.ends) = (ends, others);
         [self, second]
+    }
+
+    /// Divides a batch that was written into the inserts whose answer is [`Inserted::Locked`], and
+    /// all other parts. Removes these answers.
+    pub(super) fn take_locked(self, answers: &mut Answers) -> [Self; 2] {
+        let inserts = self.batch.inserts.iter().zip(&answers.inserts);
+        let is_locked = |(insert, answer): (&Insert, &Inserted)| (*answer == Inserted::Locked).then_some(insert.id);
+        let locked: HashSet<TimeoutId> = inserts.filter_map(is_locked).collect();
+        answers.inserts.retain(|answer| *answer != Inserted::Locked);
+        self.divide(|part| matches!(part, Member::Insert { id, .. } if locked.contains(id)))
     }
 }
 

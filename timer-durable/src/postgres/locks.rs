@@ -17,7 +17,7 @@ impl Writer<'_> {
         let addressed = batch.resets.iter().map(|reset| &reset.target).chain(&batch.cancels);
         addressed.into_iter().any(|target| self.locked.contains(target))
             || ids(batch).any(|id| self.locked.contains(&Target::Id(id)))
-            || batch.inserts.iter().any(|insert| self.locked.contains(&target(insert)))
+            || batch.inserts.iter().any(|insert| self.locked.contains(&insert.target()))
     }
 
     /// Looks for locked rows of the batch.
@@ -64,13 +64,13 @@ impl Writer<'_> {
         let (topics, keys): (Vec<&str>, Vec<&str>) =
             inserts().map(|insert| (&*insert.topic, insert.key.as_deref().unwrap_or_default())).unzip();
         let mut rows: Vec<(TimeoutId, Target)> =
-            batch.inserts.iter().map(|insert| (insert.id, target(insert))).collect();
+            batch.inserts.iter().map(|insert| (insert.id, insert.target())).collect();
         if !keys.is_empty() {
             let keyed: Vec<&Insert> = inserts().collect();
             let found = self.link.holders(&[&topics, &keys])?;
             rows.extend(found.iter().map(|row| {
                 let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
-                (write::id(row, 1), target(keyed[n]))
+                (write::id(row, 1), keyed[n].target())
             }));
         }
         Ok(rows)
@@ -86,7 +86,7 @@ impl Writer<'_> {
     pub(super) fn suspect_inserts(&self, batch: &Batch) -> Result<(), StoreError> {
         let may_wait =
             |insert: &&Insert| insert.key.is_some() || insert.id.repeatable_until(self.instance as u32).is_some();
-        let suspects: Vec<Target> = batch.inserts.iter().filter(may_wait).map(target).collect();
+        let suspects: Vec<Target> = batch.inserts.iter().filter(may_wait).map(Insert::target).collect();
         match suspects.len() {
             0 => Ok(()),
             count if count > 1 && count == batch.len() => {
@@ -105,11 +105,4 @@ fn ids(batch: &Batch) -> impl Iterator<Item = TimeoutId> {
     let requeues = batch.requeues.iter().map(|part| part.id);
     let (purges, begins) = (batch.purges.iter().copied(), batch.begins.iter().copied());
     dones.chain(retries).chain(buries).chain(requeues).chain(purges).chain(begins)
-}
-
-fn target(insert: &Insert) -> Target {
-    match &insert.key {
-        Some(key) => Target::Key { topic: insert.topic.to_string(), key: key.clone() },
-        None => Target::Id(insert.id),
-    }
 }

@@ -24,7 +24,7 @@ impl Writer<'_> {
 
     /// Executes some inserts as one transaction. If the database refuses one of them or another
     /// transaction has locked the holder of its key, the halves are executed one after the other,
-    /// and only that insert is refused.
+    /// and only that insert is not executed.
     fn put_some(&mut self, batch: &Batch, draft: &mut Draft, missed: &[usize]) -> Result<(), StoreError> {
         let mut attempts = 0;
         let rows = loop {
@@ -32,7 +32,10 @@ impl Writer<'_> {
                 Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
                 Err(error) if error.is_locked() || error.is_refusal() => match missed {
                     [n] => {
-                        draft.inserts[*n] = Some(Inserted::Refused(error.to_string()));
+                        draft.inserts[*n] = Some(match error.is_locked() {
+                            true => Inserted::Locked,
+                            false => Inserted::Refused(error.to_string()),
+                        });
                         return Ok(());
                     }
                     missed => {

@@ -34,7 +34,7 @@ pub(super) const REPETITIONS: usize = 8;
 
 /// The time for which a statement is repeated that waits for a lock that is not on a row, such as
 /// that of an `alter table`.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_TABLE_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of the row of the fence in the answer.
 const FENCE_ROW: i32 = -1;
@@ -234,7 +234,7 @@ impl Writer<'_> {
                 Err(error) if error.is_locked() => {
                     self.check_locks(batch, targets)?;
                     self.suspect_inserts(batch)?;
-                    if begun.elapsed() > PATIENCE {
+                    if begun.elapsed() > MAX_TABLE_WAIT {
                         return Err(error.into());
                     }
                 }

@@ -104,6 +104,41 @@ fn a_call_about_a_locked_row_fails_after_a_while() {
 }
 
 #[test]
+fn an_insert_whose_key_is_locked_waits_for_the_lock() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    let schedule = |key: &String| timer.new_timeout_keyed_async("t", key, 2 * PATIENCE, key, IfPending::Replace);
+    let first: Vec<_> = keys.iter().map(schedule).collect();
+    let first: Vec<TimeoutId> = first.into_iter().map(|call| futures::executor::block_on(call).unwrap()).collect();
+    let mut session = Session::begin(&database);
+    session.ask("select key from timer.timeout where key = '17' for update");
+    let mut calls: Vec<_> = keys.iter().map(schedule).collect();
+    let seventeenth = calls.remove(17);
+    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    others_go_on(&timer, &fired);
+    session.end("rollback");
+    let new = futures::executor::block_on(seventeenth).unwrap();
+    assert_ne!(new, first[17]);
+    assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "40");
+}
+
+#[test]
+fn an_insert_whose_key_stays_locked_fails_after_a_while() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    let schedule = |delay| timer.new_timeout_keyed("t", "17", delay, &"17".to_owned(), IfPending::Earlier);
+    let holder = schedule(2 * PATIENCE).unwrap();
+    let mut session = Session::begin(&database);
+    session.ask("select 1 from timer.timeout for update");
+    let error = schedule(PATIENCE).unwrap_err();
+    assert!(matches!(&error, Error::Store(StoreError::Locked(locked)) if locked.len() == 1), "{error}");
+    others_go_on(&timer, &fired);
+    session.end("rollback");
+    assert_eq!(schedule(PATIENCE).unwrap(), holder);
+}
+
+#[test]
 fn a_locked_end_delays_its_timeout_only() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database);

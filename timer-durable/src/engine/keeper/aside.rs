@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const MAX_REFUSED: Duration = Duration::from_secs(30);
 const MAX_LOCKED: Duration = Duration::from_secs(1);
 
-/// How long a call waits for a timeout that another transaction has locked.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for which a call waits for a timeout that another transaction has locked.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A batch that is written again at a later time.
 pub(super) struct Aside {
@@ -72,10 +72,9 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Writes the parts of a batch that no other transaction has locked, and sets the others aside.
-    /// Calls that have waited aside for [`PATIENCE`] fail.
     pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>) {
         let targets: HashSet<Target> = locked.iter().cloned().collect();
-        let [mut locked_parts, free] = collection.divide(|part| part.is_in(&targets));
+        let [locked_parts, free] = collection.divide(|part| part.is_in(&targets));
         if locked_parts.batch.is_empty() {
             let why = "other transactions have locked timeouts".to_owned();
             return self.give_back(free, &StoreError::Failed(why));
@@ -83,18 +82,24 @@ impl<S: Store> Keeper<S> {
         if !free.batch.is_empty() {
             self.write(free);
         }
-        if locked_parts.waited.since.is_none() {
+        self.wait_for_locks(locked_parts, locked);
+    }
+
+    /// Sets parts aside whose timeouts other transactions have locked. Calls that have waited for
+    /// [`MAX_LOCK_WAIT`] fail.
+    pub(super) fn wait_for_locks(&mut self, mut collection: Collection, locked: Vec<Target>) {
+        if collection.waited.since.is_none() {
             let (timer, store) = (&self.settings.name, self.store.describe());
             tracing::warn!(%timer, %store, timeouts = locked.len(), "another transaction has locked timeouts");
         }
-        if locked_parts.waited.since.is_some_and(|since| since.elapsed() >= PATIENCE) {
-            let [calls, attempts] = locked_parts.divide(|part| part.is_call());
+        if collection.waited.since.is_some_and(|since| since.elapsed() >= MAX_LOCK_WAIT) {
+            let [calls, attempts] = collection.divide(|part| part.is_call());
             let error = StoreError::Locked(locked);
             calls.calls.into_iter().for_each(|call| call.fail(&error));
-            locked_parts = attempts;
+            collection = attempts;
         }
-        if !locked_parts.batch.is_empty() {
-            self.set_aside(locked_parts, MAX_LOCKED);
+        if !collection.batch.is_empty() {
+            self.set_aside(collection, MAX_LOCKED);
         }
     }
 

@@ -6,7 +6,7 @@ use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::{Answers, Batch, Begun, Changed, Inserted};
+use crate::transaction::{Answers, Batch, Begun, Changed, Insert, Inserted};
 use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
@@ -64,7 +64,7 @@ impl<S: Store> Keeper<S> {
 
     /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
     /// written one after the other.
-    pub(super) fn write(&mut self, collection: Collection) {
+    pub(super) fn write(&mut self, mut collection: Collection) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
         self.figures.commit_time.record(began.elapsed());
@@ -74,6 +74,12 @@ impl<S: Store> Keeper<S> {
                 self.figures.operations.add(collection.batch.len() as u64);
                 self.pause = MIN_PAUSE.min(self.settings.max_pause);
                 self.paused_until = None;
+                if answers.inserts.contains(&Inserted::Locked) {
+                    let [locked, rest] = collection.take_locked(&mut answers);
+                    let keys = locked.batch.inserts.iter().map(Insert::target).collect();
+                    self.wait_for_locks(locked, keys);
+                    collection = rest;
+                }
                 self.apply(&collection.batch, &mut answers);
                 collection.calls.into_iter().for_each(|call| call.answer(&answers));
             }
@@ -111,7 +117,8 @@ impl<S: Store> Keeper<S> {
                     self.figures.scheduled.add(1);
                 }
                 Inserted::Moved(id, due) => self.put(Position { due: *due, id: *id }, now),
-                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld | Inserted::Refused(_) => {}
+                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
+                Inserted::Refused(_) | Inserted::Locked => {}
             }
         }
         for (reset, changed) in batch.resets.iter().zip(&answers.resets) {
