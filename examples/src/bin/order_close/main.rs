@@ -152,7 +152,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     println!("{} orders, finished in {:.1?}", options.orders, began.elapsed());
     println!("{paid:>8} paid in time");
     println!("{closed:>8} closed unpaid");
-    println!("{again:>8} attempts begun again, because the first one had not ended");
+    println!("{again:>8} begun again, because the first attempt had not ended");
     println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max);
     let mut checks = Checks::default();
     // The number is the primary key, so no order has two. Other programs may add orders.
