@@ -19,8 +19,7 @@ const STEPS: &[Step] = &[
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
     ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
-    // Run as a test, a criterion benchmark does each operation once.
-    ("test", Cargo(&["test --no-fail-fast {all} --tests --benches"])),
+    ("test", Call(test)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
     ("docs", Call(|sh| docs(sh, ""))),
     // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
@@ -106,6 +105,14 @@ fn find(step: &str) -> Result<Step> {
     let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.into_iter().find(|(name, _)| *name == step);
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
+}
+
+/// Runs twice as many tests at a time as there are CPUs, because many of them wait for leases,
+/// servers or the clock. Run as a test, a criterion benchmark does each operation once.
+fn test(sh: &Shell) -> Result {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    sh.set_var("RUST_TEST_THREADS", (2 * cpus).to_string());
+    cargo(sh, &["test --no-fail-fast {all} --tests --benches"])
 }
 
 /// Builds the libraries on the oldest compiler that they support.
