@@ -1,12 +1,12 @@
 //! A delay queue with keys of the user.
 
+mod expire;
+
 use super::{DelayQueue, Expired, Key};
 use crate::handle::Timer;
 use core::borrow::Borrow;
 use core::fmt;
-use core::future::poll_fn;
 use core::hash::Hash;
-use core::task::{Context, Poll, ready};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 ///
 /// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A key is cloned once
 /// per insertion, so use a cheap one, such as a number or an `Arc<str>`.
+///
+/// If `Hash`, `Eq` or `Clone` of a key panics during an insertion, the new entry is not in the map.
+/// If `Hash` or `Eq` panics while an entry comes out, that entry is dropped. The map can be used
+/// after both.
 ///
 /// # Examples
 ///
@@ -91,8 +95,11 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     }
 
     fn put(&mut self, key: K, value: V, insert: impl FnOnce(&mut DelayQueue<(K, V)>, (K, V)) -> Key) -> Option<V> {
-        let new = insert(&mut self.queue, (key.clone(), value));
-        let former = match self.keys.entry(key) {
+        // The methods of the key may panic, so they are called before the queue changes.
+        let item = (key.clone(), value);
+        let entry = self.keys.entry(key);
+        let new = insert(&mut self.queue, item);
+        let former = match entry {
             Entry::Occupied(mut entry) => entry.insert(new),
             Entry::Vacant(entry) => {
                 entry.insert(new);
@@ -230,73 +237,6 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     /// ```
     pub fn peek(&self) -> Option<&K> {
         self.queue.get(&self.queue.peek()?).map(|(key, _)| key)
-    }
-
-    /// Waits for the next entry whose deadline has passed. Returns `None` if the map is empty.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// # futures::executor::block_on(async {
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// map.insert("key", 1, Duration::from_millis(2));
-    /// let expired = map.next().await.unwrap();
-    /// assert_eq!((expired.key(), expired.into_inner()), ("key", 1));
-    /// # });
-    /// ```
-    pub async fn next(&mut self) -> Option<Expired<V, K>> {
-        poll_fn(|cx| self.poll_expired(cx)).await
-    }
-
-    /// Polls for the next entry whose deadline has passed. Returns `None` if the map is empty.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::task::{Context, Poll, Waker};
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let mut map = DelayMap::<u8, u8>::new(&Timer::new());
-    /// assert_eq!(map.poll_expired(&mut Context::from_waker(Waker::noop())), Poll::Ready(None));
-    /// ```
-    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {
-        let Some(expired) = ready!(self.queue.poll_expired(cx)) else { return Poll::Ready(None) };
-        self.keys.remove(&expired.value.0);
-        self.shrink_if_sparse();
-        Poll::Ready(Some(with_user_key(expired)))
-    }
-
-    /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`.
-    /// Returns the number of entries, which is 0 if the map is empty or `max` is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::future::poll_fn;
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// # futures::executor::block_on(async {
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// (0..10).for_each(|id| drop(map.insert(id, (), Duration::ZERO)));
-    /// let mut batch = Vec::new();
-    /// assert_eq!(poll_fn(|cx| map.poll_expired_many(cx, &mut batch, 64)).await, 10);
-    /// # });
-    /// ```
-    pub fn poll_expired_many(
-        &mut self,
-        cx: &mut Context<'_>,
-        expired: &mut Vec<Expired<V, K>>,
-        max: usize,
-    ) -> Poll<usize> {
-        let mut items = Vec::new();
-        let many = ready!(self.queue.poll_expired_many(cx, &mut items, max));
-        for item in &items {
-            self.keys.remove(&item.value.0);
-        }
-        self.shrink_if_sparse();
-        expired.extend(items.into_iter().map(with_user_key));
-        Poll::Ready(many)
     }
 
     /// Returns the number of entries, due ones included.

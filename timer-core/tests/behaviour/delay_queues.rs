@@ -1,7 +1,11 @@
 //! Delay queues: their wake-ups, keys of the user, and threads that share a queue.
 
+use crate::support::panics::panic_on_purpose;
 use crate::support::wakers::Bell;
 use crate::support::*;
+use std::cell::Cell;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::task::{Context, Poll};
 use std::thread;
@@ -153,6 +157,95 @@ fn the_entry_of_a_map_is_replaced() {
     assert_eq!(out, [("b".to_owned(), 2), ("a".to_owned(), 3)]);
     assert!(map.is_empty() && !map.reset("a", SECOND) && map.remove("a").is_none() && map.get("b").is_none());
     assert_eq!(map.insert("a".to_owned(), 4, SECOND), None, "a key is new after its item came out");
+}
+
+thread_local! {
+    static PANICS: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
+}
+
+/// A key whose methods panic on demand.
+#[derive(Debug)]
+struct Fragile(u32);
+
+impl Fragile {
+    fn panic_if(&self, method: &str) {
+        if PANICS.get() == Some((method, self.0)) {
+            panic_on_purpose();
+        }
+    }
+}
+
+impl Hash for Fragile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.panic_if("hash");
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Fragile {
+    fn eq(&self, other: &Self) -> bool {
+        self.panic_if("eq");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Fragile {}
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        self.panic_if("clone");
+        Fragile(self.0)
+    }
+}
+
+/// Calls `f` while a method of a key panics, and asserts that the call panics.
+fn assert_panics<R>(method: &'static str, key: u32, f: impl FnOnce() -> R) {
+    PANICS.set(Some((method, key)));
+    assert!(catch_unwind(AssertUnwindSafe(f)).is_err(), "{method} of {key}");
+    PANICS.set(None);
+}
+
+#[test]
+fn a_key_that_panics_leaves_no_entry_behind() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (_, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut map = DelayMap::new(&timer);
+    map.insert(Fragile(1), "former", 2 * SECOND);
+    for (method, key) in [("hash", 1), ("hash", 2), ("eq", 1), ("clone", 1), ("clone", 2)] {
+        assert_panics(method, key, || map.insert(Fragile(key), "new", SECOND));
+        assert_eq!((map.len(), map.get(&Fragile(1)), map.get(&Fragile(2))), (1, Some(&"former"), None));
+    }
+    for method in ["hash", "eq"] {
+        assert_panics(method, 1, || map.remove(&Fragile(1)));
+        assert_panics(method, 1, || map.reset(&Fragile(1), SECOND));
+    }
+    driver.advance(2 * SECOND - NANO);
+    assert!(map.poll_expired(&mut cx).is_pending());
+    driver.advance(NANO);
+    let Poll::Ready(Some(expired)) = map.poll_expired(&mut cx) else { panic!("the entry is due") };
+    assert_eq!(expired.into_inner(), "former");
+    assert!(map.is_empty());
+}
+
+#[test]
+fn an_entry_whose_key_panics_takes_no_other_with_it() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let (_, waker) = Bell::new();
+    let mut cx = Context::from_waker(&waker);
+    let mut map = DelayMap::new(&timer);
+    for id in 1..=4 {
+        map.insert(Fragile(id), (), id * SECOND);
+    }
+    driver.advance(HOUR);
+    let mut out = Vec::new();
+    assert_panics("hash", 2, || map.poll_expired_many(&mut cx, &mut out, 9));
+    assert_panics("eq", 3, || map.poll_expired(&mut cx));
+    assert_eq!(map.poll_expired_many(&mut cx, &mut out, 9), Poll::Ready(1));
+    assert!(out.iter().map(|expired| expired.key_ref().0).eq([1, 4]) && map.is_empty());
+    assert_eq!(map.insert(Fragile(2), (), SECOND), None, "the key is new");
+    driver.advance(SECOND);
+    assert_eq!(map.poll_expired_many(&mut cx, &mut out, 9), Poll::Ready(1));
 }
 
 #[test]
