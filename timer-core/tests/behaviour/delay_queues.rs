@@ -119,6 +119,27 @@ fn a_task_is_woken_when_its_queue_becomes_empty() {
     assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (1, Poll::Ready(None)));
 }
 
+// The sleep of the task ends by the deadline of the item, whoever takes it.
+#[test]
+fn a_task_is_woken_although_another_takes_the_last_item() {
+    for is_moved in [false, true] {
+        let (timer, mut driver) = manual(WHEELS[0]);
+        let (bell, waker) = Bell::new();
+        let mut cx = Context::from_waker(&waker);
+        let mut queue = DelayQueue::new(&timer);
+        let key = queue.insert("item", SECOND);
+        assert!(queue.poll_expired(&mut cx).is_pending());
+        if is_moved {
+            assert!(queue.reset(&key, Duration::ZERO));
+        } else {
+            driver.advance(SECOND);
+        }
+        assert_eq!(queue.try_next().map(Expired::into_inner), Some("item"));
+        driver.advance(Duration::ZERO);
+        assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (1, Poll::Ready(None)));
+    }
+}
+
 #[test]
 fn due_items_can_be_removed_and_moved() {
     let (timer, mut driver) = manual(WHEELS[0]);
