@@ -1,6 +1,6 @@
 //! The limits of an HTTP/1 connection, and the future that enforces them.
 
-use super::parts::{LimitedIo, LimitedService, Respond, Stage, Stages};
+use super::parts::{GIVEN_UP, LimitedIo, LimitedService, Respond, Stage, Stages};
 use super::{InfallibleTimer, Sleep};
 use core::error::Error;
 use core::fmt;
@@ -99,6 +99,10 @@ impl<B> ConnectionLimits<B> {
 
     /// Limits the time for which a response makes no progress, because the service produces no body
     /// or the client does not read. Each write starts the time anew.
+    ///
+    /// The limit ends when hyper has taken the last frame of the body into its buffer. A body of
+    /// one frame, such as `Full`, is taken at once. If the client does not read it, only the limit
+    /// set by [`keep_alive`](Self::keep_alive) ends the connection, so set that limit too.
     #[must_use]
     pub fn response(mut self, limit: Duration) -> Self {
         self.response = Some(limit);
@@ -114,7 +118,8 @@ impl<B> ConnectionLimits<B> {
     }
 
     /// Sets the response to a request whose limit passes. The future of the service is dropped, and
-    /// the connection stays open.
+    /// the connection stays open. If hyper takes no response because the client has not read the
+    /// previous one, the connection is dropped.
     ///
     /// # Examples
     ///
@@ -331,6 +336,8 @@ struct Watch {
 impl Watch {
     /// Waits for the limit of the present stage and returns it when it has passed.
     fn poll(&mut self, cx: &mut Context<'_>, word: usize) -> Poll<Limit> {
+        // The mark of a late request begins no new stage.
+        let word = word & !GIVEN_UP;
         let stage = Stage::of(word);
         if self.seen != word {
             self.seen = word;

@@ -57,7 +57,7 @@ impl Stage {
 const CHANGE: usize = 8;
 
 /// The bit of a request whose limit has passed.
-const GIVEN_UP: usize = 4;
+pub(super) const GIVEN_UP: usize = 4;
 
 /// The stage of a connection and the number of its changes, in one word.
 ///

@@ -1,6 +1,8 @@
 //! Limits of connections, on virtual time. The connections are pipes in memory, because time may
 //! move while a socket delivers its bytes.
 
+mod unread;
+
 use super::{LONG, runtime};
 use ::hyper::body::{Bytes, Frame, Incoming};
 use ::hyper::server::conn::http1;
@@ -236,27 +238,6 @@ fn each_frame_of_a_response_has_the_response_limit() {
         global::sleep(KEEP_ALIVE - MILLI).await;
         client.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         assert_ends(client, ended, Limit::Response, global::now(), RESPONSE).await;
-    });
-}
-
-#[test]
-fn a_client_that_reads_slowly_has_the_keep_alive_limit() {
-    paused(async {
-        // A further request waits for the client to read, so its header has no limit meanwhile.
-        for requests in [1, 2] {
-            let (mut client, ended) = serve(&limits(), 1000, |_| async { full(vec![b'.'; 10_000]) });
-            for _ in 0..requests {
-                client.write_all(GET).await.unwrap();
-                global::sleep(MILLI).await;
-            }
-            let mut chunk = [0; 1000];
-            for _ in 0..10 * requests - 5 {
-                global::sleep(KEEP_ALIVE - 3 * MILLI).await;
-                client.read_exact(&mut chunk).await.unwrap();
-            }
-            yield_now().await;
-            assert_ends(client, ended, Limit::KeepAlive, global::now(), KEEP_ALIVE).await;
-        }
     });
 }
 
