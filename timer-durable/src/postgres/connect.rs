@@ -1,6 +1,7 @@
 //! Connecting to a server with its checks, and installing the schema.
 
 use super::connection::{Dial, PostgresConnection, QueryError};
+use super::pooler;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -160,7 +161,7 @@ pub(super) fn connect(
         true => check_schema(&mut connection, &server)?,
         false => return Err(ConnectError::NotInstalled { server }),
     }
-    let pooled = is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
+    let pooled = pooler::is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
     if pooled {
         tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
         check_pooled(&mut connection, &server)?;
@@ -262,26 +263,6 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
         );
     }
     Ok(())
-}
-
-/// Returns `true` if a session does not keep its state, as behind a pooler in transaction mode.
-///
-/// The first connection makes a setting. The second one begins a transaction, for which a pooler
-/// gives it the session that is free. A first connection that no longer finds its setting has been
-/// given another session.
-fn is_pooled(
-    connection: &mut PostgresConnection,
-    config: &Config,
-    dial: &Dial,
-    limit: Duration,
-) -> Result<bool, QueryError> {
-    let probe = format!("{:x}", fastrand::u64(..));
-    let mut other = PostgresConnection::open(config, dial, limit)?;
-    connection.batch_execute(&format!("set timer.probe = '{probe}'"))?;
-    other.batch_execute("begin; select 1")?;
-    let kept: Option<String> = connection.ask("select current_setting('timer.probe', true)")?.get(0);
-    other.batch_execute("rollback")?;
-    Ok(kept != Some(probe))
 }
 
 /// Behind a pooler the defaults of the database cannot be changed for a session.

@@ -1,6 +1,7 @@
 //! A connection that is ready for the statements of the store.
 
 use super::connection::{Params, PostgresConnection, QueryError};
+use super::pooler;
 use super::statements::{self, Parts, Sql};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,19 +17,24 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 /// was written. Without an answer the connection is lost, and the outcome of the statement with it.
 const MARGIN: Duration = Duration::from_millis(200);
 
-/// A statement, prepared unless the connection is behind a pooler.
-struct Query {
-    sql: Sql,
-    prepared: Option<Statement>,
+/// A statement.
+enum Query {
+    Prepared(Statement),
+    /// Behind a pooler a statement has no name. Unless it is part of a transaction of the user, it
+    /// limits the time that it waits for locks.
+    Unnamed {
+        sql: Sql,
+        limited: String,
+    },
 }
 
 impl Query {
-    fn new(connection: &mut PostgresConnection, mut sql: Sql, pooled: bool) -> Result<Self, QueryError> {
+    fn new(connection: &mut PostgresConnection, sql: Sql, pooled: bool) -> Result<Self, QueryError> {
         if pooled {
-            sql.limit_locks(LOCK_TIMEOUT);
+            let limited = sql.limit_locks(LOCK_TIMEOUT);
+            return Ok(Self::Unnamed { sql, limited });
         }
-        let prepared = if pooled { None } else { Some(connection.prepare(&sql.text, &sql.types)?) };
-        Ok(Self { sql, prepared })
+        Ok(Self::Prepared(connection.prepare(&sql.text, &sql.types)?))
     }
 }
 
@@ -37,7 +43,9 @@ pub(super) struct Link {
     pub(super) connection: PostgresConnection,
     /// The statement of each set of parts that has occurred.
     write: HashMap<Parts, Query>,
-    is_pooled: bool,
+    /// The mark of the session, or `None` behind a pooler.
+    mark: Option<String>,
+    is_in_transaction: bool,
     put: Query,
     holders: Query,
     look: Query,
@@ -51,14 +59,17 @@ impl Link {
     /// nothing is prepared or set.
     pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
         connection.set_limit(limit + MARGIN);
-        if !pooled {
+        let mark = (!pooled).then(pooler::new_mark);
+        if let Some(mark) = &mark {
             // The plans are always searches by an index, whatever the statistics say of a table
             // that is empty in one minute and full in the next.
             connection.batch_execute(&format!(
                 "set statement_timeout = {0}; set idle_in_transaction_session_timeout = {0};
                  set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan;
+                 {1};
                  set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off",
-                limit.as_millis()
+                limit.as_millis(),
+                pooler::set_mark(mark)
             ))?;
         }
         let mut query = |sql| Query::new(&mut connection, sql, pooled);
@@ -70,25 +81,30 @@ impl Link {
             load: query(statements::load())?,
             sweep: query(statements::sweep())?,
             renew: query(statements::renew())?,
-            is_pooled: pooled,
+            mark,
+            is_in_transaction: false,
             connection,
         })
+    }
+
+    pub(super) fn is_pooled(&self) -> bool {
+        self.mark.is_none()
+    }
+
+    /// Returns `true` if `mark` is the one that this link has made in its session.
+    pub(super) fn has_mark(&self, mark: Option<&str>) -> bool {
+        self.mark.as_deref() == mark
     }
 
     /// Limits the time that statements wait for locks, or lifts the limit. Joining and leaving wait
     /// for the statements of other instances. Behind a pooler, each statement of a batch sets the
     /// limit itself.
     pub(super) fn limit_locks(&mut self, limits: bool) -> Result<(), QueryError> {
-        if self.is_pooled {
+        if self.is_pooled() {
             return Ok(());
         }
         let limit = if limits { LOCK_TIMEOUT.as_millis() } else { 0 };
         self.connection.batch_execute(&format!("set lock_timeout = {limit}"))
-    }
-
-    /// Lifts the limit in a transaction of the user, who decides how long it waits for locks.
-    pub(super) fn lift_lock_limit(&mut self) -> Result<(), QueryError> {
-        if self.is_pooled { self.connection.batch_execute("set local lock_timeout = 0") } else { Ok(()) }
     }
 
     /// Returns the rows with these ids that other transactions have locked.
@@ -98,42 +114,45 @@ impl Link {
     }
 
     pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        let is_pooled = self.is_pooled();
         let query = match self.write.entry(parts) {
             Entry::Occupied(query) => query.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Query::new(&mut self.connection, statements::write(parts), self.is_pooled)?)
+                place.insert(Query::new(&mut self.connection, statements::write(parts), is_pooled)?)
             }
         };
-        run(&mut self.connection, query, params)
+        run(&mut self.connection, query, !self.is_in_transaction, params)
     }
 
     pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.put, params)
+        run(&mut self.connection, &self.put, !self.is_in_transaction, params)
     }
 
     pub(super) fn holders(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.holders, params)
+        run(&mut self.connection, &self.holders, !self.is_in_transaction, params)
     }
 
     pub(super) fn look(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.look, params)
+        run(&mut self.connection, &self.look, !self.is_in_transaction, params)
     }
 
     pub(super) fn load(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.load, params)
+        run(&mut self.connection, &self.load, !self.is_in_transaction, params)
     }
 
     pub(super) fn sweep(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.sweep, params)
+        run(&mut self.connection, &self.sweep, !self.is_in_transaction, params)
     }
 
     pub(super) fn renew(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.renew, params)
+        run(&mut self.connection, &self.renew, !self.is_in_transaction, params)
     }
 
-    /// Begins a transaction of the user. If the process freezes in the middle of it, the server
-    /// ends it after a while, because no other node can take over the shards before.
+    /// Begins a transaction of the user, who decides how long it waits for locks. If the process
+    /// freezes in the middle of it, the server ends it after a while, because no other node can
+    /// take over the shards before.
     pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
+        self.is_in_transaction = true;
         self.connection.batch_execute(&format!(
             "begin isolation level read committed; set local statement_timeout = {0};
              set local idle_in_transaction_session_timeout = {0}; set local lock_timeout = 0;
@@ -149,13 +168,30 @@ impl Link {
     /// back. A savepoint is refused in such a transaction, and also if there is no transaction
     /// because the user has ended it.
     pub(super) fn commit(&mut self) -> Result<(), QueryError> {
-        self.connection.batch_execute("savepoint timer_end; commit")
+        self.connection.batch_execute("savepoint timer_end; commit")?;
+        self.is_in_transaction = false;
+        Ok(())
+    }
+
+    /// Rolls back a transaction of the user.
+    pub(super) fn rollback(&mut self) -> Result<(), QueryError> {
+        self.is_in_transaction = false;
+        self.connection.batch_execute("rollback")
     }
 }
 
-fn run(connection: &mut PostgresConnection, query: &Query, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-    match &query.prepared {
-        Some(prepared) => connection.query(prepared, params),
-        None => connection.query_typed(&query.sql.text, &query.sql.types, params),
+/// Executes a statement. Behind a pooler, `limits_locks` decides whether it limits the time that it
+/// waits for locks. Elsewhere the session or the transaction has a limit.
+fn run(
+    connection: &mut PostgresConnection,
+    query: &Query,
+    limits_locks: bool,
+    params: Params<'_>,
+) -> Result<Vec<Row>, QueryError> {
+    match query {
+        Query::Prepared(prepared) => connection.query(prepared, params),
+        Query::Unnamed { sql, limited } => {
+            connection.query_typed(if limits_locks { limited } else { &sql.text }, &sql.types, params)
+        }
     }
 }

@@ -117,9 +117,18 @@ impl PostgresStore {
             let now = self.link()?.connection.ask("select timer.now()")?.get(0);
             self.clock.start(sent, now);
         }
-        self.renew(&[])?;
+        match self.renew(&[]) {
+            // The probe has not found the pooler.
+            Err(_) if self.pooled && !self.link()?.is_pooled() => {
+                self.link = None;
+                return self.join();
+            }
+            renewed => renewed?,
+        };
         self.link()?.limit_locks(true)?;
-        if self.listener.is_none() && !self.pooled {
+        if self.pooled {
+            self.listener = None;
+        } else if self.listener.is_none() {
             let listener = Listener::start(self.config.clone(), self.dial.clone(), self.signals.clone());
             self.listener = listener
                 .inspect_err(
@@ -139,7 +148,7 @@ impl PostgresStore {
         }
         if self.signals.take_foreign()
             || self.sweep_again.is_some_and(|again| again <= now)
-            || (!self.signals.is_listening() && self.next_sweep <= now)
+            || (!self.is_listening() && self.next_sweep <= now)
             || upkeep.shards_gained
         {
             // A look that fails is repeated, although no notification announces it.
@@ -163,9 +172,18 @@ impl PostgresStore {
         let (instance, lease) = (self.instance, self.lease_micros());
         let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
             Err(error) if error.is_locked() => return self.extend_lease(sent),
-            rows => rows?,
+            Err(error) => {
+                self.pooled |= error.has_lost_session();
+                return Err(error.into());
+            }
+            Ok(rows) => rows,
         };
         let row = rows.first().ok_or(StoreError::Fenced)?;
+        let link = self.link()?;
+        if !link.is_pooled() && !link.has_mark(row.get(7)) {
+            self.pooled = true;
+            return Err(StoreError::InDoubt("a pooler has changed the session".to_owned()));
+        }
         let now: Micros = row.get::<_, Option<i64>>(0).ok_or(StoreError::Fenced)?;
         self.clock.take(sent, now);
         let shards: Vec<i16> = row.get::<_, Option<Vec<i16>>>(1).unwrap_or_default();

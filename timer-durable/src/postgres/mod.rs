@@ -19,6 +19,7 @@ mod locks;
 mod membership;
 mod pages;
 mod parts;
+mod pooler;
 mod put;
 mod statements;
 mod store;
@@ -120,6 +121,7 @@ impl std::fmt::Debug for PostgresStore {
             .field("server", &self.describe())
             .field("instance", &self.instance)
             .field("shards", &self.shards.len())
+            .field("is_pooled", &self.pooled)
             .finish_non_exhaustive()
     }
 }
@@ -228,6 +230,11 @@ impl PostgresStore {
     /// Returns the longest time that a statement may take.
     fn limit(&self) -> Duration {
         limit_of(self.lease)
+    }
+
+    /// Returns `true` if notifications arrive.
+    fn is_listening(&self) -> bool {
+        self.listener.is_some() && self.signals.is_listening()
     }
 
     fn link(&mut self) -> Result<&mut Link, StoreError> {

@@ -1,25 +1,12 @@
 //! The SQL of the store.
 
-use std::time::Duration;
+use super::pooler::MARK;
 use tokio_postgres::types::Type;
 
 /// A statement with the types of its parameters.
 pub(super) struct Sql {
     pub(super) text: String,
     pub(super) types: Vec<Type>,
-}
-
-impl Sql {
-    /// Lets the fence limit the time that the statement waits for locks. It does so for a session
-    /// without settings, as behind a pooler.
-    pub(super) fn limit_locks(&mut self, limit: Duration) {
-        let set = format!("set_config('lock_timeout', '{}', true)", limit.as_millis());
-        let fences =
-            [("(select timer.now() as now from timer.node", "timer.now() as now, "), ("(select from timer.node", "")];
-        for (fence, columns) in fences {
-            self.text = self.text.replacen(fence, &format!("(select {columns}{set} from timer.node"), 1);
-        }
-    }
 }
 
 /// The fence, with which each statement begins.
@@ -389,9 +376,10 @@ union all select null, -1 where exists (select from seen s where s.id not in (se
     Sql { text: text.to_owned(), types: vec![Type::INT8, Type::INT2_ARRAY, Type::INT8] }
 }
 
-/// Renews the lease.
+/// Renews the lease, and reads the mark of the session.
 pub(super) fn renew() -> Sql {
-    let text = "select now, shards, epochs, suspects, next_lapse, nodes, taken from timer.renew($1, $2, $3, $4, $5)";
+    let text = "select now, shards, epochs, suspects, next_lapse, nodes, taken, {MARK}
+from timer.renew($1, $2, $3, $4, $5)";
     let types = vec![Type::INT8, Type::INT8, Type::UUID_ARRAY, Type::BOOL, Type::INT8_ARRAY];
-    Sql { text: text.to_owned(), types }
+    Sql { text: text.replace("{MARK}", MARK), types }
 }

@@ -77,7 +77,7 @@ impl Store for PostgresStore {
         let now = Instant::now();
         let signalled = self.signals.has_foreign() || self.signals.has_shards();
         let mut next = self.next_renew.min(self.lease_end.max(now));
-        if !self.signals.is_listening() {
+        if !self.is_listening() {
             next = next.min(self.next_sweep);
         }
         if signalled {
@@ -108,7 +108,6 @@ impl Store for PostgresStore {
             let batch = Batch { dones: vec![done], ..Batch::default() };
             let is_running = store.execute(&batch)?.dones[0];
             if is_running {
-                store.link()?.lift_lock_limit()?;
                 store.work(work)?;
             }
             Ok(is_running)
@@ -199,7 +198,7 @@ impl PostgresStore {
             Ok(value)
         });
         if matches!(&result, Err(error) if !matches!(error, StoreError::InDoubt(_))) {
-            self.link()?.connection.batch_execute("rollback")?;
+            self.link()?.rollback()?;
         }
         result
     }

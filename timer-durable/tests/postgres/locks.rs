@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_millis(300);
 
 /// A session of `psql` with an open transaction.
-struct Session {
+pub(super) struct Session {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Session {
-    fn begin(database: &Database) -> Self {
+    pub(super) fn begin(database: &Database) -> Self {
         let mut process = database.server.psql(&database.name).stdin(Stdio::piped()).spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
         let mut session = Self { process, input, output };
@@ -31,25 +31,25 @@ impl Session {
     }
 
     /// Executes a statement that has one row, and returns it.
-    fn ask(&mut self, statement: &str) -> String {
+    pub(super) fn ask(&mut self, statement: &str) -> String {
         writeln!(self.input, "{statement};").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
-    fn end(mut self, how: &str) {
+    pub(super) fn end(mut self, how: &str) {
         writeln!(self.input, "{how};").unwrap();
         drop(self.input);
         assert!(self.process.wait().unwrap().success());
     }
 }
 
-fn open(database: &Database) -> (DurableTimer, mpsc::Receiver<String>) {
+fn open(url: &str) -> (DurableTimer, mpsc::Receiver<String>) {
     let (sender, fired) = mpsc::channel();
     let record =
         move |due: &Due<String>| sender.send(format!("{} {}", due.payload(), due.attempt())).map_err(Retry::new);
-    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    let store = PostgresStore::connect(url).unwrap().lease(LEASE);
     (DurableTimer::builder().topic("t", record).open(store).unwrap(), fired)
 }
 
@@ -70,29 +70,34 @@ fn others_go_on(timer: &DurableTimer, fired: &mpsc::Receiver<String>) {
 fn a_locked_row_delays_its_timeout_only() {
     for end in ["rollback", "commit"] {
         let Some(database) = Database::create() else { return };
-        let (timer, fired) = open(&database);
-        timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
-        let mut session = Session::begin(&database);
-        assert_eq!(session.ask("select timer.cancel('t', '17')"), "cancelled");
-        others_go_on(&timer, &fired);
-        let cancel = timer.cancel_async("t", "17");
-        others_go_on(&timer, &fired);
-        session.end(end);
-        let cancelled = futures::executor::block_on(cancel).unwrap();
-        let ran = if end == "commit" || cancelled == Cancelled::Cancelled { None } else { Some("17 1".to_owned()) };
-        if ran.is_some() {
-            assert_eq!(fired.recv_timeout(PATIENCE).ok(), ran, "the timeout runs when its lock has ended");
-        }
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
-        assert!(fired.try_recv().is_err(), "{end}");
-        assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
+        lock_a_row(&database, &database.url(), end);
     }
+}
+
+/// Locks the row of one timeout of a timer with this URL. `end` ends the transaction with the lock.
+pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
+    let (timer, fired) = open(url);
+    timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
+    let mut session = Session::begin(database);
+    assert_eq!(session.ask("select timer.cancel('t', '17')"), "cancelled");
+    others_go_on(&timer, &fired);
+    let cancel = timer.cancel_async("t", "17");
+    others_go_on(&timer, &fired);
+    session.end(end);
+    let cancelled = futures::executor::block_on(cancel).unwrap();
+    let ran = if end == "commit" || cancelled == Cancelled::Cancelled { None } else { Some("17 1".to_owned()) };
+    if ran.is_some() {
+        assert_eq!(fired.recv_timeout(PATIENCE).ok(), ran, "the timeout runs when its lock has ended");
+    }
+    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    assert!(fired.try_recv().is_err(), "{end}");
+    assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
 }
 
 #[test]
 fn a_call_about_a_locked_row_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database);
+    let (timer, fired) = open(&database.url());
     timer.new_timeout_keyed("t", "17", PATIENCE, &"17".to_owned(), IfPending::Keep).unwrap();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
@@ -106,7 +111,7 @@ fn a_call_about_a_locked_row_fails_after_a_while() {
 #[test]
 fn an_insert_whose_key_is_locked_waits_for_the_lock() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database);
+    let (timer, fired) = open(&database.url());
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     let schedule = |key: &String| timer.new_timeout_keyed_async("t", key, 2 * PATIENCE, key, IfPending::Replace);
     let first: Vec<_> = keys.iter().map(schedule).collect();
@@ -126,7 +131,7 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
 #[test]
 fn an_insert_whose_key_stays_locked_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database);
+    let (timer, fired) = open(&database.url());
     let schedule = |delay| timer.new_timeout_keyed("t", "17", delay, &"17".to_owned(), IfPending::Earlier);
     let holder = schedule(2 * PATIENCE).unwrap();
     let mut session = Session::begin(&database);
@@ -141,7 +146,7 @@ fn an_insert_whose_key_stays_locked_fails_after_a_while() {
 #[test]
 fn a_locked_end_delays_its_timeout_only() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database);
+    let (timer, fired) = open(&database.url());
     let (release, released) = mpsc::channel::<()>();
     drop(timer);
     let released = std::sync::Mutex::new(released);
@@ -172,7 +177,7 @@ fn a_locked_end_delays_its_timeout_only() {
 #[test]
 fn a_key_that_another_transaction_inserts_delays_its_call_only() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database);
+    let (timer, fired) = open(&database.url());
     let mut session = Session::begin(&database);
     session.ask("select length(timer.schedule('t', 'theirs'::text, '1 hour', '17')::text)");
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();

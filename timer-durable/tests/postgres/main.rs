@@ -6,6 +6,8 @@ mod faults;
 mod functions;
 mod locks;
 mod members;
+mod pooled;
+mod pooler;
 mod promises;
 mod repeated;
 mod replica;
@@ -55,11 +57,16 @@ impl Database {
     }
 
     fn join_with(&self, set: impl FnOnce(PostgresStore) -> PostgresStore) -> Node {
-        let store = PostgresStore::connect(&self.url()).expect("the store connects");
-        let mut node = Node(set(store.lease(LEASE)));
-        node.0.rejoin().expect("the store joins");
-        node
+        join(&self.url(), set)
     }
+}
+
+/// Connects a store with a short lease, and joins.
+fn join(url: &str, set: impl FnOnce(PostgresStore) -> PostgresStore) -> Node {
+    let store = PostgresStore::connect(url).expect("the store connects");
+    let mut node = Node(set(store.lease(LEASE)));
+    node.0.rejoin().expect("the store joins");
+    node
 }
 
 /// The lease of the tests.
