@@ -63,6 +63,8 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
         pooler.keep_sessions(true);
         let mut store = PostgresStore::connect(&pooler.url()).unwrap().lease(LEASE);
         assert!(!is_pooled(&store));
+        // Statements that are prepared from here on are known in all sessions.
+        wait_for_clients(&pooler, 1);
         if is_late {
             store.rejoin().unwrap();
             wait_for_clients(&pooler, 2);
@@ -78,9 +80,9 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
             if let Err(error) = node.0.upkeep(&[]) {
                 assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
                 assert!(node.0.must_rejoin());
+                node.0.rejoin().unwrap();
             }
         }
-        node.0.rejoin().unwrap();
         wait_for_clients(&pooler, 1);
         database.sql("select timer.schedule('topic', ''::text, '1 hour')");
         node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);

@@ -129,12 +129,12 @@ impl Pool {
         self.clients.fetch_add(1, Ordering::Relaxed);
         let mut session = None;
         let ended = self.relay(&mut client, &mut session);
-        self.clients.fetch_sub(1, Ordering::Relaxed);
         if let Some(session) = session {
             // The client may have left a transaction open.
             drop(session);
             self.give(connect(self.server, &self.database)?.0);
         }
+        self.clients.fetch_sub(1, Ordering::Relaxed);
         ended
     }
 
