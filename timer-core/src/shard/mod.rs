@@ -32,7 +32,7 @@
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024
 //!   slots. A removal moves at most a quarter of a chunk.
 //! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
-//!   or reads and empties one chunk. In a hashed wheel it reads at most 128 entries.
+//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 128 entries.
 
 mod callers;
 mod entry_wheel;
