@@ -39,7 +39,7 @@ fn the_first_program_prints_the_text_of_the_readme() {
 #[test]
 fn the_dependencies_are_crates_of_this_repository() {
     let lines: Vec<_> = block("toml").lines().filter(|line| line.contains(" = {")).collect();
-    assert!(!lines.is_empty());
+    assert_eq!(lines.len(), 1);
     for line in lines {
         let name = line.split(' ').next().unwrap();
         let path = line.split("path = \"../timer/").nth(1).unwrap().split('"').next().unwrap();

@@ -32,10 +32,9 @@ impl Writer<'_> {
                 Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
                 Err(error) if error.is_locked() || error.is_refusal() => match missed {
                     [n] => {
-                        draft.inserts[*n] = Some(match error.is_locked() {
-                            true => Inserted::Locked,
-                            false => Inserted::Refused(error.to_string()),
-                        });
+                        let answer =
+                            if error.is_locked() { Inserted::Locked } else { Inserted::Refused(error.to_string()) };
+                        draft.inserts[*n] = Some(answer);
                         return Ok(());
                     }
                     missed => {
