@@ -67,9 +67,7 @@ impl Inner {
     fn join(&self) {
         if let Engine::Thread(thread) = &self.engine {
             let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(thread) = thread
-                && !is_keeper()
-            {
+            if let Some(thread) = thread.filter(|_| !is_keeper()) {
                 let _ended = thread.join();
             }
         }

@@ -141,11 +141,11 @@ fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Resul
 fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Changed> {
     let db = tombstones.db;
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and begun is null")?;
-    if let Target::Id(id) = target
-        && delete.execute([blob(*id)])? == 1
-    {
-        tombstones.leave(*id)?;
-        return Ok(Changed::Changed(*id));
+    if let Target::Id(id) = target {
+        if delete.execute([blob(*id)])? == 1 {
+            tombstones.leave(*id)?;
+            return Ok(Changed::Changed(*id));
+        }
     }
     let found = find(db, target)?;
     if let Changed::Changed(id) = found {
