@@ -4,12 +4,15 @@
 //! share one profile and one set of features, and each crate is therefore compiled once for the
 //! tests, the benches and the doctests. A step that compiles it again says why. The tests also run
 //! the demo and the bench's workloads. Only `--long` builds the peers.
+//!
+//! `--long` has two rows of steps, because the second one waits most of the time. The steps that
+//! measure run alone at the end.
 
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
-use crate::steps::{self, Step, Work::Call, Work::Cargo};
+use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{api, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
@@ -44,20 +47,25 @@ const LONG: &[Step] = &[
     ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
     ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
-    ("stress", Call(|sh| stress(sh, &STORM))),
-    ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
     ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
-    ("durable", Call(durable)),
-    ("durable-long-run", Call(durable_long_run)),
     ("mutants", Call(|sh| mutants::listed(sh, ""))),
-    ("mutants-plain", Call(|sh| mutants::plain(sh, "", None))),
+    ("mutants-plain", Call(|sh| mutants::plain(sh, "", Some(MINUTES_OF_PLAIN_MUTANTS)))),
     ("metrics-e2e", Call(metrics_e2e)),
     ("browser", Call(browser)),
-    ("instructions", Call(instructions)),
 ];
+
+/// Steps of `--long` that wait for servers and clocks, or that end after a fixed time.
+const WAITING: &[Step] = &[
+    ("durable", Call(durable)),
+    ("stress", Call(|sh| stress(sh, &STORM))),
+    ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
+];
+
+/// Steps of `--long` that measure.
+const ALONE: &[Step] = &[("durable-long-run", Call(durable_long_run)), ("instructions", Call(instructions))];
 
 /// Lints the libraries alone, because the dependencies of their tests would enable features.
 const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features --lib -- -D warnings";
@@ -81,6 +89,9 @@ const EACH_ADAPTER: [&str; 6] = [
     "check -p timer-adapters --features tower --lib",
 ];
 
+/// The minutes of cargo-mutants in `--long`. A complete run takes hours, so this is a sample.
+const MINUTES_OF_PLAIN_MUTANTS: u32 = 20;
+
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";
 
@@ -93,15 +104,25 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
     }
     // One failure in a run of hours must not hide the results of the other steps.
     let max_failures = if flags.keep_going || flags.long { usize::MAX } else { 1 };
-    match &flags.step {
-        Some(name) => steps::run(&[find(name)?], max_failures),
-        None if flags.long => steps::run(&[STEPS, LONG].concat(), max_failures),
-        None => steps::run(STEPS, max_failures),
-    }
+    let phases = match &flags.step {
+        Some(name) => vec![Phase { steps: vec![find(name)?], ..Phase::default() }],
+        None if flags.long => long(),
+        None => vec![Phase { steps: STEPS.to_vec(), ..Phase::default() }],
+    };
+    steps::run(&phases, max_failures)
+}
+
+fn long() -> Vec<Phase> {
+    let first = Phase { steps: [STEPS, LONG].concat(), beside: WAITING.to_vec() };
+    vec![first, Phase { steps: ALONE.to_vec(), ..Phase::default() }]
+}
+
+fn all_steps() -> Vec<Step> {
+    long().into_iter().flat_map(|phase| [phase.steps, phase.beside]).flatten().collect()
 }
 
 fn find(step: &str) -> Result<Step> {
-    let all = [STEPS, LONG].concat();
+    let all = all_steps();
     let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.into_iter().find(|(name, _)| *name == step);
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
@@ -157,7 +178,7 @@ fn instructions(sh: &Shell) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, MSRV, STEPS, find};
+    use super::{MSRV, all_steps, find};
     use crate::crates::{LIBRARIES, metadata};
     use crate::run::shell;
 
@@ -172,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_step_can_be_chosen() {
-        assert!(STEPS.iter().chain(LONG).all(|(name, _)| find(name).is_ok_and(|(found, _)| found == *name)));
+        assert!(all_steps().iter().all(|(name, _)| find(name).is_ok_and(|(found, _)| found == *name)));
         let Err(failure) = find("fnt") else { panic!("no such step") };
         assert!(
             failure.code == 2 && failure.message.contains("fmt, tidy, ") && failure.message.contains(", instructions")

@@ -1,5 +1,6 @@
 //! Running a child process: prints its command line and passes on its exit code.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,6 +16,11 @@ pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// The file that keeps the output of the steps, if the user asked for one.
 static LOG: OnceLock<File> = OnceLock::new();
+
+thread_local! {
+    /// The file that gets the output of this thread, if another thread uses the terminal.
+    static OUTPUT: RefCell<Option<File>> = const { RefCell::new(None) };
+}
 
 /// The reason why a command failed or was skipped, with the exit code of xtask.
 #[derive(Debug)]
@@ -81,15 +87,30 @@ pub(crate) fn log_to(path: &Path) -> Result {
     LOG.set(File::create(path)?).map_err(|_| Failure::new("the log has been chosen already"))
 }
 
+/// Sends the output of this thread and of its children to a new file until `work` returns.
+pub(crate) fn into_file(path: &Path, work: impl FnOnce()) -> Result {
+    OUTPUT.set(Some(File::create(path)?));
+    work();
+    OUTPUT.set(None);
+    Ok(())
+}
+
 /// Prints a text on the terminal, and into the log if there is one.
 pub(crate) fn report(text: &str) {
-    eprint!("{text}");
-    if let Some(Err(error)) = LOG.get().map(|mut log| log.write_all(text.as_bytes())) {
+    let written = OUTPUT.with_borrow_mut(|file| {
+        if let Some(file) = file {
+            return file.write_all(text.as_bytes());
+        }
+        eprint!("{text}");
+        LOG.get().map_or(Ok(()), |mut log| log.write_all(text.as_bytes()))
+    });
+    if let Err(error) = written {
         eprintln!("cannot write the log: {error}");
     }
 }
 
-/// Runs a command whose output goes to the log, or else to the output of xtask.
+/// Runs a command whose output goes to the file of this thread, to the log, or else to the output
+/// of xtask.
 pub(crate) fn run(cmd: Cmd<'_>) -> Result {
     run_with(cmd, |_| ())
 }
@@ -98,8 +119,9 @@ pub(crate) fn run(cmd: Cmd<'_>) -> Result {
 pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Result {
     let line = cmd.to_string();
     let mut command = Command::from(cmd);
-    if let Some(log) = LOG.get() {
-        command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+    if let Some(file) = OUTPUT.with_borrow(|file| file.as_ref().or(LOG.get()).map(File::try_clone)) {
+        let file = file?;
+        command.stdout(file.try_clone()?).stderr(file);
     }
     change(&mut command);
     let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));

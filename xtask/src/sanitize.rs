@@ -13,7 +13,7 @@ use xshell::{Shell, cmd};
 
 use crate::flags;
 use crate::run::{Failure, Result, first_failure, flags_and, need, run, target_dir};
-use crate::steps::{self, Step, Work::Call};
+use crate::steps::{self, Phase, Step, Work::Call};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -50,7 +50,7 @@ pub(crate) fn command(flags: &flags::Sanitize) -> Result {
     let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK)];
     let all = !parts.iter().any(|(wanted, _)| *wanted);
     let wanted: Vec<Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
-    steps::run(&wanted, usize::MAX)
+    steps::run(&[Phase { steps: wanted, ..Phase::default() }], usize::MAX)
 }
 
 fn asan(sh: &Shell) -> Result {

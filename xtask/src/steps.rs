@@ -1,10 +1,18 @@
-//! Running steps one after the other, with a table of their times and verdicts at the end.
+//! Running steps, with a table of their times and verdicts at the end.
+//!
+//! The steps of a phase run one after the other. Beside them runs a second row of steps, which
+//! wait for clocks and servers most of the time. The output of the second row goes to files, which
+//! are printed between the steps of the first.
 
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use xshell::Shell;
 
-use crate::run::{Failure, Result, cargo, report, shell};
+use crate::run::{Failure, Result, cargo, into_file, report, shell, target_dir};
 
 /// A name and its work: lines for [`cargo`], or a function with a shell whose variables it may set.
 pub(crate) type Step = (&'static str, Work);
@@ -15,56 +23,166 @@ pub(crate) enum Work {
     Call(fn(&Shell) -> Result),
 }
 
-/// Runs the steps until `max_failures` of them have failed, and returns the failure of the first.
-pub(crate) fn run(steps: &[Step], max_failures: usize) -> Result {
-    let (mut table, mut code, begun) = (String::new(), None, Instant::now());
-    let [mut passed, mut failed, mut skipped] = [0; 3];
-    for (at, (name, work)) in steps.iter().enumerate() {
-        if failed >= max_failures {
-            table += &format!("{name:<18}     not run\n");
-            continue;
-        }
-        report(&format!("\n== {name} ({} of {})\n", at + 1, steps.len()));
-        let start = Instant::now();
-        let sh = shell()?;
-        // Files for incremental builds would take a third of the folder and help only the next
-        // change.
-        sh.set_var("CARGO_INCREMENTAL", "0");
-        let done = match work {
-            Work::Cargo(lines) => cargo(&sh, lines),
-            Work::Call(call) => call(&sh),
-        };
-        let (count, verdict) = match done {
-            Ok(()) => (&mut passed, "ok".to_owned()),
-            Err(failure) if failure.code == 0 => (&mut skipped, failure.message),
-            Err(failure) => {
-                code.get_or_insert(failure.code);
-                (&mut failed, format!("FAILED: {}", failure.message))
-            }
-        };
-        *count += 1;
-        let line = format!("{name:<18} {:>7.1} s   {verdict}\n", start.elapsed().as_secs_f64());
-        report(&format!("== {line}"));
-        table += &line;
+/// A phase begins when the one before has ended.
+#[derive(Default)]
+pub(crate) struct Phase {
+    pub(crate) steps: Vec<Step>,
+    /// The steps that run beside the others.
+    pub(crate) beside: Vec<Step>,
+}
+
+/// Runs the phases until `max_failures` steps have failed, and returns the first failure.
+pub(crate) fn run(phases: &[Phase], max_failures: usize) -> Result {
+    let begun = Instant::now();
+    let all = phases.iter().map(|phase| phase.steps.len() + phase.beside.len()).sum();
+    let run = Run { all, max_failures, results: Mutex::default() };
+    let mut first = 0;
+    for phase in phases {
+        let second = first + phase.steps.len();
+        thread::scope(|scope| {
+            scope.spawn(|| (second..).zip(&phase.beside).for_each(|(at, step)| run.beside(at, step)));
+            (first..).zip(&phase.steps).for_each(|(at, step)| run.step(at, step));
+        });
+        run.print_files();
+        first = second + phase.beside.len();
     }
+    let mut results = run.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.lines.sort_unstable();
+    let table: String = results.lines.into_iter().map(|(_, line)| line).collect();
+    let [passed, failed, skipped] = [results.passed, results.failed, results.skipped];
     let total = begun.elapsed().as_secs_f64();
     let line = format!("{:<18} {total:>7.1} s   {passed} passed, {failed} failed, {skipped} skipped\n", "total");
     report(&format!("\n{table}{line}"));
-    code.map_or(Ok(()), |code| Err(Failure { code, message: String::new() }))
+    results.code.map_or(Ok(()), |code| Err(Failure { code, message: String::new() }))
+}
+
+struct Run {
+    /// The number of steps.
+    all: usize,
+    max_failures: usize,
+    results: Mutex<Results>,
+}
+
+#[derive(Default)]
+struct Results {
+    /// The lines of the table with the numbers of their steps.
+    lines: Vec<(usize, String)>,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    /// The exit code of the first failure.
+    code: Option<u8>,
+    /// The files of ended steps that are not printed yet.
+    files: Vec<PathBuf>,
+}
+
+impl Run {
+    /// Runs a step and prints its output.
+    fn step(&self, at: usize, step: &Step) {
+        if self.can_start(at, step) {
+            self.finish(at, step);
+        }
+        self.print_files();
+    }
+
+    /// Runs a step and keeps its output in a file until it has ended.
+    fn beside(&self, at: usize, step: &Step) {
+        if self.can_start(at, step) {
+            let folder = target_dir().join("steps");
+            let path = folder.join(format!("{}.log", step.0));
+            let created = fs::create_dir_all(&folder).map_err(Failure::from);
+            let done = created.and_then(|()| into_file(&path, || self.finish(at, step)));
+            self.change(|results| match done {
+                Ok(()) => results.files.push(path),
+                Err(failure) => _ = results.code.get_or_insert(failure.code),
+            });
+        }
+    }
+
+    fn can_start(&self, at: usize, (name, _): &Step) -> bool {
+        self.change(|results| {
+            let can_start = results.failed < self.max_failures;
+            if !can_start {
+                results.lines.push((at, format!("{name:<18}     not run\n")));
+            }
+            can_start
+        })
+    }
+
+    fn finish(&self, at: usize, (name, work): &Step) {
+        report(&format!("\n== {name} ({} of {})\n", at + 1, self.all));
+        let start = Instant::now();
+        let done = shell().and_then(|sh| {
+            // Files for incremental builds would take a third of the folder and help only the next
+            // change.
+            sh.set_var("CARGO_INCREMENTAL", "0");
+            match work {
+                Work::Cargo(lines) => cargo(&sh, lines),
+                Work::Call(call) => call(&sh),
+            }
+        });
+        self.change(|results| {
+            let (count, verdict) = match done {
+                Ok(()) => (&mut results.passed, "ok".to_owned()),
+                Err(failure) if failure.code == 0 => (&mut results.skipped, failure.message),
+                Err(failure) => {
+                    results.code.get_or_insert(failure.code);
+                    (&mut results.failed, format!("FAILED: {}", failure.message))
+                }
+            };
+            *count += 1;
+            let line = format!("{name:<18} {:>7.1} s   {verdict}\n", start.elapsed().as_secs_f64());
+            report(&format!("== {line}"));
+            results.lines.push((at, line));
+        });
+    }
+
+    fn print_files(&self) {
+        for path in self.change(|results| std::mem::take(&mut results.files)) {
+            report(&fs::read(&path).map_or_else(|error| error.to_string(), |it| String::from_utf8_lossy(&it).into()));
+        }
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Results) -> R) -> R {
+        change(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Step, Work::Call, run};
+    use std::sync::{Condvar, Mutex};
+
+    use super::{Failure, Phase, Step, Work::Call, run};
+
+    fn step(call: fn(&xshell::Shell) -> super::Result) -> Step {
+        ("a step", Call(call))
+    }
 
     #[test]
     fn the_first_failure_gives_the_exit_code() {
-        let step = |call| -> Step { ("a step", Call(call)) };
+        let in_turn = |steps: &[Step]| [Phase { steps: steps.to_vec(), beside: Vec::new() }];
         let (good, absent) = (step(|_| Ok(())), step(|_| Err(Failure::skipped("no"))));
         let bad = step(|_| Err(Failure { code: 7, message: "broken".to_owned() }));
         let unreached = step(|_| panic!("a step after the one that failed"));
-        assert_eq!(run(&[good, bad, unreached], 1).unwrap_err().code, 7);
-        assert_eq!(run(&[bad, good, bad], usize::MAX).unwrap_err().code, 7);
-        assert!(run(&[good, absent], 1).is_ok(), "a skipped step is no failure");
+        assert_eq!(run(&in_turn(&[good, bad, unreached]), 1).unwrap_err().code, 7);
+        assert_eq!(run(&in_turn(&[bad, good, bad]), usize::MAX).unwrap_err().code, 7);
+        assert!(run(&in_turn(&[good, absent]), 1).is_ok(), "a skipped step is no failure");
+        let [phase] = in_turn(&[bad]);
+        assert_eq!(run(&[phase, Phase { steps: vec![unreached], beside: vec![unreached] }], 1).unwrap_err().code, 7);
+    }
+
+    #[test]
+    fn two_rows_of_steps_run_at_the_same_time() {
+        static MET: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+        let meet = step(|_| {
+            let mut met = MET.0.lock().unwrap();
+            *met += 1;
+            MET.1.notify_all();
+            drop(MET.1.wait_while(met, |met| *met < 2).unwrap());
+            Ok(())
+        });
+        let bad = step(|_| Err(Failure { code: 9, message: "broken".to_owned() }));
+        assert!(run(&[Phase { steps: vec![meet], beside: vec![meet] }], 1).is_ok());
+        assert_eq!(run(&[Phase { steps: Vec::new(), beside: vec![bad] }], 1).unwrap_err().code, 9);
     }
 }
