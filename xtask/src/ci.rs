@@ -50,9 +50,10 @@ const LONG: &[Step] = &[
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
+    sanitize::MIRI,
     ("api", Call(|sh| api::command(sh, &flags::Api { bless: false }))),
+    // Not cargo-mutants, which takes hours by itself (`cargo xtask mutants --plain`).
     ("mutants", Call(|sh| mutants::listed(sh, ""))),
-    ("mutants-plain", Call(|sh| mutants::plain(sh, "", Some(MINUTES_OF_PLAIN_MUTANTS)))),
     ("metrics-e2e", Call(metrics_e2e)),
     ("browser", Call(browser)),
 ];
@@ -88,9 +89,6 @@ const EACH_ADAPTER: [&str; 6] = [
     "check -p timer-adapters --features tokio-time --lib",
     "check -p timer-adapters --features tower --lib",
 ];
-
-/// The minutes of cargo-mutants in `--long`. A complete run takes hours, so this is a sample.
-const MINUTES_OF_PLAIN_MUTANTS: u32 = 20;
 
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";

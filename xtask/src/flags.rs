@@ -77,12 +77,13 @@ xflags::xflags! {
             /// Ends cargo-mutants after so many minutes (240).
             optional --minutes n: u32
         }
-        /// Runs the tests under the named sanitizers, or under all of them and valgrind. A
-        /// sanitizer that is not installed is skipped.
+        /// Runs the tests under the named sanitizers, or under all of them, valgrind and Miri. A
+        /// tool that is not installed is skipped.
         cmd sanitize {
             optional --asan
             optional --tsan
             optional --valgrind
+            optional --miri
         }
         /// Runs storms on the timer (for 1 minute) with a ledger that must balance, or ten years of
         /// virtual time with a million timeouts.

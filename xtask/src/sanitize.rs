@@ -4,6 +4,8 @@
 //! - The thread sanitizer finds data races.
 //! - Valgrind's memcheck finds accesses to freed or uninitialized memory, also in the standard
 //!   library.
+//! - Miri interprets the tests of the modules with unsafe code, and finds undefined behavior that
+//!   has no effect yet, such as a wrong alias or too weak an ordering.
 //!
 //! Helgrind is absent, because it models locks but no atomics, and all its reports would be false.
 
@@ -42,12 +44,16 @@ const TOO_SLOW: &[&str] = &["futures::", "races::", "wake_ups::", "worker_thread
 /// in it each dropped `Arc` looks like a race.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
 
+/// Modules whose tests Miri finishes within a minute, with all unsafe code among them.
+const UNSAFE_MODULES: &[&str] = &["entry::", "future::", "sync::"];
+
 pub(crate) const ASAN: Step = ("address sanitizer", Call(asan));
 pub(crate) const TSAN: Step = ("thread sanitizer", Call(tsan));
 pub(crate) const MEMCHECK: Step = ("valgrind memcheck", Call(memcheck));
+pub(crate) const MIRI: Step = ("miri", Call(miri));
 
 pub(crate) fn command(flags: &flags::Sanitize) -> Result {
-    let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK)];
+    let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK), (flags.miri, MIRI)];
     let all = !parts.iter().any(|(wanted, _)| *wanted);
     let wanted: Vec<Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
     steps::run(&[Phase { steps: wanted, ..Phase::default() }], usize::MAX)
@@ -86,6 +92,15 @@ fn memcheck(sh: &Shell) -> Result {
     let suppressions = write(sh, "valgrind.supp", LEAKED_FOR_VALGRIND)?;
     sh.set_var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", format!("{VALGRIND} --suppressions={suppressions}"));
     each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND, STORMS, "-p timer-core --test model wheel_keys"], TOO_SLOW)
+}
+
+fn miri(sh: &Shell) -> Result {
+    need("cargo +nightly miri --version", "Miri (rustup component add miri rust-src --toolchain nightly)")?;
+    // The tests read the clock.
+    sh.set_var("MIRIFLAGS", flags_and("MIRIFLAGS", "-Zmiri-disable-isolation"));
+    let folder = target_dir().join("sanitize").join("miri");
+    let modules = UNSAFE_MODULES;
+    run(cmd!(sh, "cargo +nightly miri test -p timer-core --lib --target-dir {folder} -- {modules...}"))
 }
 
 /// Runs lines of tests, slightly optimized because the watchers are slow, with all assertions.
