@@ -19,7 +19,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("window-ms", "W15: length of the windows of the plot over time, in milliseconds, or 0 for no plot"),
     ("pause-us", "W15: how long a thread pauses after every 100 pairs, in microseconds"),
     ("nice", "W15: 1 for callers beside holders of nice 19"),
-    ("case", "W21: which of its four cases, a list"),
+    ("case", "W21: which of its five cases, a list"),
     ("requests", "W20: how many requests each connection makes"),
     ("turns", "W20: how often the server is measured with either timer"),
     ("count", "W20: 1 to count instructions, 0 not to"),

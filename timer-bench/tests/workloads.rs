@@ -56,6 +56,7 @@ const HELD: &[(&str, &str, &[&str])] = &[
     ("W21", "case=2 n=2000", &["us-held-max", "us-call-max", "cpu-us-call-max"]),
     ("W21", "case=3 n=2000", &["us-held-max", "us-call-max", "ms-late"]),
     ("W21", "case=4 standing=100 ms=50", &["us-held-max", "us-call-max", "turns/s"]),
+    ("W21", "case=5 n=2000", &["us-piece-median", "us-piece-max"]),
 ];
 
 fn check(program: &str, peer: &str, workload: &str, settings: &str, units: &[&str]) {

@@ -5,7 +5,7 @@
 //! tests, the benches and the doctests. A step that compiles it again says why. The tests also run
 //! the demo and the bench's workloads. Only `--long` builds the peers.
 //!
-//! `--long` has two rows of steps, because the second one waits most of the time. The steps that
+//! There are two rows of steps, because many steps wait or use one core. In `--long` the steps that
 //! measure run alone at the end.
 
 use xshell::{Shell, cmd};
@@ -25,12 +25,17 @@ const STEPS: &[Step] = &[
     ("test", Call(test)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
     ("docs", Call(|sh| docs(sh, ""))),
-    // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
-    // this build is optimized and has a folder of its own.
-    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
     // Builds the libraries from the packages that a registry would get. Only this step finds a file
     // that is not packed. All are packed in one run, because each is built against the others.
     ("package", Cargo(&["package {libraries} --allow-dirty"])),
+];
+
+/// The everyday steps that run beside the others.
+const BESIDE: &[Step] = &[
+    // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
+    // this build is optimized and has a folder of its own. The models run on one thread, while many
+    // tests wait.
+    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
 ];
 
 /// The steps that `--long` adds.
@@ -105,13 +110,13 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
     let phases = match &flags.step {
         Some(name) => vec![Phase { steps: vec![find(name)?], ..Phase::default() }],
         None if flags.long => long(),
-        None => vec![Phase { steps: STEPS.to_vec(), ..Phase::default() }],
+        None => vec![Phase { steps: STEPS.to_vec(), beside: BESIDE.to_vec() }],
     };
     steps::run(&phases, max_failures)
 }
 
 fn long() -> Vec<Phase> {
-    let first = Phase { steps: [STEPS, LONG].concat(), beside: WAITING.to_vec() };
+    let first = Phase { steps: [STEPS, LONG].concat(), beside: [BESIDE, WAITING].concat() };
     vec![first, Phase { steps: ALONE.to_vec(), ..Phase::default() }]
 }
 
@@ -154,7 +159,11 @@ fn docs_rs(sh: &Shell) -> Result {
 fn durable(sh: &Shell) -> Result {
     sh.set_var("TIMER_MODEL_LONG", "1");
     sh.set_var("TIMER_LEDGER_KILLS", "2000");
-    cargo(sh, &["test -p timer-durable --test model", "test -p examples --test ledger --test ledger_postgres"])
+    // With the features of the step `test`, whose programs are used again.
+    cargo(
+        sh,
+        &["test {all} --test model -- mutant every_configuration", "test {all} --test ledger --test ledger_postgres"],
+    )
 }
 
 /// Runs 10,000 durable timeouts a second for ten minutes on PostgreSQL. Fails if the lag at 99 % is

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use xshell::{Cmd, Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, flags_and, run, run_with, target_dir};
+use crate::run::{Failure, Result, flags_and, report, run, run_with, target_dir};
 
 /// The bounds of the everyday run and of the long run. Every negative twin fails at the first
 /// bound, where every other model ends within seconds. The second bound takes minutes.
@@ -40,11 +40,13 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
 /// The test program would run each model that contains any of several filters. Therefore this lists
 /// the models first and passes their exact names.
 pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) -> Result {
-    let models = select(&cargo(sh, checker, "test", "--release -- --list --format terse").read()?, checker[0], filter);
+    run(cargo(sh, checker, "test", "--release --no-run"))?;
+    let list = cargo(sh, checker, "test", "--release --quiet -- --list --format terse").quiet().read()?;
+    let models = select(&list, checker[0], filter);
     if models.is_empty() {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
-    println!("{} models, {} {bound}", models.len(), checker[2]);
+    report(&format!("{} models, {} {bound}\n", models.len(), checker[2]));
     let mut test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
     if checker == LOOM && bound > MORE_PREEMPTIONS {
         test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
@@ -53,7 +55,7 @@ pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) 
     let path = target_dir().join(checker[0]).join("panics.log");
     let log = File::create(&path)?;
     run_with(test.env(checker[2], bound.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
-        .inspect_err(|_| eprint!("{}", fs::read_to_string(path).unwrap_or_default()))
+        .inspect_err(|_| report(&fs::read_to_string(path).unwrap_or_default()))
 }
 
 fn cargo<'a>(sh: &'a Shell, checker: [&str; 3], verb: &str, rest: &str) -> Cmd<'a> {

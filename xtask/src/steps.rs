@@ -1,8 +1,8 @@
 //! Running steps, with a table of their times and verdicts at the end.
 //!
-//! The steps of a phase run one after the other. Beside them runs a second row of steps, which
-//! wait for clocks and servers most of the time. The output of the second row goes to files, which
-//! are printed between the steps of the first.
+//! The steps of a phase run one after the other. A second row of steps runs beside them, because
+//! many steps wait or use one core. Its output goes to files, which are printed between the steps
+//! of the first row.
 
 use std::fs;
 use std::path::PathBuf;

@@ -155,6 +155,7 @@ const FULL: &[Step] = &[
     step("W21", 2, "case=2").by(Which::Held).others(0),
     step("W21", 2, "case=3").by(Which::Held).others(0),
     step("W21", 2, "case=4").by(Which::Held).others(0),
+    step("W21", 2, "case=5").by(Which::Held).others(0),
     step("instructions", 1, ""),
 ];
 
@@ -210,6 +211,7 @@ const QUICK: &[Step] = &[
     step("W21", 1, "case=2").by(Which::Held).others(0),
     step("W21", 1, "case=3").by(Which::Held).others(0),
     step("W21", 1, "case=4").by(Which::Held).others(0),
+    step("W21", 1, "case=5").by(Which::Held).others(0),
 ];
 
 /// Returns the steps that the options select, in order.

@@ -8,12 +8,14 @@
 //! | 2 | a hierarchical wheel that moves a crowd of 1, 3 and 4 million to finer levels |
 //! | 3 | a million timeouts of one shard that are due at once, and one of another shard 2 ms later |
 //! | 4 | a hashed wheel with 20,000 timeouts of an hour, and 3,700 pairs a second |
+//! | 5 | none: pieces of work as long as a step of a wheel, without a lock, a heap or a timer |
 //!
 //! `us-held-max` is the longest hold in CPU time of the holder, which includes its page faults.
 //! `us-call-max` and `cpu-us-call-max` are the longest call of that other thread. The tick of the
 //! cases 1 and 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness
 //! of the lone timeout, and `turns/s` is the number of turns of the worker, of which two would be
-//! enough.
+//! enough. `us-piece-max` of case 5 is the longest piece in CPU time. No hold can be bounded better
+//! than that, because it is due to the machine alone.
 
 use super::Stop;
 use super::caller::Counter;
@@ -37,7 +39,7 @@ const PERIOD: Duration = Duration::from_micros(50);
 
 pub(super) fn run(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Timer::record_holds(|| thread_cpu().as_nanos() as u64);
-    for case in settings.list("case", &[1, 2, 3, 4], &[1, 2, 3, 4]) {
+    for case in settings.list("case", &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]) {
         match case {
             1 => late_round(settings.number("n", 2_900_000, 290_000), settings, out)?,
             2 => {
@@ -45,7 +47,8 @@ pub(super) fn run(settings: &Settings, out: &Out) -> Result<(), Stop> {
                 crowds.into_iter().try_for_each(|n| crowd(n, settings, out))?;
             }
             3 => lone(settings.number("n", 1_000_000, 100_000), settings, out)?,
-            _ => standing(settings, out)?,
+            4 => standing(settings, out)?,
+            _ => pieces(settings.number("n", 2_900_000, 290_000), out),
         }
     }
     Ok(())
@@ -152,6 +155,27 @@ fn standing(settings: &Settings, out: &Out) -> Result<(), Stop> {
     watch(&params, &timer, Duration::from_secs(1) / 3_700, out, || thread::sleep(span));
     out.figure(&params, (timer.stats().turns - before) as f64 / span.as_secs_f64(), "turns/s");
     Ok(())
+}
+
+/// Case 5. A piece reads and writes as many places of a large array as a step of a wheel visits.
+fn pieces(n: usize, out: &Out) {
+    const PLACES: usize = 128;
+    let (mut values, mut random) = (vec![[1_u64; 8]; n], SplitMix64::new(0));
+    let mut times = Vec::with_capacity(n / PLACES + 1);
+    for _ in 0..=n / PLACES {
+        let began = thread_cpu();
+        for _ in 0..PLACES {
+            let place = &mut values[random.below(n as u64) as usize];
+            place[0] = place[0].wrapping_mul(31) ^ place[7];
+        }
+        times.push(thread_cpu() - began);
+    }
+    std::hint::black_box(values);
+    times.sort_unstable();
+    let params = format!("case=5,n={}", short(n));
+    for (time, unit) in [(times[times.len() / 2], "us-piece-median"), (times[times.len() - 1], "us-piece-max")] {
+        out.figure(&params, time.as_secs_f64() * 1e6, unit);
+    }
 }
 
 /// Runs `body` while another thread makes a pair each `period`. Reports the longest hold and call.

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 ///
 /// If `Hash`, `Eq` or `Clone` of a key panics during an insertion, the new entry is not in the map.
 /// If `Hash` or `Eq` panics while an entry comes out, that entry is dropped. The map can be used
-/// after both.
+/// after both. If `Hash` panics while an insertion makes the hash table larger or tidies it, other
+/// keys may be lost too. Their entries still come out, but cannot be found by their keys.
 ///
 /// # Examples
 ///
