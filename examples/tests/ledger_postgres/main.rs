@@ -4,7 +4,7 @@
 //! Nothing that was accepted is lost, nothing begins that was cancelled, no attempt runs twice, and
 //! nothing is early by the server's clock.
 //!
-//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40). The test makes a
+//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (24). The test makes a
 //! tenth as many kills at each chosen point.
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
@@ -30,7 +30,7 @@ use proxy::Proxy;
 const MILLI: Duration = Duration::from_millis(1);
 
 fn kills() -> u64 {
-    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 40 };
+    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 24 };
     text.parse().unwrap_or_else(|_| panic!("TIMER_LEDGER_KILLS: '{text}' given; allowed: a whole number"))
 }
 
@@ -103,7 +103,9 @@ fn nothing_is_lost_by_kills_at_chosen_points() {
             *(if is_hit { &mut hits } else { &mut misses }) += 1;
             if cluster.random.bool() {
                 // The server gives up the statement.
-                while points.held().is_some() {}
+                while points.held().is_some() {
+                    std::thread::sleep(5 * MILLI);
+                }
             }
             points.open();
             if let Some(index) = cluster.find(&first) {

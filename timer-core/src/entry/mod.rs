@@ -290,14 +290,14 @@ impl Timeout {
     #[inline]
     pub(crate) fn win_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
         let cancel = self.state().cancel();
-        let has_task = matches!(cancel, Cancel::Waiting | Cancel::Queued);
+        let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasQueued);
         (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))
     }
 
     /// Cancels an entry that an executor has dropped unrun, and returns the right to its task.
     /// Returns `None` if it was cancelled before.
-    pub(crate) fn cancel_queued(self) -> Option<TaskRight<Timeout>> {
-        let is_won = matches!(self.state().cancel(), Cancel::Queued);
+    pub(crate) fn cancel_abandoned(self) -> Option<TaskRight<Timeout>> {
+        let is_won = matches!(self.state().cancel(), Cancel::WasQueued);
         is_won.then(|| TaskRight::new(self, Deadline::NEVER))
     }
 

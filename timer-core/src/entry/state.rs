@@ -8,8 +8,8 @@
 //!
 //!   runs once        Waiting --expire--> Fired --end_run--> Expired
 //!   runs repeatedly  Waiting --expire--> Running --rearm--> Waiting   (after a reset: Moved --rearm--> Waiting)
-//!   with an executor Waiting --hand_over--> Queued --start--> Fired or Running
-//!                                           Queued --start--> Waiting  (a reset has moved it to later)
+//!   with an executor Waiting --enqueue--> Queued --start--> Fired or Running
+//!                                         Queued --start--> Waiting  (a reset has moved it to later)
 //!   ends             Waiting, Queued --cancel--> Cancelled
 //!                    Waiting --cancel_by_stop--> Cancelled
 //!                    Running, Moved --cancel--> Dying --end_run--> Cancelled  (the run drops the task)
@@ -61,7 +61,7 @@ pub(crate) enum State {
     /// Waits for its deadline. The entry is in a wheel, or a thread is about to link it or to start
     /// it.
     Waiting = 0,
-    /// Handed over to an executor and not started.
+    /// Won for an executor, which has the task or is about to get it, and not started.
     Queued = 1,
     /// A run is in progress, and others may follow.
     Running = 2,
@@ -217,12 +217,12 @@ impl AtomicState {
     /// Marks an entry that has left the wheel as queued, if it is due. Called by the owner of the
     /// turn.
     #[inline]
-    pub(crate) fn hand_over(&self, now: Nanos) -> Due<Deadline> {
+    pub(crate) fn enqueue(&self, now: Nanos) -> Due<Deadline> {
         self.win_due(State::Waiting, State::Queued, now)
     }
 
     /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an
-    /// executor has chosen, once for each successful `hand_over`.
+    /// executor has chosen, once for each successful `enqueue`.
     pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         let started = |word: Word| {
             let is_due = word.deadline().is_due(now);
@@ -247,9 +247,9 @@ impl AtomicState {
             State::Fired | State::Expired | State::Dying | State::Cancelled => None,
         };
         match self.update(cancelled).map(Word::state) {
-            Ok(State::Waiting) => Cancel::Waiting,
-            Ok(State::Queued) => Cancel::Queued,
-            Ok(_) => Cancel::Running,
+            Ok(State::Waiting) => Cancel::WasWaiting,
+            Ok(State::Queued) => Cancel::WasQueued,
+            Ok(_) => Cancel::WasRunning,
             Err(_) => Cancel::Lost,
         }
     }

@@ -106,7 +106,8 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
         Self { timeout, deadline }
     }
 
-    /// Returns the deadline that the entry had when it expired.
+    /// Returns the deadline that the entry had when it expired, or [`Deadline::NEVER`] if it was
+    /// cancelled.
     #[inline]
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline

@@ -29,7 +29,7 @@ fn the_wheels_reference_is_handed_over() {
     let (user, wheel) = entry(&task);
     let other = user.clone();
     let (cancel, owned) = user.win_cancel();
-    assert_eq!(cancel, Cancel::Waiting);
+    assert_eq!(cancel, Cancel::WasWaiting);
     user.take_over(wheel);
     owned.unwrap().cancelled();
     assert_eq!(Arc::strong_count(&task), 1);
@@ -70,7 +70,7 @@ fn a_periodic_job_comes_back_until_it_is_cancelled() {
     }
     let Due::Won(owned) = user.expire(25) else { panic!("due") };
     let (cancel, nothing) = user.win_cancel();
-    assert!(cancel == Cancel::Running && nothing.is_none());
+    assert!(cancel == Cancel::WasRunning && nothing.is_none());
     let (owned, _) = owned.run().unwrap();
     owned.rearm(Deadline::up(35)).err().unwrap().discard();
     assert_eq!(Arc::strong_count(&captured), 1);

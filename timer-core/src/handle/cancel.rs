@@ -134,7 +134,7 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
         let (cancel, right) = timeout.win_cancel();
         rights.extend(right);
         match cancel {
-            Cancel::Waiting => waiting.push(*timeout),
+            Cancel::WasWaiting => waiting.push(*timeout),
             cancel => won += usize::from(timeout.finish_cancel(cancel)),
         }
     }

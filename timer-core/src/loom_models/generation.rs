@@ -84,7 +84,7 @@ fn a_cancel_while_the_timer_is_dropped() {
 fn negative_a_cancel_skips_the_generation() {
     check(|| {
         two_leases(|timeout| {
-            if let (Cancel::Waiting, Some(right)) = timeout.win_cancel() {
+            if let (Cancel::WasWaiting, Some(right)) = timeout.win_cancel() {
                 shard_of(timeout.shard_id()).unlink_of_any_generation();
                 right.cancelled();
             }

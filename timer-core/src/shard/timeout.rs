@@ -56,9 +56,9 @@ impl Timeout {
     #[inline]
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
-            Cancel::Waiting => self.shard().unlink_cancelled(self),
-            Cancel::Queued => self.end_in_context(Context::end_cancelled_in_queue),
-            Cancel::Running => self.end_in_context(Context::end_cancelled),
+            Cancel::WasWaiting => self.shard().unlink_cancelled(self),
+            Cancel::WasQueued => self.end_in_context(Context::end_cancelled_in_queue),
+            Cancel::WasRunning => self.end_in_context(Context::end_cancelled),
             Cancel::Lost => return false,
         }
         true

@@ -251,7 +251,7 @@ impl Engine {
     fn end_abandoned(&self) -> Vec<Unprocessed> {
         let context = &self.context;
         let abandoned = std::iter::from_fn(|| context.abandoned.pop());
-        let ended = abandoned.filter_map(Timeout::cancel_queued).inspect(|_| {
+        let ended = abandoned.filter_map(Timeout::cancel_abandoned).inspect(|_| {
             context.counters.executor_rejections.add_contended(1);
             context.end_cancelled_in_queue();
         });

@@ -121,7 +121,7 @@ impl Batch {
 
     /// Wins an entry for the executor if it is due.
     fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
-        match timeout.state().hand_over(now) {
+        match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
                 self.deadlines.push(deadline.nanos());
                 self.tasks.push(QueuedTask::task(timeout, context));

@@ -51,6 +51,16 @@ impl Database {
         self.server.sql(&self.name, statements)
     }
 
+    /// Asks until the answer is `wanted`, for at most half a minute.
+    fn wait_for(&self, query: &str, wanted: &str) {
+        let begun = Instant::now();
+        while self.sql(query) != wanted {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{query}");
+            // Each question starts a process.
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
     /// Connects a store with a short lease, and joins.
     fn join(&self) -> Node {
         self.join_with(|store| store)

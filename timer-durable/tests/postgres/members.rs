@@ -62,7 +62,7 @@ fn a_statement_under_way_delays_the_take_over() {
     let mut under_way =
         database.server.psql(&database.name).args(["-c", &fence]).stdout(Stdio::null()).spawn().unwrap();
     let waits = "select count(*) from pg_stat_activity where query like '%pg_sleep(3)%' and wait_event = 'PgSleep'";
-    while database.sql(waits) != "1" {}
+    database.wait_for(waits, "1");
     heir.keep_up_until(|node| node.shards() == 64);
     assert!(under_way.try_wait().unwrap().is_some(), "the take-over waits for its end");
 }
@@ -83,9 +83,7 @@ fn a_batch_under_way_delays_the_take_over() {
     );
     let writes = std::thread::spawn(move || (slow.insert(), slow));
     let held = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
-    while database.sql(held) != "1" {
-        std::thread::yield_now();
-    }
+    database.wait_for(held, "1");
     let mut heir = database.join();
     let begun = Instant::now();
     while begun.elapsed() < LEASE * 3 {

@@ -36,7 +36,7 @@ fn wait_for_clients(pooler: &Pooler, count: usize) {
     let begun = Instant::now();
     while pooler.clients() != count {
         assert!(begun.elapsed() < PATIENCE, "{} clients instead of {count}", pooler.clients());
-        thread::yield_now();
+        thread::park_timeout(Duration::from_millis(1));
     }
 }
 
@@ -228,10 +228,7 @@ fn work_of_the_user_waits_for_locks() {
         release.send(()).unwrap();
         let waits =
             "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        let begun = Instant::now();
-        while database.sql(waits) != "1" {
-            assert!(begun.elapsed() < PATIENCE, "the end of the attempt waits");
-        }
+        database.wait_for(waits, "1");
         // A statement of a batch would give up after 50 ms.
         session.ask("select count(*) from pg_sleep(0.2)");
         assert_eq!(database.sql(waits), "1");

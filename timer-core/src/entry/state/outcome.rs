@@ -30,11 +30,12 @@ impl<T> Due<T> {
 #[must_use]
 pub(crate) enum Cancel {
     /// Won, with the task.
-    Waiting,
-    /// Won, with the task. The executor's queue keeps a shell, which does nothing when it runs.
-    Queued,
+    WasWaiting,
+    /// Won, with the task. Its shell stays in the worker's batch or the executor's queue, and does
+    /// nothing when it starts.
+    WasQueued,
     /// Won, but a run is in progress and drops the task when it returns.
-    Running,
+    WasRunning,
     /// Lost, because the timeout had ended.
     Lost,
 }

@@ -32,7 +32,7 @@ fn every_state_answers_every_operation() {
         assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends what has not ended");
         assert_eq!(fresh().cancel_by_stop(), waits);
         assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
-        assert_eq!(fresh().hand_over(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
+        assert_eq!(fresh().enqueue(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
         assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
         assert_eq!(fresh().rearm(at(5)) == Rearm::Cancelled, !runs);
         assert_eq!(fresh().fail(), runs);
@@ -52,7 +52,7 @@ fn a_moved_expiry_is_told_where_to() {
 #[test]
 fn a_shell_that_is_not_due_waits_again() {
     let state = word(State::Waiting, 5);
-    assert_eq!(state.hand_over(5), Due::Won(at(5)));
+    assert_eq!(state.enqueue(5), Due::Won(at(5)));
     assert_eq!(state.reset(at(9), false), Reset::Done);
     assert_eq!(state.start(8, Runs::Once), Due::Later(at(9)));
     assert!(state.is_waiting());
@@ -71,7 +71,7 @@ fn a_reset_during_a_run_decides_the_next_one() {
 #[test]
 fn a_cancel_during_a_run_is_not_lost() {
     let state = word(State::Running, 5);
-    assert_eq!(state.cancel(), Cancel::Running);
+    assert_eq!(state.cancel(), Cancel::WasRunning);
     assert_eq!(state.rearm(at(10)), Rearm::Cancelled);
     assert!(state.wait_for_run());
     assert!(state.end_run(), "a thread waits");
@@ -100,7 +100,7 @@ fn a_reset_links_until_another_thread_has_linked() {
 
 #[test]
 fn the_flag_does_not_outlive_waiting() {
-    for end in [AtomicState::cancel_by_stop, |state: &AtomicState| state.hand_over(90) != Due::Gone] {
+    for end in [AtomicState::cancel_by_stop, |state: &AtomicState| state.enqueue(90) != Due::Gone] {
         let state = word(State::Waiting, 90);
         assert_eq!(state.reset(at(5), false), Reset::MustLink);
         assert!(end(&state) && !Word(state.0.load(Ordering::Relaxed)).is_flagged());

@@ -1,8 +1,9 @@
 //! Timeouts in an executor's queue are pending. They can be cancelled and moved there, they are
 //! counted, and `stop_and_wait` waits for them.
 //!
-//! A cancelled or moved timeout leaves a task in the queue that does nothing when it runs. It is
-//! called a shell here.
+//! A cancelled timeout leaves a shell in the queue, which does nothing when it starts. The shell of
+//! a timeout that was moved to later runs the task if it is due by then, and otherwise returns the
+//! timeout to its wheel.
 
 mod stop_and_wait;
 
@@ -259,7 +260,7 @@ impl Wake for Cancels {
 }
 
 #[test]
-fn a_timeout_cancelled_at_hand_over_is_not_queued() {
+fn a_timeout_cancelled_at_hand_over_is_not_counted_as_queued() {
     let (timer, mut driver) = Timer::builder().executor(KeepingExecutor::default()).build_manual().unwrap();
     // The timeout is won for the executor before the waker runs, and counted after it.
     let timeout = accepted(timer.new_timeout(MILLI, |_| {}));
