@@ -24,18 +24,17 @@ const STEPS: &[Step] = &[
     ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
     ("test", Call(test)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
+];
+
+/// The everyday steps that run beside the others. Many tests wait meanwhile.
+const BESIDE: &[Step] = &[
+    // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
+    // this build is optimized and has a folder of its own.
+    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
     // Builds the libraries from the packages that a registry would get. Only this step finds a file
     // that is not packed. All are packed in one run, because each is built against the others.
     ("package", Cargo(&["package {libraries} --allow-dirty"])),
-];
-
-/// The everyday steps that run beside the others.
-const BESIDE: &[Step] = &[
-    // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
-    // this build is optimized and has a folder of its own. The models run on one thread, while many
-    // tests wait.
-    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
 ];
 
 /// The steps that `--long` adds.
