@@ -22,12 +22,12 @@ use std::io::{IsTerminal, stderr};
 use xshell::{Shell, cmd};
 
 use self::list::{Mutant, Program, Test};
+use self::plain::plain;
 use self::scratch::{Outcome, Scratch};
 use crate::flags;
 use crate::run::{Failure, Result, first_failure, report, root};
 
 pub(crate) use list::stale;
-pub(crate) use plain::plain;
 
 /// The file with the result of the last complete run.
 const RESULT: &str = "docs/mutants.md";

@@ -77,10 +77,10 @@ struct Results {
 }
 
 impl Run {
-    /// Runs a step and prints its output.
+    /// Runs a step of the first row.
     fn step(&self, at: usize, step: &Step) {
         if self.can_start(at, step) {
-            self.finish(at, step);
+            self.execute(at, step);
         }
         self.print_files();
     }
@@ -91,11 +91,10 @@ impl Run {
             let folder = target_dir().join("steps");
             let path = folder.join(format!("{}.log", step.0));
             let created = fs::create_dir_all(&folder).map_err(Failure::from);
-            let done = created.and_then(|()| into_file(&path, || self.finish(at, step)));
-            self.change(|results| match done {
-                Ok(()) => results.files.push(path),
-                Err(failure) => _ = results.code.get_or_insert(failure.code),
-            });
+            match created.and_then(|()| into_file(&path, || self.execute(at, step))) {
+                Ok(()) => self.change(|results| results.files.push(path)),
+                Err(failure) => self.record(at, step, Instant::now(), Err(failure)),
+            }
         }
     }
 
@@ -109,7 +108,8 @@ impl Run {
         })
     }
 
-    fn finish(&self, at: usize, (name, work): &Step) {
+    fn execute(&self, at: usize, step: &Step) {
+        let (name, work) = step;
         report(&format!("\n== {name} ({} of {})\n", at + 1, self.all));
         let start = Instant::now();
         let done = shell().and_then(|sh| {
@@ -121,6 +121,10 @@ impl Run {
                 Work::Call(call) => call(&sh),
             }
         });
+        self.record(at, step, start, done);
+    }
+
+    fn record(&self, at: usize, (name, _): &Step, start: Instant, done: Result) {
         self.change(|results| {
             let (count, verdict) = match done {
                 Ok(()) => (&mut results.passed, "ok".to_owned()),
@@ -151,6 +155,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use std::sync::{Condvar, Mutex};
+    use std::time::Duration;
 
     use super::{Failure, Phase, Step, Work::Call, run};
 
@@ -178,8 +183,8 @@ mod tests {
             let mut met = MET.0.lock().unwrap();
             *met += 1;
             MET.1.notify_all();
-            drop(MET.1.wait_while(met, |met| *met < 2).unwrap());
-            Ok(())
+            let (_met, result) = MET.1.wait_timeout_while(met, Duration::from_secs(60), |met| *met < 2).unwrap();
+            if result.timed_out() { Err(Failure::new("the other row did not run")) } else { Ok(()) }
         });
         let bad = step(|_| Err(Failure { code: 9, message: "broken".to_owned() }));
         assert!(run(&[Phase { steps: vec![meet], beside: vec![meet] }], 1).is_ok());

@@ -35,7 +35,7 @@ impl Tally {
 }
 
 /// Runs cargo-mutants on the files whose paths contain `filter`, for a limited time.
-pub(crate) fn plain(sh: &Shell, filter: &str, minutes: Option<u32>) -> Result {
+pub(super) fn plain(sh: &Shell, filter: &str, minutes: Option<u32>) -> Result {
     need("cargo mutants --version", "cargo-mutants (cargo install cargo-mutants --locked)")?;
     need("timeout --version", "`timeout` of the coreutils")?;
     let all = cmd!(sh, "cargo mutants -p timer-core --list-files").quiet().read()?;
