@@ -28,6 +28,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("rate", "E4, P4 and P9: timeouts per second"),
     ("alone", "E4, P4 and P9: 1 if all timeouts are scheduled before the first one is due"),
     ("nodes", "P2, P3 and P7: nodes that share the database"),
+    ("goal", "P9: 1 to fail if its goal is missed"),
     ("floor-ms", "E1 to E7: how long the floor is measured, in milliseconds"),
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
