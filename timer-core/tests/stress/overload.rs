@@ -88,7 +88,9 @@ impl Overload {
                     scope.spawn(move || self.call(timer, runs, Rng::with_seed(self.seed ^ caller)))
                 })
                 .collect();
-            let stalls = u64::from(self.stall(&timer));
+            let mut answers = self.stall(&timer);
+            // The task of a stall does not count itself.
+            runs.count.fetch_add(answers.accepted, Ordering::Relaxed);
             watch_for(SETTLE);
             runs.lag.store(0, Ordering::Relaxed);
             let (begun, mut pending) = (Instant::now(), 0);
@@ -100,9 +102,7 @@ impl Overload {
             let begun = Instant::now();
             let handed_back = timer.stop().unwrap().len() as u64;
             let measured = Measured { lag, pending, stop: begun.elapsed() };
-            let mut answers = Answers { accepted: stalls, ..Answers::default() };
             callers.into_iter().for_each(|caller| answers.add(caller.join().unwrap()));
-            runs.count.fetch_add(stalls, Ordering::Relaxed);
             (answers, handed_back, measured)
         });
         let stats = timer.stats();
@@ -135,13 +135,14 @@ impl Overload {
         }
     }
 
-    /// Stalls the worker after half a second. Returns `true` if that took a timeout.
-    fn stall(&self, timer: &Timer) -> bool {
+    /// Stalls the worker after half a second. Returns the answers to the timeouts that it takes.
+    fn stall(&self, timer: &Timer) -> Answers {
+        let mut answers = Answers::default();
         if self.stall != Stall::None {
             watch_for(500 * MILLI);
         }
         match self.stall {
-            Stall::None => false,
+            Stall::None => {}
             Stall::Task => {
                 let (ended, end) = channel();
                 let stall = move |_: &Timeout| {
@@ -150,16 +151,15 @@ impl Overload {
                 };
                 let begun = Instant::now();
                 while timer.new_timeout(Duration::ZERO, stall.clone()).is_err() {
+                    answers.rejected += 1;
                     assert!(begun.elapsed() < MAX_WAIT, "the bound leaves no room");
                 }
+                answers.accepted += 1;
                 next(&end);
-                true
             }
-            Stall::Process => {
-                freeze_this_process();
-                false
-            }
+            Stall::Process => freeze_this_process(),
         }
+        answers
     }
 }
 
