@@ -84,16 +84,18 @@ fn taken_ids<S: Store>(bench: &mut Bench<S>) {
     let attempt = bench.attempt(dead.id).attempt;
     bench.write(|batch| batch.buries.push(Bury { id: dead.id, attempt, reason: String::new() }));
     let pending = bench.insert(future + 1);
+    let own = TimeoutId::made_by(bench.store.instance());
+    bench.insert_as(Insert::new(own, future + 3, "topic"));
     let holder = keyed(future, IfPending::Keep);
     bench.insert_as(holder.clone());
-    for id in [dead.id, pending] {
+    for id in [dead.id, pending, own] {
         for if_pending in [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later] {
             let again = Insert { id, ..keyed(future + 2, if_pending) };
             assert_eq!(bench.insert_as(again), Inserted::Exists, "{if_pending:?}");
         }
     }
-    let rest = [Position { due: future, id: holder.id }, Position { due: future + 1, id: pending }];
-    assert_eq!(bench.pending(), rest);
+    let rest = [(future, holder.id), (future + 1, pending), (future + 3, own)];
+    assert_eq!(bench.pending(), rest.map(|(due, id)| Position { due, id }));
 }
 
 fn keyed(due: i64, if_pending: IfPending) -> Insert {
