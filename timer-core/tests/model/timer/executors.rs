@@ -44,7 +44,8 @@ fn hand_over(known: &WorldSlot, batch: usize, rejected: usize) {
 pub(crate) fn closure(known: WorldSlot) -> impl Fn(Task) + Send + Sync + 'static {
     move |task| {
         let world = known.get().and_then(Weak::upgrade).expect("the world is there");
-        world.watched(|| world.model().hand_over_next());
+        let handed_over = world.timer.stats().runs;
+        world.watched(|| world.model().hand_over_next(handed_over));
         task.run();
     }
 }

@@ -46,7 +46,9 @@ pub(crate) fn run(setup: &Setup, ops: &[Op]) {
     let world = case.world.clone();
     // After a failure the remaining tasks do nothing.
     world.watched(|| case.run(setup, ops));
-    world.report();
+    if !world.is_given_up() {
+        world.report();
+    }
 }
 
 struct Case {

@@ -10,7 +10,8 @@ use super::guard::{Guard, Hooked, has_hook};
 use super::model::Model;
 use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::State;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use super::time::SPLIT;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use timer_core::{StopError, Timeout, Timer};
@@ -53,12 +54,19 @@ impl World {
         }
     }
 
-    /// Panics with the failure that `watched` has kept.
+    /// Panics with the failure that `watched` has kept. Unwinds without a panic after a [`SPLIT`].
     pub(crate) fn report(&self) {
         let failure = self.model().failure.clone();
-        if let Some(failure) = failure {
-            panic!("{failure}");
+        match failure {
+            Some(failure) if failure == SPLIT => resume_unwind(Box::new(failure)),
+            Some(failure) => panic!("{failure}"),
+            None => {}
         }
+    }
+
+    /// Returns `true` if the case was given up, which is no failure.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.model().failure.as_deref() == Some(SPLIT)
     }
 
     /// Applies an operation that tasks may also perform.
