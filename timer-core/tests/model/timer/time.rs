@@ -15,8 +15,7 @@ use timer_core::MissedRuns;
 pub(crate) const SPLIT: &str = "the wheel has split a batch";
 
 fn give_up() -> ! {
-    assert!(cfg!(fuzzing), "{SPLIT}");
-    resume_unwind(Box::new(SPLIT))
+    if cfg!(fuzzing) { resume_unwind(Box::new(SPLIT)) } else { panic!("{SPLIT}") }
 }
 
 impl Model {
