@@ -97,7 +97,7 @@ pub(crate) fn listed(sh: &Shell, filter: &str) -> Result {
     show_progress(mutants.len(), mutants.len(), "");
     verdicts.sort_by_key(|(mutant, _)| (&mutant.file, &mutant.title));
     let text = table(&verdicts, &cmd!(sh, "git rev-parse --short HEAD").quiet().read()?);
-    println!("\n{text}");
+    report(&format!("\n{text}"));
     if filter.is_empty() {
         let plain = read_result().split_once(plain::HEADING).map(|(_, plain)| format!("{}{plain}", plain::HEADING));
         fs::write(root().join(RESULT), text + &plain.unwrap_or_default())?;

@@ -153,6 +153,7 @@ impl Overload {
                 while timer.new_timeout(Duration::ZERO, stall.clone()).is_err() {
                     answers.rejected += 1;
                     assert!(begun.elapsed() < MAX_WAIT, "the bound leaves no room");
+                    watch_for(100 * MICRO);
                 }
                 answers.accepted += 1;
                 next(&end);
