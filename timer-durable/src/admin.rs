@@ -89,8 +89,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the copy cannot be written or the store supports none, and
-    /// [`Error::Stopped`].
+    /// [`Error::Store`] if the copy cannot be written, if another connection uses the target, or if
+    /// the store supports no copies, and [`Error::Stopped`].
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path: PathBuf = path.as_ref().to_owned();
         self.visit(move |store| store.backup(&path))

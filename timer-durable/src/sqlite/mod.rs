@@ -20,6 +20,7 @@ use open::Opened;
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::transaction::{Answers, Batch, Done};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
 use slots::Page;
 use std::ops::Range;
@@ -291,10 +292,18 @@ impl Store for SqliteStore {
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
         let mut copy = Connection::open(path).map_err(failed)?;
-        let backup = rusqlite::backup::Backup::new(&self.connection, &mut copy).map_err(failed)?;
+        // All calls wait during a backup, so it does not wait for others that use the target.
+        copy.busy_timeout(Duration::ZERO).map_err(failed)?;
+        let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
         // All pages in one step, because the file changes only between the turns of the keeper.
         let begun = Instant::now();
-        backup.step(-1).map_err(failed)?;
+        match backup.step(-1).map_err(failed)? {
+            StepResult::Done => {}
+            result => {
+                let reason = format!("the target {} is in use, so nothing was copied ({result:?})", path.display());
+                return Err(StoreError::Failed(reason));
+            }
+        }
         tracing::info!(to = %path.display(), took = ?begun.elapsed(), "the store was copied");
         Ok(())
     }

@@ -338,6 +338,19 @@ fn a_backup_opens_as_a_store() {
 }
 
 #[test]
+fn a_backup_to_a_file_in_use_fails() {
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    let copy = folder.path().join("copy.db");
+    let other = rusqlite::Connection::open(&copy).unwrap();
+    other.execute_batch("pragma locking_mode = exclusive; begin exclusive").unwrap();
+    for target in [copy, folder.file()] {
+        let error = timer.backup(&target).unwrap_err();
+        assert!(error.to_string().contains("in use"), "{}: {error}", target.display());
+    }
+}
+
+#[test]
 fn bad_files_are_refused_with_a_reason() {
     let folder = Folder::new();
     fs::write(folder.file(), "this is a text and no database, however long it may be. ".repeat(40)).unwrap();
