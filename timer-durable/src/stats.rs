@@ -67,7 +67,8 @@ pub struct Stats {
     pub in_memory: u64,
     /// Attempts that have begun and not ended.
     pub running: u64,
-    /// Timeouts in memory that are due and have not begun.
+    /// Timeouts in memory that are due and have not begun, as of the last turn of the keeper. While
+    /// no handler can start, the keeper takes a turn only for calls and ends of attempts.
     pub due: u64,
     /// Timeouts that were scheduled by this process.
     pub scheduled: u64,

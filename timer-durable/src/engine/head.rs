@@ -70,6 +70,8 @@ pub(super) struct Head {
     ready: VecDeque<TimeoutId>,
     /// An upper bound of the ids in `ready` whose entries were removed.
     stale: usize,
+    /// The number of entries that are due.
+    due: usize,
 }
 
 impl Head {
@@ -82,6 +84,7 @@ impl Head {
             entries: IdMap::default(),
             ready: VecDeque::new(),
             stale: 0,
+            due: 0,
         }
     }
 
@@ -105,6 +108,7 @@ impl Head {
             return;
         }
         if due <= now {
+            self.due += 1;
             self.ready.push_back(id);
             self.entries.insert(id, Entry { due, key: None });
             return;
@@ -120,7 +124,10 @@ impl Head {
     pub(super) fn remove(&mut self, id: TimeoutId) {
         match self.entries.remove(&id) {
             Some(Entry { key: Some(key), .. }) => _ = self.wheel.remove(key),
-            Some(Entry { key: None, .. }) => self.forget_stale(),
+            Some(Entry { key: None, .. }) => {
+                self.due -= 1;
+                self.forget_stale();
+            }
             None => {}
         }
     }
@@ -146,6 +153,7 @@ impl Head {
                 ready.push_back(id);
             }
         });
+        self.due += ready.len() - before;
         if ready.len() - before > 1 {
             // A wheel that passes several ticks at once gives them in no particular order.
             let position = |id: &TimeoutId| (entries.get(id).map(|entry| entry.due), *id);
@@ -175,8 +183,13 @@ impl Head {
         !self.ready.is_empty()
     }
 
-    pub(super) fn ready_len(&self) -> usize {
-        self.ready.len()
+    /// Returns the number of entries that are due.
+    pub(super) fn due_len(&self) -> usize {
+        self.due
+    }
+
+    pub(super) fn due_of(&self, id: TimeoutId) -> Option<Micros> {
+        self.entries.get(&id).map(|entry| entry.due)
     }
 
     /// Returns a time not later than the first due time that is not ready yet.
@@ -293,8 +306,10 @@ mod tests {
             head.put(at(5, n), 5);
             head.remove(TimeoutId::from_u128(n));
         }
-        assert!(head.ready_len() <= 2 * MAX_STALE, "{} stale ids", head.ready_len());
+        assert!(head.ready.len() <= 2 * MAX_STALE, "{} stale ids", head.ready.len());
+        assert_eq!(head.due_len(), 0);
         head.put(at(5, 1), 5);
+        assert_eq!(head.due_len(), 1);
         assert_eq!(ready(&mut head, 5), [1]);
     }
 

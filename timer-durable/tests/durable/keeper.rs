@@ -211,3 +211,32 @@ fn an_outage_fails_the_calls_about_locked_timeouts() {
     let error = answer.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Failed(_))), "{error}");
 }
+
+#[test]
+fn timeouts_that_wait_for_a_busy_handler_are_due() {
+    let (started, starts) = channel();
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let blocks = move |_: &Due<()>| {
+        started.send(())?;
+        // The sender is dropped at the end of the test.
+        let _ended = released.lock().unwrap().recv();
+        Ok(())
+    };
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().max_running(1).topic("t", blocks).open(store.clone()).unwrap();
+    let due = || {
+        // The figures are those of the last turn that has ended.
+        (0..2).for_each(|_| _ = timer.new_timeout("t", 2 * LONG, &()).unwrap());
+        timer.stats().due
+    };
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    starts.recv_timeout(LONG).unwrap();
+    let ids: Vec<_> = (0..10).map(|_| timer.new_timeout("t", LONG, &()).unwrap()).collect();
+    assert_eq!(due(), 0);
+    store.memory.advance_clock(LONG);
+    assert_eq!(due(), 10);
+    ids[..4].iter().for_each(|id| _ = timer.cancel_by_id(*id).unwrap());
+    assert_eq!(due(), 6);
+    drop(release);
+}

@@ -15,6 +15,7 @@ mod full_disk;
 #[cfg(feature = "sqlite")]
 mod handlers;
 mod keeper;
+mod overdue;
 mod points;
 #[cfg(feature = "sqlite")]
 mod processes;

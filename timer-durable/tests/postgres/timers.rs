@@ -1,12 +1,12 @@
 //! Timers on a real server, through the public API.
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::{
-    Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore, Retry,
-    StoreError, Topic,
+    Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
+    ResetAnswer, Retry, StoreError, Topic,
 };
 
 use super::{Database, LEASE};
@@ -298,5 +298,89 @@ fn pending_is_never_less_than_in_memory() {
     while timer.stats().pending != Some(3) {
         assert!(begun.elapsed() < PATIENCE, "{:?}", timer.stats());
         std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A timer whose handlers wait for the outcome that the test sends.
+struct Asked {
+    timer: DurableTimer,
+    begun: mpsc::Receiver<u32>,
+    outcome: mpsc::Sender<Result<(), Retry>>,
+}
+
+impl Asked {
+    fn open(database: &Database) -> Self {
+        let (sender, begun) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let outcomes = Mutex::new(outcomes);
+        let asks = move |due: &Due<()>| {
+            sender.send(due.attempt())?;
+            outcomes.lock().unwrap().recv()?
+        };
+        Self { timer: open(database, DurableTimer::builder().topic("t", asks)), begun, outcome }
+    }
+
+    /// Occupies the keeper, so that all messages that `send` sends within it are one batch.
+    fn in_one_batch<R>(&self, send: impl FnOnce() -> R) -> R {
+        let (occupied, is_occupied) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let timer = self.timer.clone();
+        let occupying = std::thread::spawn(move || {
+            timer.with_connection(move |_: &mut PostgresConnection| {
+                occupied.send(())?;
+                Ok(released.recv_timeout(PATIENCE)?)
+            })
+        });
+        is_occupied.recv_timeout(PATIENCE).unwrap();
+        let result = send();
+        // Other threads send messages too. Nothing begins meanwhile.
+        self.begun.recv_timeout(Duration::from_millis(200)).unwrap_err();
+        release.send(()).unwrap();
+        occupying.join().unwrap().unwrap();
+        result
+    }
+}
+
+#[test]
+fn a_reset_beside_a_retry_of_its_timeout_is_kept() {
+    let Some(database) = Database::create() else { return };
+    let asked = Asked::open(&database);
+    asked.timer.new_timeout_keyed("t", "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
+    asked.begun.recv_timeout(PATIENCE).unwrap();
+    let reset = asked.in_one_batch(|| {
+        asked.outcome.send(Err(Retry::after(Duration::from_secs(3_600), "later"))).unwrap();
+        // The message of the handler comes first.
+        asked.begun.recv_timeout(Duration::from_millis(200)).unwrap_err();
+        asked.timer.reset_async("t", "k", Duration::from_secs(1))
+    });
+    let answer = futures::executor::block_on(reset).unwrap();
+    // The store may also execute the reset first, while the timeout still runs.
+    if answer == ResetAnswer::Reset {
+        assert_eq!(asked.begun.recv_timeout(PATIENCE), Ok(2));
+        asked.outcome.send(Ok(())).unwrap();
+    }
+}
+
+#[test]
+fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
+    let Some(database) = Database::create() else { return };
+    let asked = Asked::open(&database);
+    let day = Duration::from_secs(86_400);
+    let id = asked.timer.new_timeout_keyed("t", "k", day, &(), IfPending::Keep).unwrap();
+    let [insert, reset] = asked.in_one_batch(|| {
+        let second = Duration::from_secs(1);
+        let insert = asked.timer.new_timeout_keyed_async("t", "k", second, &(), IfPending::Earlier);
+        let timer = asked.timer.clone();
+        [
+            std::thread::spawn(move || futures::executor::block_on(insert).map(drop)),
+            std::thread::spawn(move || timer.reset_by_id(id, day / 2).map(drop)),
+        ]
+    });
+    insert.join().unwrap().unwrap();
+    reset.join().unwrap().unwrap();
+    let due = "select count(*) from timer.timeout where due < timer.now() + 3600000000";
+    if database.sql(due) == "1" {
+        assert_eq!(asked.begun.recv_timeout(PATIENCE), Ok(1));
+        asked.outcome.send(Ok(())).unwrap();
     }
 }

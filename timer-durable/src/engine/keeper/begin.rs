@@ -1,7 +1,7 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
 use super::super::collect::Collection;
-use super::super::head::Head;
+use super::super::head::{Head, IdMap};
 use super::super::{Ended, Link, Outcome, Report, micros};
 use super::{Keeper, Running};
 use crate::TimeoutId;
@@ -24,53 +24,40 @@ impl<S: Store> Keeper<S> {
             Some(due) => self.instant(due, now),
             None => None,
         };
-        let overdue = at(&self.overdue).filter(|_| self.has_room_for_overdue());
+        let overdue = at(&self.overdue).filter(|_| self.places_for_overdue() > 0);
         let overdue = overdue.map(|at| self.pace.next().map_or(at, |next| at.max(next)));
         [overdue, at(&self.current)].into_iter().flatten().min()
     }
 
-    /// Overdue timeouts may use half of the places, so that new ones do not wait for them.
-    fn has_room_for_overdue(&self) -> bool {
-        self.overdue_running < (self.settings.max_running / 2).max(1)
+    /// Returns the number of free places for overdue timeouts. They may use half of all places, so
+    /// that new ones do not wait for them.
+    fn places_for_overdue(&self) -> usize {
+        (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running)
     }
 
     /// Adds the timeouts that are due, as many as may run.
-    pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
+    pub(super) fn add_begins(&mut self, collection: &mut Collection) {
         let present = Instant::now();
-        self.overdue.expire(now);
-        self.current.expire(now);
-        let mut free = self.settings.max_running - self.running.len();
-        let mut overdue_free = (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running);
-        let mut skipped = Vec::new();
-        while free > 0 {
-            let Some(id) = self.current.pop_ready() else { break };
-            if self.running.contains_key(&id) {
-                // Its handler runs here. `forget_running` looks at the entry again.
-                continue;
-            }
-            if !collection.reserve(id) {
-                // The batch changes it, so the next turn looks at it again.
-                skipped.push(id);
-                continue;
-            }
-            collection.batch.begins.push(id);
-            free -= 1;
+        let places = self.settings.max_running;
+        let free = places - self.running.len();
+        let overdue_free = free.min(self.places_for_overdue());
+        let (running, pace) = (&self.running, &mut self.pace);
+        let mut may_begin = || pace.allows(present);
+        // Overdue timeouts come first, because new ones may fill all places for any time. If there
+        // is only one place, both kinds take turns.
+        let (overdue, current) = if places == 1 && self.overdue_began_last {
+            let current = add_ready(&mut self.current, running, collection, free, || true);
+            (
+                add_ready(&mut self.overdue, running, collection, overdue_free.min(free - current), &mut may_begin),
+                current,
+            )
+        } else {
+            let overdue = add_ready(&mut self.overdue, running, collection, overdue_free, &mut may_begin);
+            (overdue, add_ready(&mut self.current, running, collection, free - overdue, || true))
+        };
+        if overdue + current > 0 {
+            self.overdue_began_last = overdue > 0;
         }
-        skipped.drain(..).for_each(|id| self.current.push_ready(id));
-        while free > 0 && overdue_free > 0 && self.overdue.has_ready() && self.pace.allows(present) {
-            let Some(id) = self.overdue.pop_ready() else { break };
-            if self.running.contains_key(&id) {
-                continue;
-            }
-            if !collection.reserve(id) {
-                skipped.push(id);
-                continue;
-            }
-            collection.batch.begins.push(id);
-            free -= 1;
-            overdue_free -= 1;
-        }
-        skipped.drain(..).for_each(|id| self.overdue.push_ready(id));
     }
 
     /// Notes that an attempt has begun. Returns the task that calls its handler, or `None` if the
@@ -85,7 +72,8 @@ impl<S: Store> Keeper<S> {
         self.figures.lag.record(lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
-        self.running.insert(id, Running { attempt, forgiven, due, topic: name, period, is_overdue });
+        self.running
+            .insert(id, Running { attempt, forgiven, due, topic: name, period, is_overdue, has_expired: false });
         let end = |outcome| Ended { id, attempt, outcome };
         let Some((_, (rules, handler))) = known else {
             self.figures.without_handler.add(1);
@@ -95,7 +83,9 @@ impl<S: Store> Keeper<S> {
         };
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
         if limit.is_some_and(|limit| now - due > limit) {
-            self.figures.expired.add(1);
+            if let Some(running) = self.running.get_mut(&id) {
+                running.has_expired = true;
+            }
             self.unwritten.push(end(Outcome::Expired));
             return None;
         }
@@ -132,4 +122,30 @@ impl<S: Store> Keeper<S> {
             }
         }
     }
+}
+
+/// Adds up to `free` ready timeouts of a head to the batch while `may_begin` allows it. Returns the
+/// number of them.
+fn add_ready(
+    head: &mut Head,
+    running: &IdMap<Running>,
+    collection: &mut Collection,
+    free: usize,
+    mut may_begin: impl FnMut() -> bool,
+) -> usize {
+    let (mut added, mut skipped) = (0, Vec::new());
+    while added < free && head.has_ready() && may_begin() {
+        let Some(id) = head.pop_ready() else { break };
+        if running.contains_key(&id) {
+            // Its handler runs here. `forget_running` looks at the entry again.
+        } else if collection.reserve(id) {
+            collection.batch.begins.push(id);
+            added += 1;
+        } else {
+            // The batch changes it, so the next turn looks at it again.
+            skipped.push(id);
+        }
+    }
+    skipped.into_iter().for_each(|id| head.push_ready(id));
+    added
 }

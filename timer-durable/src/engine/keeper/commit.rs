@@ -37,9 +37,11 @@ impl<S: Store> Keeper<S> {
                 None => self.take(&mut collection, message, now),
             }
         }
+        self.overdue.expire(now);
+        self.current.expire(now);
         let paused = self.paused_until.is_some_and(|until| until > Instant::now());
         if self.may_begin() && !self.must_rejoin && !paused {
-            self.add_begins(&mut collection, now);
+            self.add_begins(&mut collection);
         }
         collection
     }
@@ -116,16 +118,11 @@ impl<S: Store> Keeper<S> {
                     self.put(Position { due: insert.due, id: insert.id }, now);
                     self.figures.scheduled.add(1);
                 }
-                Inserted::Moved(id, due) => self.put(Position { due: *due, id: *id }, now),
-                Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
+                Inserted::Moved(..) | Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
                 Inserted::Refused(_) | Inserted::Locked => {}
             }
         }
-        for (reset, changed) in batch.resets.iter().zip(&answers.resets) {
-            if let Changed::Changed(id) = changed {
-                self.put(Position { due: reset.due, id: *id }, now);
-            }
-        }
+        moved(batch, answers).for_each(|position| self.put(position, now));
         for changed in &answers.cancels {
             if let Changed::Changed(id) = changed {
                 self.remove(*id);
@@ -138,6 +135,10 @@ impl<S: Store> Keeper<S> {
             }
         }
         self.apply_ends(batch, answers, now);
+        // A part with a key and a part with an id may concern the same timeout, and the store
+        // decides their order. The earliest due time is right in any order, because the begin of a
+        // timeout that is not due yet tells its due time.
+        moved(batch, answers).for_each(|position| self.put_earlier(position, now));
         let mut tasks = Vec::new();
         for (id, begun) in batch.begins.iter().zip(std::mem::take(&mut answers.begins)) {
             match begun {
@@ -153,4 +154,17 @@ impl<S: Store> Keeper<S> {
         self.settings.executor.execute_batch(&mut tasks);
         self.rejected.extend(tasks);
     }
+}
+
+/// Returns the new positions of the timeouts that calls have moved.
+fn moved<'a>(batch: &'a Batch, answers: &'a Answers) -> impl Iterator<Item = Position> + 'a {
+    let inserts = answers.inserts.iter().filter_map(|inserted| match inserted {
+        Inserted::Moved(id, due) => Some(Position { due: *due, id: *id }),
+        _ => None,
+    });
+    let resets = batch.resets.iter().zip(&answers.resets).filter_map(|(reset, changed)| match changed {
+        Changed::Changed(id) => Some(Position { due: reset.due, id: *id }),
+        _ => None,
+    });
+    inserts.chain(resets)
 }

@@ -55,8 +55,10 @@ impl<S: Store> Keeper<S> {
 
     pub(super) fn apply_ends(&mut self, batch: &Batch, answers: &Answers, now: Micros) {
         for (done, accepted) in batch.dones.iter().zip(&answers.dones) {
+            let has_expired = self.running.get(&done.id).is_some_and(|running| running.has_expired);
+            let figure = if has_expired { &self.figures.expired } else { &self.figures.done };
+            figure.add(u64::from(*accepted));
             self.end(done.id, *accepted, done.next, now);
-            self.figures.done.add(u64::from(*accepted));
         }
         for (retry, accepted) in batch.retries.iter().zip(&answers.retries) {
             self.end(retry.id, *accepted, Some(retry.due), now);

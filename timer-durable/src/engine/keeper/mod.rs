@@ -28,6 +28,7 @@ mod aside;
 mod begin;
 mod commit;
 mod end;
+mod memory;
 
 use super::collect::Held;
 use super::head::{Head, IdMap};
@@ -35,10 +36,11 @@ use super::pace::Pace;
 use super::{Ended, Message, Settle};
 use crate::TimeoutId;
 use crate::stats::Figures;
-use crate::store::{Micros, Position, Store, StoreError};
+use crate::store::{Micros, Store, StoreError};
 use crate::topic::{Handler, Topic};
 use aside::Aside;
 use crossbeam_channel::{Receiver, Sender};
+use memory::heads;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,6 +79,8 @@ struct Running {
     topic: Arc<str>,
     period: Option<Micros>,
     is_overdue: bool,
+    /// Whether the timeout was too late to begin, so its handler does not run.
+    has_expired: bool,
 }
 
 struct Stopping {
@@ -98,6 +102,8 @@ pub(crate) struct Keeper<S> {
     pace: Pace,
     running: IdMap<Running>,
     overdue_running: usize,
+    /// Whether the timeout that began last was overdue.
+    overdue_began_last: bool,
     /// Messages that wait for the next batch.
     held: Held,
     /// Ends that a failed commit has not written.
@@ -141,6 +147,7 @@ impl<S: Store> Keeper<S> {
             figures,
             running: IdMap::default(),
             overdue_running: 0,
+            overdue_began_last: false,
             held: Held::default(),
             unwritten: Vec::new(),
             aside: Vec::new(),
@@ -259,27 +266,6 @@ impl<S: Store> Keeper<S> {
         self.end_if_stopped()
     }
 
-    fn put(&mut self, position: Position, now: Micros) {
-        // An old entry may be in the other head.
-        if self.overdue.covers(position) {
-            self.current.remove(position.id);
-            self.overdue.put(position, now);
-        } else {
-            self.overdue.remove(position.id);
-            self.current.put(position, now);
-        }
-    }
-
-    fn push_ready(&mut self, id: TimeoutId) {
-        self.current.push_ready(id);
-        self.overdue.push_ready(id);
-    }
-
-    fn remove(&mut self, id: TimeoutId) {
-        self.overdue.remove(id);
-        self.current.remove(id);
-    }
-
     /// Notes a failure of the store.
     fn fail(&mut self, error: &StoreError) {
         self.figures.store_errors.add(1);
@@ -324,32 +310,11 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Loads a page into each head that has room, and drops the latest entries of a head that is
-    /// too large.
-    fn load(&mut self) {
-        if let Err(error) = self.load_pages() {
-            self.fail(&error);
-        }
-    }
-
-    fn load_pages(&mut self) -> Result<(), StoreError> {
-        let now = self.store.now();
-        for head in [&mut self.overdue, &mut self.current] {
-            head.retreat();
-            let Some((range, asked)) = head.wants(self.settings.page, now) else { continue };
-            let mut page = Vec::with_capacity(asked);
-            let bound = self.store.load(range, asked, &mut page)?;
-            self.figures.loaded.add(page.len() as u64);
-            head.add_page(&page, bound, now);
-        }
-        Ok(())
-    }
-
     fn publish(&self) {
         let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
         self.figures.in_memory.set(in_memory as u64);
         self.figures.running.set(running as u64);
-        self.figures.due.set((self.overdue.ready_len() + self.current.ready_len()) as u64);
+        self.figures.due.set((self.overdue.due_len() + self.current.due_len()) as u64);
         // The store's number may be older than the memory.
         self.figures.set_pending(self.store.pending().map(|pending| pending.max((in_memory + running) as u64)));
     }
@@ -378,11 +343,4 @@ impl<S: Store> Keeper<S> {
         }
         Flow::End
     }
-}
-
-/// Returns the empty heads for a store that is opened now.
-fn heads<S: Store>(store: &S, settings: &Settings) -> (Head, Head) {
-    let now = Position::at(store.now());
-    let overdue = Head::new(Position::START..now, settings.capacity / 2);
-    (overdue, Head::new(now..Position::END, settings.capacity / 2))
 }
