@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 /// The number of places that a thread keeps, which are 3 KiB.
 const MAX_SPARES: usize = 64;
 
-/// The layout of the entry of a future. [`is_kept`] relies on no other job waking tasks.
+/// The layout of the entry of a future, whose job is the only one that wakes tasks.
 const LAYOUT: Layout = Layout::new::<Entry<Wakeup>>();
 
 /// Returns `true` if the memory of this kind of entries is kept. Checkers get all memory back, so

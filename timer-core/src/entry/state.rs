@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Every transition is one read-modify-write of this word. All threads therefore agree on one
-//! history, and exactly one of two rivals wins. The deadline is in the same word. If a `reset`
-//! meets an expiry, the thread whose swap comes first therefore wins, as it does if a `cancel`
-//! meets an expiry. The winner owns the task.
+//! history, and exactly one of two rivals wins. The deadline is in the same word, so a `reset` and
+//! a `cancel` race with an expiry in the same way. The first swap wins, and the winner owns the
+//! task.
 //!
 //! No transition leaves `Cancelled`. The canceller relies on this when it takes over the wheel's
 //! reference (see the head of [`super`]).
@@ -37,10 +37,9 @@
 //! The flag matters if that thread is preempted before it links the entry, and a second thread then
 //! resets the timeout to a deadline after that of the first thread. Without the flag, the second
 //! thread would rely on a link that does not exist yet, and the timeout would wait for the
-//! preempted thread. With the flag, the second thread links the entry itself. One of the two
-//! threads may clear the flag before the other one has linked the entry. This is harmless, because
-//! a thread clears the flag only if it has linked the entry under a deadline that is not after the
-//! deadline in the word.
+//! preempted thread. With the flag, the second thread links the entry itself. One thread may clear
+//! the flag while the other one has not linked the entry yet. This is harmless, because the first
+//! one has then linked the entry itself, under a deadline that is not after the one in the word.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};

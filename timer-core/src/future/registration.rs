@@ -21,8 +21,9 @@ pub(super) struct Registration {
 
 /// Identifies a waker, as [`Waker::will_wake`] does, without owning it.
 ///
-/// No other waker can have the data of the clone in the entry while that clone exists. The waker
-/// from which it was cloned may be gone, and another one may have its address.
+/// This is the identity of the clone in the entry. The clone keeps its data alive, so no other
+/// waker has the same data. The waker of the last poll may be gone, and another one may have its
+/// address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct WakerId {
     data: usize,

@@ -22,7 +22,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 ///
 /// Scheduling takes O(1) time. If the shard of the caller's CPU is locked, the caller leaves a
 /// request and returns. A thread may leave 8 requests per millisecond. After that it waits for the
-/// lock, which is fair.
+/// lock. If another caller waits for it already, the thread leaves a request nonetheless and yields
+/// its CPU.
 ///
 /// # Examples
 ///

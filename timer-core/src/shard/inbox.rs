@@ -84,8 +84,9 @@ const QUOTA: u64 = 8;
 /// The number of requests that may wait in an inbox.
 pub(crate) const CAPACITY: usize = if cfg!(all(test, timer_loom)) { 1 } else { 1024 };
 
-/// The number of requests that may wait in an inbox while a caller waits for the lock. Each busy
-/// thread adds one whenever it is scheduled, until the holder of the lock is.
+/// The number of requests that may wait in an inbox while a caller waits for the lock. If the
+/// holder of the lock is preempted, each busy thread adds one request per time slice until the
+/// holder runs again.
 pub(crate) const CROWDED_CAPACITY: usize = 16 * CAPACITY;
 
 /// The number of requests that are served under one lock.
@@ -265,9 +266,9 @@ impl Inbox {
         self.take(&mut self.queue.lock().requests, |_| {})
     }
 
-    /// Removes the first [`MAX_HELPED`] requests, or all with the buffer. The caller frees it after
-    /// it has left the shard's lock. Calls `lower_next` with their earliest tick
-    /// before it raises `due`.
+    /// Removes up to [`MAX_HELPED`] requests. If no others are left, the result is the buffer
+    /// itself, which the caller frees after it has left the shard's lock. Calls `lower_next` with
+    /// their earliest tick before it raises `due`.
     fn take(&self, requests: &mut Requests, lower_next: impl FnOnce(u64)) -> Requests {
         let taken = match requests.len() {
             0..=MAX_HELPED => std::mem::take(requests),

@@ -163,8 +163,9 @@ impl Shard {
         (self.lease_hint.generation() == id.generation).then_some(now)
     }
 
-    /// Does the same, but returns `None` once the timer was stopped as well. Reads a coarse clock
-    /// if `when` is far away ([`Present::now_or_coarse`]).
+    /// Returns the present of the timer with this name, or `None` if the timer is stopped or does
+    /// not lease the shard any more. Reads a coarse clock if `when` is far away
+    /// ([`Present::now_or_coarse`]).
     #[inline]
     pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
         let now = self.present.now_or_coarse(when);

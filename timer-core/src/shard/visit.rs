@@ -54,9 +54,10 @@ impl Shard {
 
     /// Returns [`next`](Self::next), or [`NO_TICK`] while the worker's wake request stands.
     ///
-    /// The holder clears the request first and then wakes the worker. If it woke the worker before
-    /// the worker armed the alarm, this call finds the request cleared, because the holder cleared
-    /// it before its read-modify-write of the alarm's word.
+    /// The worker calls this after it has armed the alarm. The holder clears the request first and
+    /// then wakes the worker. If that wake-up came before the worker armed the alarm, this call
+    /// finds the request cleared, because the holder cleared it before its read-modify-write of the
+    /// alarm's word. So no wake-up is missed.
     #[inline]
     pub(crate) fn next_to_visit(&self) -> u64 {
         if self.lock.is_wake_owed() { NO_TICK } else { self.next() }

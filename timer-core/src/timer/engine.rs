@@ -33,7 +33,8 @@ pub(crate) struct Engine {
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
-    /// Whether a task has run when the executor has accepted it. The executor was asked once.
+    /// Whether the executor runs each task before it returns from `execute`. It is asked once, when
+    /// the timer is built.
     pub(crate) runs_inline: bool,
     /// A task that holds up the worker for longer than this causes a warning.
     pub(crate) tick_nanos: Nanos,

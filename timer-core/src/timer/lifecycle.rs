@@ -271,7 +271,8 @@ impl Engine {
 
     fn wait_for_worker(&self, until: Option<Instant>) {
         // After this lock, this thread sees every earlier start, and later starts find the timer
-        // stopped. Without the lock, it could read an old value of the flag.
+        // stopped. Without it, the flag could still be `true` from before a start by another
+        // thread.
         drop(self.lifecycle.worker.lock());
         // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
         self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));

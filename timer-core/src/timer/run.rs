@@ -28,7 +28,7 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
             }
         }
     });
-    // A thread that waits for the end has a reference of its own.
+    // If this is the last reference, no thread waits, because a waiting thread would have one.
     if ended && !timeout.is_last() && timeout.state().end_run() {
         event_of(timeout.address()).notify_all();
     }

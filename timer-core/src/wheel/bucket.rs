@@ -63,8 +63,9 @@ impl<V> Bucket<V> {
         self.slots.iter().filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
     }
 
-    /// Inserts a value and calls `placed` with its location. Returns `true` if the bucket was
-    /// empty, and sometimes if it was not. `id` is the number of this bucket.
+    /// Inserts a value and calls `placed` with its location. Returns `true` if the caller must mark
+    /// the bucket as occupied. A superfluous `true` does no harm. `id` is the number of this
+    /// bucket.
     #[inline(always)]
     pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, placed: impl FnOnce(&V, Location)) -> bool {
         self.earliest = self.earliest.min(deadline);

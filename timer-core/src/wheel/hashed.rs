@@ -11,9 +11,9 @@
 //!
 //! *The number of lists follows the number of values*, up to the number that was asked for. The
 //! ring grows and shrinks by one list at a time (linear hashing). A list is an array, like a bucket
-//! of the hierarchical wheel, so a visit reads it in sequence. A new list takes no values from
-//! another one. That is harmless, because the location of a value names its list, and the bound of
-//! a list covers all its values. The values of a list that is given up move to another list.
+//! of the hierarchical wheel, so a visit reads it in sequence. A new list starts empty. Older
+//! values stay in their lists, where their locations and the bounds of the lists still find them.
+//! The values of a list that is given up move to another list.
 //!
 //! *Stale bounds.* A removal leaves the bound of a long list unchanged, so the bound may be too
 //! low. When nothing is due, the wheel reads the first list again if its bound is stale, before the
@@ -158,8 +158,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         (0..self.lists.len() as u32).find(has_values).unwrap_or(0)
     }
 
-    /// Returns `true` if a visit is to go on, or the first list is to be read although nothing may
-    /// be due in it.
+    /// Returns `true` if a visit is unfinished, or if the bound of the first list may be too low.
     fn has_stale_first(&self) -> bool {
         self.visit.is_some() || self.lists.get(self.bounds.first()).is_some_and(|list| list.is_stale)
     }

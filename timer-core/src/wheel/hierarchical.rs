@@ -300,8 +300,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn has_upkeep(&self) -> bool {
-        // Values that are due soon go first. Besides, the links end when the clock leaves the
-        // bucket.
+        // Values that are due soon go first. Their links are dropped anyway when the clock leaves
+        // the bucket.
         let is_quiet = || self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(BUCKETS as u64));
         self.has_many_forwards() && is_quiet()
     }

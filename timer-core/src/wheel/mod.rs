@@ -130,8 +130,8 @@ pub trait TimingWheel<T>: sealed::Sealed {
     /// `expired`.
     ///
     /// If `now` is before the clock, the clock stays, and overdue values are handed out all the
-    /// same. The cost depends on the number of due values, and of values that the wheel has to move
-    /// on the way, however many ticks are passed.
+    /// same. The cost grows with the number of values that are due or that cascade. Passing ticks
+    /// costs nothing.
     ///
     /// Values of different ticks come in the order of their ticks if the clock is moved from one
     /// [`next_expiry`](TimingWheel::next_expiry) to the next. A call that passes several of them

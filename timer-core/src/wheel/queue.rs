@@ -8,9 +8,9 @@
 //! from memory in any case. A large wheel is rarely in the cache, so its entries are short and are
 //! rarely read:
 //!
-//! - A move to a later rank changes the row and not the wheel. When the entry of the wheel becomes
-//!   due, its row says that the value is not, and the entry is linked again. So the tick of an
-//!   entry is at most that of its value.
+//! - A move to a later rank changes the row and not the wheel. When the wheel hands out the entry,
+//!   the queue reads the later rank in the row and links the entry again. So the tick of an entry
+//!   is at most that of its value.
 //! - Any other move and a removal write to the wheel without reading it.
 
 use super::hierarchical::RawHierarchical;
@@ -162,8 +162,8 @@ impl<T> QueueWheel<T> {
 
     /// Moves the clock to a tick and takes all of its values.
     ///
-    /// If a value were left in a cascade, it would count as overdue once its chunk is forgotten,
-    /// even if it was moved to later.
+    /// It takes all of them, because a value that stays in a cascade would become overdue once its
+    /// chunk is forgotten, although its row may have been moved to a later rank.
     fn take_tick(&mut self, tick: u64, tick_of: impl Fn(u64) -> u64) {
         while self.raw.earliest().is_some_and(|next| next <= tick) {
             self.raw.take_next(tick, &mut self.step);

@@ -42,10 +42,10 @@ pub(crate) trait RawWheel<V> {
     /// Takes out the values that were due when they were inserted. `due` must be empty.
     fn take_overdue(&mut self, due: &mut Slots<V>);
 
-    /// Takes a step towards `now`: moves the clock, and takes out some of the values that are due,
-    /// perhaps none. Returns `false` if no other values are due and the clock is at `now`, or
-    /// beyond if it was. `due` must be empty. A value that is inserted between two steps and is due
-    /// by the clock is overdue.
+    /// Takes a step towards `now`, which moves the clock and takes out some of the values that are
+    /// due, perhaps none. Returns `false` once nothing else is due by `now`. The clock is never
+    /// moved back. `due` must be empty. A value that is inserted between two steps and is due by
+    /// the clock is overdue.
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool;
 
     /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep although
@@ -66,9 +66,9 @@ pub(crate) trait RawWheel<V> {
         0
     }
 
-    /// Returns a tick not after the earliest deadline. It is that deadline itself unless a removal
-    /// has left the cached minimum out of date, and `now()` while a cascade goes on. Returns `None`
-    /// exactly if the wheel has no values but overdue ones.
+    /// Returns a tick not after the earliest deadline. It is earlier if the earliest value was
+    /// removed, and `now()` while a cascade is being scanned. Returns `None` exactly if the wheel
+    /// has no values but overdue ones.
     fn earliest(&self) -> Option<u64>;
 
     /// Returns a tick after `now()` and not after the earliest deadline, or the next tick if a

@@ -34,8 +34,8 @@ const SEARCHED: usize = 64;
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
-/// One element of a bucket, which is a value and its deadline, or no value and a number whose
-/// meaning depends on the owner.
+/// One element of a bucket, which is a value with its deadline. If it is vacant, its number is the
+/// next vacant element of a bucket, or the new location of a value that has left a cascade.
 pub(crate) type Slot<V> = (u64, Option<V>);
 
 /// The slots of a bucket, or the due values that a step of a wheel takes out.
@@ -179,7 +179,7 @@ impl<V> Slots<V> {
         }
     }
 
-    /// Doubles the open chunk, or opens another one if there are others or it has its full length.
+    /// Doubles the open chunk while it is the only one and short. Otherwise opens another one.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -193,8 +193,8 @@ impl<V> Slots<V> {
         self.open_chunk(number.unwrap_or(self.chunks()));
     }
 
-    /// Searches some chunks for one that has room for others' values, other than `except`. The next
-    /// search goes on with the next chunk.
+    /// Searches some chunks, but not `except`, for one with room for the values of another one. The
+    /// next search goes on where this one has ended.
     fn find_room(&mut self, except: usize, has_room: impl Fn(&Chunk<V>) -> bool) -> Option<usize> {
         let (open, others) = (self.open_number(), self.others.as_ref()?);
         if open != except && has_room(&self.open) {

@@ -8,9 +8,9 @@
 //!    that are due before the next bucket of the next finer level begins. It notes the earliest
 //!    deadline of the values that remain. (On level 1 this pass is left out, because all values are
 //!    due within the next 64 ticks.)
-//! 2. It empties the parts, one with each step that the wheel takes for other reasons. If a
-//!    remaining value becomes due before that is done, the parts that are left are scanned again,
-//!    or, on level 1, emptied.
+//! 2. It empties one part whenever the wheel takes a step. No step is taken for this alone. If a
+//!    remaining value becomes due before all parts are empty, the parts that are left are scanned
+//!    again, or, on level 1, emptied.
 
 use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
 use crate::wheel::location::{Location, Tracker};

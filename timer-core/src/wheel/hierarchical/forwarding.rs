@@ -8,9 +8,9 @@
 //!
 //! *Forgetting.* When `now` leaves the span of a bucket, none of its values is left, and the links
 //! are dropped. Some are dropped earlier, a chunk at a time ([`RawHierarchical::forget`]). The
-//! locations of the values to which they lead are reported then. This happens after a removal if
-//! few of the values are left to which the links of the chunk lead, and before the owner goes to
-//! sleep if the links outnumber the values in the wheel by far.
+//! locations of the values to which they lead are reported then. A removal does this when most of
+//! the values to which the links of a chunk lead are gone. The wheel also does it before its owner
+//! goes to sleep, if it has many more links than values.
 
 use super::cascade::{Cascade, levels};
 use super::{BUCKETS, LEVELS, Levels, RawHierarchical, bucket_of};
@@ -89,7 +89,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some(value)
     }
 
-    /// Counts that a value is gone to which the slot at `location` and its links led.
+    /// Follows the links from `location` to a value that was removed, and lowers the count of each
+    /// chunk on the way.
     fn unlink(&mut self, mut location: Location) {
         while self.cascade_of(location).is_some() {
             let (at, position) = (location.bucket() as usize / BUCKETS, location.position());
