@@ -6,6 +6,7 @@ mod book;
 mod builder;
 mod engine;
 mod events;
+mod executors;
 #[cfg(feature = "sqlite")]
 mod file;
 #[cfg(feature = "sqlite")]

@@ -9,7 +9,7 @@ use crate::due::{Retry, Started};
 use crate::store::{Micros, Position, Store};
 use crate::transaction::Attempt;
 use std::time::{Duration, Instant};
-use timer_executor::{Rejected, Task};
+use timer_executor::Task;
 
 impl<S: Store> Keeper<S> {
     pub(super) fn may_begin(&self) -> bool {
@@ -100,27 +100,6 @@ impl<S: Store> Keeper<S> {
         let started = Started { id, topic, key, attempt, due, begun: now, link };
         let handler = handler.clone();
         Some(Task::new(move || handler(started, payload, format, report)))
-    }
-
-    /// Offers rejected tasks to the executor again. The keeper calls it when a handler has ended.
-    pub(super) fn start_rejected(&mut self) {
-        while let Some(task) = self.rejected.pop_front() {
-            if let Err(Rejected(task)) = self.settings.executor.execute(task) {
-                if self.rejected.len() + 1 >= self.running.len() {
-                    // The executor has no task of this timer, so no end would give the next
-                    // occasion.
-                    // A task that is dropped, because the system has no thread either, reports
-                    // that its attempt has failed.
-                    let thread = std::thread::Builder::new().name(self.settings.name.clone());
-                    if let Err(error) = thread.spawn(move || task.run()) {
-                        tracing::warn!(timer = %self.settings.name, %error, "no thread for a handler that the executor rejects");
-                    }
-                    continue;
-                }
-                self.rejected.push_front(task);
-                return;
-            }
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Answers, Batch, Begun, Changed, Insert, Inserted};
 use std::time::Instant;
+use timer_executor::Task;
 
 impl<S: Store> Keeper<S> {
     /// Collects messages and due timeouts into a batch.
@@ -82,8 +83,10 @@ impl<S: Store> Keeper<S> {
                     self.wait_for_locks(locked, keys);
                     collection = rest;
                 }
-                self.apply(&collection.batch, &mut answers);
+                let tasks = self.apply(&collection.batch, &mut answers);
+                // Callers come first, because the executor may take its time.
                 collection.calls.into_iter().for_each(|call| call.answer(&answers));
+                self.hand_over(tasks);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 collection.split().into_iter().for_each(|half| self.write(half));
@@ -108,8 +111,8 @@ impl<S: Store> Keeper<S> {
         self.fail(error);
     }
 
-    /// Applies the answers to the memory and starts the handlers.
-    fn apply(&mut self, batch: &Batch, answers: &mut Answers) {
+    /// Applies the answers to the memory. Returns the tasks of the attempts that have begun.
+    fn apply(&mut self, batch: &Batch, answers: &mut Answers) -> Vec<Task> {
         let now = self.store.now();
         for (insert, inserted) in batch.inserts.iter().zip(&answers.inserts) {
             match inserted {
@@ -150,9 +153,7 @@ impl<S: Store> Keeper<S> {
                 Begun::Gone => self.remove(*id),
             }
         }
-        // One call for all of them wakes the threads of a pool once.
-        self.settings.executor.execute_batch(&mut tasks);
-        self.rejected.extend(tasks);
+        tasks
     }
 }
 

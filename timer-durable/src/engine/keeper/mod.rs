@@ -5,7 +5,7 @@
 //! 1. Collect calls, ends of attempts and due timeouts into one batch.
 //! 2. Write the batch as one transaction. Whatever arrives meanwhile goes into the next one, so a
 //!    commit is shared by all callers that wait.
-//! 3. Apply the answers to the memory, start handlers, answer callers.
+//! 3. Apply the answers to the memory, answer callers, start handlers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
 //!
 //! The keeper sleeps until a message arrives or a timeout is due. Nothing polls.
@@ -21,13 +21,15 @@
 //!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.
 //!
-//! Absent: user code. Handlers run on the executor, and only work of [`Store::complete_in`] runs
-//! here.
+//! Absent: user code, apart from the executor, the work of [`Store::complete_in`] and
+//! [`Store::transact_with`], and the wakers of callers. Their panics are contained. If the keeper
+//! panics all the same, because of a fault in the store or in itself, it ends (`stop`).
 
 mod aside;
 mod begin;
 mod commit;
 mod end;
+mod hand_over;
 mod memory;
 
 use super::collect::Held;

@@ -1,0 +1,47 @@
+//! Handing tasks to the executor.
+//!
+//! An executor is code of the user. If it panics, a task that it has dropped reports that its
+//! attempt has failed, and the tasks that it has not touched are offered again.
+
+use super::Keeper;
+use crate::store::Store;
+use timer_executor::{PanicMessage, Rejected, Task, panics};
+
+impl<S: Store> Keeper<S> {
+    /// Hands the tasks of a batch to the executor.
+    pub(super) fn hand_over(&mut self, mut tasks: Vec<Task>) {
+        // One call for all of them wakes the threads of a pool once.
+        if let Err(panic) = panics::catch(|| self.settings.executor.execute_batch(&mut tasks)) {
+            self.report_executor(&panic);
+        }
+        self.rejected.extend(tasks);
+    }
+
+    /// Offers rejected tasks to the executor again. The keeper calls it when a handler has ended.
+    pub(super) fn start_rejected(&mut self) {
+        while let Some(task) = self.rejected.pop_front() {
+            let executed = panics::catch(|| self.settings.executor.execute(task));
+            let Err(Rejected(task)) = executed.unwrap_or_else(|panic| {
+                self.report_executor(&panic);
+                Ok(())
+            }) else {
+                continue;
+            };
+            if self.rejected.len() + 1 < self.running.len() {
+                self.rejected.push_front(task);
+                return;
+            }
+            // The executor has no task of this timer, so no end would give the next occasion. A task
+            // that is dropped, because the system has no thread either, reports that its attempt has
+            // failed.
+            let thread = std::thread::Builder::new().name(self.settings.name.clone());
+            if let Err(error) = thread.spawn(move || task.run()) {
+                tracing::warn!(timer = %self.settings.name, %error, "no thread for a handler that the executor rejects");
+            }
+        }
+    }
+
+    fn report_executor(&self, panic: &PanicMessage) {
+        tracing::error!(timer = %self.settings.name, %panic, "the executor panicked");
+    }
+}

@@ -1,0 +1,110 @@
+//! Executors that reject tasks, panic, or take their time.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use timer_durable::{Due, DurableTimer, Retry, Topic};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+use crate::scripted::Scripted;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// An executor whose first calls end in other ways than by running the task.
+struct Fails(Mutex<Vec<Failure>>);
+
+#[derive(Clone, Copy)]
+enum Failure {
+    Rejects,
+    Panics,
+}
+
+impl Fails {
+    fn first(failures: &[Failure]) -> Self {
+        Self(Mutex::new(failures.iter().rev().copied().collect()))
+    }
+}
+
+impl TaskExecutor for Fails {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        let failure = self.0.lock().unwrap().pop();
+        match failure {
+            Some(Failure::Rejects) => Err(Rejected(task)),
+            Some(Failure::Panics) => panic!("no executor"),
+            None => {
+                task.run();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn topic() -> Topic {
+    Topic::new("t").attempts(3).backoff(Duration::ZERO, Duration::ZERO)
+}
+
+#[test]
+fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
+    // The second list is a panic at a task that is offered again.
+    for failures in [&[Failure::Panics][..], &[Failure::Rejects, Failure::Panics]] {
+        let (sender, ran) = channel();
+        let timer = DurableTimer::builder()
+            .executor(Fails::first(failures))
+            .topic(topic(), move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new))
+            .open(Scripted::new())
+            .unwrap();
+        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D11: the first attempt has failed");
+        timer.new_timeout("t", LONG, &()).unwrap();
+        assert_eq!(timer.stats().retried, 1);
+        let report = timer.stop(LONG).unwrap();
+        assert_eq!((report.unfinished, report.is_released), (0, true));
+    }
+}
+
+#[test]
+fn an_executor_that_always_panics_makes_dead_letters() {
+    let builder = DurableTimer::builder().executor(Fails::first(&[Failure::Panics; 3]));
+    let timer = builder.topic(topic(), |_: &Due<()>| Ok(())).open(Scripted::new()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let begun = Instant::now();
+    while timer.counts().unwrap().dead == 0 {
+        assert!(begun.elapsed() < LONG, "{:?}", timer.stats());
+    }
+    let letters = timer.dead_letters(None, None, 9).unwrap();
+    assert_eq!((letters[0].attempt, letters[0].reason.contains("dropped the handler")), (3, true), "{letters:?}");
+}
+
+/// Tells the test of each task, and keeps the keeper until the test has answered.
+struct Blocks {
+    entered: Sender<Sender<()>>,
+}
+
+impl TaskExecutor for Blocks {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        let (release, released) = channel();
+        self.entered.send(release).unwrap();
+        let _ended = released.recv();
+        task.run();
+        Ok(())
+    }
+}
+
+#[test]
+fn callers_do_not_wait_for_the_executor() {
+    let (entered, entries) = channel();
+    let (store, builder) = (Scripted::new(), DurableTimer::builder().executor(Blocks { entered }));
+    let timer = builder.topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::from_secs(1), &()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let release = entries.recv_timeout(LONG).unwrap();
+    // The keeper is busy, so this call and the begin of the other timeout become one batch.
+    store.memory.advance_clock(Duration::from_secs(1));
+    let call = timer.new_timeout_async("t", LONG, &());
+    drop(release);
+    let release = entries.recv_timeout(LONG).unwrap();
+    call.now_or_never().expect("the call was committed before the handler starts").unwrap();
+    drop(release);
+}
