@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::stats::Stats;
 use crate::store::{Counts, DeadLetter, StoreError};
 use crate::timer::DurableTimer;
-use crate::work::on_connection;
+use crate::work::{Contained, on_connection};
 use std::any::Any;
 use std::path::{Path, PathBuf};
 
@@ -75,13 +75,14 @@ impl DurableTimer {
     ) -> Result<R, Error> {
         self.visit(move |store| {
             let (send, result) = std::sync::mpsc::channel();
-            let work = on_connection(work);
             store.transact_with(Box::new(move |connection| {
+        let work = on_connection(work);
                 // The receiver is alive, because this call holds it.
-                let _sent = send.send(work(connection)?);
+                let _sent = send.send(Contained::new(work(connection)?));
                 Ok(())
             }))?;
-            result.recv().map_err(|_| StoreError::Failed("the work was not run".to_owned()))
+            let result = result.recv().map_err(|_| StoreError::Failed("the work was not run".to_owned()))?;
+            Ok(result.into_inner())
         })
     }
 
