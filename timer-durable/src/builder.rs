@@ -7,6 +7,7 @@ use crate::manual::{ManualDurableDriver, ManualParts};
 use crate::memory_store::MemoryStore;
 use crate::payload::Payload;
 use crate::stats::Figures;
+use crate::stop::StopReport;
 use crate::store::Store;
 use crate::timer::DurableTimer;
 use crate::topic::{Handler, Spawn, Topic, blocking, spawning};
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
@@ -242,11 +243,13 @@ impl DurableTimerBuilder {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
+        let ended = Arc::<OnceLock<StopReport>>::default();
             figures: figures.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
             max_payload: self.max_payload,
         };
         let settings = Settings {
+            ended: ended.clone(),
             name: self.name,
             capacity: self.capacity,
             page: PAGE,
@@ -258,7 +261,7 @@ impl DurableTimerBuilder {
             executor,
             settle: manual.map(ManualParts::settler),
         };
-        let keeper = Keeper::new(store, settings, channel, figures).map_err(Error::Store)?;
+        let keeper = Keeper::new(store, settings, channel, figures, ended).map_err(Error::Store)?;
         Ok((parts, keeper))
     }
 }
@@ -273,6 +276,8 @@ pub(crate) struct Parts {
     pub(crate) max_payload: usize,
 }
 
+    /// The report of the keeper, once it has ended.
+    pub(crate) ended: Arc<OnceLock<StopReport>>,
 impl fmt::Debug for DurableTimerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DurableTimerBuilder")

@@ -140,7 +140,10 @@ impl From<StoreError> for CompleteError {
 
 impl From<Error> for CompleteError {
     fn from(error: Error) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            Error::OutcomeUnknown { why, .. } => Self::OutcomeUnknown(why),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 

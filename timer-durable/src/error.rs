@@ -22,11 +22,12 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The timer is stopped.
+    /// The timer is stopped, and the call was not executed.
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
-    /// The connection or a sync failed during the commit, so the call was executed or not. Repeat
+    /// The connection or a sync failed during the commit, or the keeper has ended by a panic
+    /// meanwhile, so the call was executed or not. Repeat
     /// it with this id and all of its other arguments, by
     /// [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call without a key, by
     /// [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the first call was

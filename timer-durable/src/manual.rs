@@ -4,11 +4,11 @@
 //! the driver takes turns until nothing is left to do. Handlers run on the driver's thread, with
 //! nothing locked, so they may call the timer.
 
-use crate::engine::{Flow, Keeper, Settle, as_keeper};
+use crate::engine::{Flow, Keeper, Settle, as_keeper, is_keeper};
 use crate::memory_store::MemoryStore;
 use crate::store::{Micros, Store};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use timer_executor::{Rejected, Task, TaskExecutor};
 
@@ -38,7 +38,7 @@ pub struct ManualDurableDriver {
 #[derive(Clone)]
 pub(crate) struct Shared {
     store: MemoryStore,
-    keeper: Arc<Mutex<Option<Keeper<MemoryStore>>>>,
+    keeper: Arc<SharedKeeper>,
     tasks: Arc<Tasks>,
 }
 
@@ -96,30 +96,50 @@ impl TaskExecutor for Tasks {
     }
 }
 
-/// Takes turns until there is no message and nothing is due. Returns `false` if the timer has
-/// ended.
-fn settle(keeper: &Mutex<Option<Keeper<MemoryStore>>>) -> bool {
-    let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let Some(running) = keeper.as_mut() else { return false };
-        if !running.has_work() {
-            return true;
-        }
-        if as_keeper(|| running.turn(None)) == Flow::End {
-            *keeper = None;
+type SharedKeeper = Mutex<Option<Keeper<MemoryStore>>>;
+
+/// Locks a keeper. Returns `None` if this thread takes its turns, as in a function that
+/// `with_connection` has called.
+fn lock(keeper: &SharedKeeper) -> Option<MutexGuard<'_, Option<Keeper<MemoryStore>>>> {
+    if !is_keeper() {
+        return Some(keeper.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    match keeper.try_lock() {
+        Ok(keeper) => Some(keeper),
+        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Takes turns until there is no message and nothing is due. A call that a turn makes leaves its
+/// message to the next turn.
+fn settle(shared: &SharedKeeper) {
+    let Some(mut keeper) = lock(shared) else { return };
+    while let Some(running) = keeper.as_mut().filter(|keeper| keeper.has_work()) {
+        if let Flow::End(ending) = as_keeper(|| running.take_turn()) {
+            let ended = keeper.take();
+            // The handlers may own the last handle of the timer, whose drop locks it.
+            drop(keeper);
+            if let Some(keeper) = ended {
+                keeper.close(ending);
+            }
+            return;
         }
     }
 }
 
 impl Shared {
-    pub(crate) fn settle(&self) -> bool {
-        settle(&self.keeper)
+    pub(crate) fn settle(&self) {
+        settle(&self.keeper);
     }
 
     /// Returns the first due time in memory, and the time of the next page.
     fn next_times(&self) -> (Option<Micros>, Option<Micros>) {
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        keeper.as_ref().map_or((None, None), |keeper| (keeper.next_due(), keeper.next_page()))
+        let keeper = lock(&self.keeper);
+        keeper
+            .as_ref()
+            .and_then(|keeper| keeper.as_ref())
+            .map_or((None, None), |keeper| (keeper.next_due(), keeper.next_page()))
     }
 
     fn next_time(&self) -> Option<Micros> {
@@ -178,6 +198,8 @@ impl ManualDurableDriver {
     /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the
     /// timer stopped. The store keeps what was committed.
     pub fn crash(self) {
-        *self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let keeper = lock(&self.shared.keeper).and_then(|mut keeper| keeper.take());
+        // The handlers may own the last handle of the timer, whose drop locks it.
+        drop(keeper);
     }
 }

@@ -18,16 +18,18 @@ pub struct StopReport {
     /// with a higher attempt.
     pub unfinished: usize,
     /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
-    /// answers. Until then a file stays in use, and shards are taken over when the lease is over.
+    /// answers. Until then a file stays in use, and shards are taken over when the lease is over. A
+    /// keeper that has ended by a panic has closed the store without handing its shards back.
     pub is_released: bool,
 }
 
 impl DurableTimer {
     /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
     /// ends, and hands the store back. Pending timeouts stay in the store. A second call waits for
-    /// the first one.
+    /// the first one, and a call after the end returns the same report.
     ///
-    /// Returns at most a quarter of a second after the limit, also if the store hangs.
+    /// Returns at most a quarter of a second after the limit, also if the store hangs. On virtual
+    /// time the call returns at once, because only the driver runs handlers.
     ///
     /// # Errors
     ///
@@ -36,10 +38,18 @@ impl DurableTimer {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
+        let keeper = &self.inner.parts.keeper;
         let (reply, answer) = oneshot::channel();
-        let until = Instant::now().checked_add(limit);
-        if self.inner.parts.keeper.send(Message::Stop { until, reply }).is_err() {
-            return Ok(StopReport { unfinished: 0, is_released: true });
+        let until = match &self.inner.engine {
+            Engine::Thread(_) => Instant::now().checked_add(limit),
+            Engine::Manual(shared) => {
+                // Nobody else takes turns, so nothing can end after this one.
+                shared.settle();
+                Some(Instant::now())
+            }
+        };
+        if keeper.send(Message::Stop { until, reply }).is_err() {
+            return Ok(self.inner.report());
         }
         self.settle();
         let answer = match until.and_then(|until| until.checked_add(GRACE)) {
@@ -47,12 +57,12 @@ impl DurableTimer {
             None => answer.recv().map_err(|_| oneshot::RecvTimeoutError::Disconnected),
         };
         match answer {
-            Ok(unfinished) => {
+            Ok(report) => {
                 self.inner.join();
-                Ok(StopReport { unfinished, is_released: true })
+                Ok(report)
             }
-            // A keeper that ended before it saw the message has left nothing unfinished.
-            Err(oneshot::RecvTimeoutError::Disconnected) => Ok(StopReport { unfinished: 0, is_released: true }),
+            // The keeper has ended before it saw the message.
+            Err(oneshot::RecvTimeoutError::Disconnected) => Ok(self.inner.report()),
             Err(oneshot::RecvTimeoutError::Timeout) => {
                 self.inner.abandon();
                 let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
@@ -63,6 +73,12 @@ impl DurableTimer {
 }
 
 impl Inner {
+    /// Returns the report of a keeper that has ended.
+    fn report(&self) -> StopReport {
+        // A keeper that was dropped with its driver has left no report.
+        self.parts.ended.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
+    }
+
     /// Waits for the keeper's thread, unless this is the thread.
     fn join(&self) {
         if let Engine::Thread(thread) = &self.engine {

@@ -3,7 +3,7 @@
 use crate::TimeoutId;
 use crate::answer::{Cancelled, ResetAnswer, cancelled, reset};
 use crate::builder::{DurableTimerBuilder, Parts};
-use crate::engine::{Answer, Message, NewTimeout, Request, When, is_keeper, micros};
+use crate::engine::{Answer, Message, NewTimeout, Reply, Request, When, is_keeper, micros};
 use crate::error::{Error, MAX_DELAY};
 use crate::manual::Shared;
 use crate::payload::Payload;
@@ -259,7 +259,7 @@ impl DurableTimer {
     }
 
     fn send(&self, request: Request) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         self.inner.parts.keeper.send(Message::Call(request, reply)).map_err(|_| Error::Stopped)?;
         self.settle();
         Ok(answer)
@@ -293,11 +293,11 @@ impl DurableTimer {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
-        let (reply, answer) = oneshot::channel();
-        let visit = move |store: &mut dyn Store| _ = reply.send(function(store));
+        let (reply, answer) = Reply::new();
+        let visit = move |store: &mut dyn Store| reply.send(function(store).map_err(Error::from));
         self.inner.parts.keeper.send(Message::Visit(Box::new(visit))).map_err(|_| Error::Stopped)?;
         self.settle();
-        answer.recv().map_err(|_| Error::Stopped)?.map_err(Error::from)
+        answer.recv().unwrap_or(Err(Error::Stopped))
     }
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.

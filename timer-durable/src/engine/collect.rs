@@ -202,7 +202,7 @@ impl Collection {
                 (Part::Purge, self.batch.purges.len(), None)
             }
         };
-        self.calls.push(Call { part, index: index - 1, id, refuses, reply });
+        self.calls.push(Call { part, index: index - 1, id, refuses, reply: reply.about(id) });
     }
 }
 
@@ -244,7 +244,7 @@ impl Call {
             Part::Requeue => Ok(found(answers.requeues[self.index])),
             Part::Purge => Ok(found(answers.purges[self.index])),
         };
-        let _received = self.reply.send(answer);
+        self.reply.send(answer);
     }
 
     /// Tells the caller that the commit has failed.
@@ -253,6 +253,6 @@ impl Call {
             StoreError::InDoubt(why) => Error::OutcomeUnknown { id: self.id, why: why.clone() },
             error => Error::Store(error.clone()),
         };
-        let _received = self.reply.send(Err(error));
+        self.reply.send(Err(error));
     }
 }

@@ -9,13 +9,16 @@ mod head;
 mod keeper;
 mod pace;
 
+mod reply;
 pub(crate) use keeper::{Flow, Keeper, Settings};
 
 use crate::TimeoutId;
+pub(crate) use reply::Reply;
 use crate::due::{CompleteError, How, Retry};
 use crate::error::Error;
 use crate::store::{Micros, Store, Work};
 use crate::transaction::{IfPending, Target};
+use crate::stop::StopReport;
 use crossbeam_channel::Sender;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -32,22 +35,19 @@ pub(crate) enum Message {
         id: TimeoutId,
         attempt: u32,
         work: Work,
-        reply: oneshot::Sender<Result<(), CompleteError>>,
+        reply: Reply<(), CompleteError>,
     },
     /// Runs a function on the store between two batches.
     Visit(Visit),
     Stop {
         /// The keeper waits for handlers until then, or without a limit.
         until: Option<Instant>,
-        reply: oneshot::Sender<usize>,
+        reply: oneshot::Sender<StopReport>,
     },
 }
 
 /// A function that uses the store.
 pub(crate) type Visit = Box<dyn FnOnce(&mut dyn Store) + Send>;
-
-/// The channel for the answer to a call.
-pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
 
 /// A call of the user that becomes a part of a batch.
 pub(crate) enum Request {
@@ -187,7 +187,7 @@ impl Link {
         if is_keeper() {
             return Err(CompleteError::Failed(Error::OnKeeper.to_string()));
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         let stopped = |_| CompleteError::Failed(Error::Stopped.to_string());
         self.keeper.send(Message::Complete { id, attempt, work, reply }).map_err(|_| stopped(()))?;
         if let Some(settle) = &self.settle {

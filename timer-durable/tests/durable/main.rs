@@ -28,3 +28,5 @@ mod scripted;
 mod tally;
 #[cfg(feature = "sqlite")]
 mod tombstones;
+mod user_code;
+mod virtual_time;

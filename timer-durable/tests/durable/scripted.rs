@@ -11,24 +11,50 @@ use timer_durable::{DeadLetter, MemoryStore, Store, StoreError, TimeoutId};
 type OnWrite = Box<dyn FnMut(&Batch) -> Option<StoreError> + Send>;
 type OnRejoin = Box<dyn FnMut() -> Option<StoreError> + Send>;
 
+type OnCount = Box<dyn FnMut() + Send>;
+type OnClose = Box<dyn FnOnce() + Send>;
+
 /// A store that asks its script before each call.
-#[derive(Clone)]
 pub(crate) struct Scripted {
     pub(crate) memory: MemoryStore,
     script: Arc<Mutex<Script>>,
+    on_close: Option<OnClose>,
+}
+
+/// Returns a handle of the same store and script.
+impl Clone for Scripted {
+    fn clone(&self) -> Self {
+        Self { memory: self.memory.clone(), script: self.script.clone(), on_close: None }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        if let Some(hook) = self.on_close.take() {
+            hook();
+        }
+    }
 }
 
 #[derive(Default)]
 struct Script {
     on_write: Option<OnWrite>,
     on_rejoin: Option<OnRejoin>,
+    on_count: Option<OnCount>,
     next_upkeep: Option<Instant>,
     max_sleep: Option<Duration>,
 }
 
 impl Scripted {
     pub(crate) fn new() -> Self {
-        Self { memory: MemoryStore::new(), script: Arc::default() }
+        Self { memory: MemoryStore::new(), script: Arc::default(), on_close: None }
+    }
+
+    /// Returns a handle that calls a function when it is dropped.
+    pub(crate) fn closing_with(&self, hook: impl FnOnce() + Send + 'static) -> Self {
+        let mut store = self.clone();
+        store.on_close = Some(Box::new(hook));
+        store
     }
 
     /// Sets a function that lets a write fail before it reaches the memory.
@@ -38,6 +64,10 @@ impl Scripted {
 
     pub(crate) fn on_rejoin(&self, hook: impl FnMut() -> Option<StoreError> + Send + 'static) {
         self.script.lock().unwrap().on_rejoin = Some(Box::new(hook));
+    }
+
+    pub(crate) fn on_count(&self, hook: impl FnMut() + Send + 'static) {
+        self.script.lock().unwrap().on_count = Some(Box::new(hook));
     }
 
     pub(crate) fn set_next_upkeep(&self, next: Instant) {
@@ -97,6 +127,11 @@ impl Store for Scripted {
     }
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
+        let hook = self.script.lock().unwrap().on_count.take();
+        if let Some(mut hook) = hook {
+            hook();
+            self.script.lock().unwrap().on_count.get_or_insert(hook);
+        }
         self.memory.counts()
     }
 

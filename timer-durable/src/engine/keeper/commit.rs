@@ -50,15 +50,15 @@ impl<S: Store> Keeper<S> {
     /// Adds a message to a batch that has nothing about the same timeout.
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
-            Message::Call(_, reply) if self.stopping.is_some() => _ = reply.send(Err(Error::Stopped)),
+            Message::Call(_, reply) if self.stopping.is_some() => reply.send(Err(Error::Stopped)),
             Message::Call(_, reply) if self.must_rejoin => {
                 let why = "the store cannot be reached".to_owned();
-                let _received = reply.send(Err(Error::Store(StoreError::Failed(why))));
+                reply.send(Err(Error::Store(StoreError::Failed(why))));
             }
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
             Message::Ended(ended) => self.add_end(collection, ended, now),
             Message::Complete { id, attempt, work, reply } => {
-                let _received = reply.send(self.complete(id, attempt, work, now));
+                reply.send(self.complete(id, attempt, work, now));
             }
             Message::Visit(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),

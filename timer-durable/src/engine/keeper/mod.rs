@@ -31,6 +31,7 @@ mod commit;
 mod end;
 mod hand_over;
 mod memory;
+mod stop;
 
 use super::collect::Held;
 use super::head::{Head, IdMap};
@@ -38,14 +39,16 @@ use super::pace::Pace;
 use super::{Ended, Message, Settle};
 use crate::TimeoutId;
 use crate::stats::Figures;
+use crate::stop::StopReport;
 use crate::store::{Micros, Store, StoreError};
 use crate::topic::{Handler, Topic};
 use aside::Aside;
 use crossbeam_channel::{Receiver, Sender};
 use memory::heads;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use stop::Ending;
 use timer_executor::{Task, TaskExecutor};
 
 /// The first pause after a failure of the store.
@@ -67,10 +70,9 @@ pub(crate) struct Settings {
 }
 
 /// Whether the keeper goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Continue,
-    End,
+    End(Ending),
 }
 
 /// An attempt whose handler runs.
@@ -87,10 +89,10 @@ struct Running {
 
 struct Stopping {
     until: Option<Instant>,
-    replies: Vec<oneshot::Sender<usize>>,
+    replies: Vec<oneshot::Sender<StopReport>>,
 }
 
-/// The state of the keeper.
+/// The state of the keeper. Its fields are dropped in their order, the store before the inbox.
 pub(crate) struct Keeper<S> {
     store: S,
     settings: Settings,
@@ -119,6 +121,8 @@ pub(crate) struct Keeper<S> {
     /// No commit before this time, unless a caller waits for one.
     paused_until: Option<Instant>,
     stopping: Option<Stopping>,
+    /// The report for callers of `stop` that come after the end.
+    ended: Arc<OnceLock<StopReport>>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -128,6 +132,7 @@ impl<S: Store> Keeper<S> {
         settings: Settings,
         channel: (Sender<Message>, Receiver<Message>),
         figures: Arc<Figures>,
+        ended: Arc<OnceLock<StopReport>>,
     ) -> Result<Self, StoreError> {
         let (sender, inbox) = channel;
         let waker = sender.clone();
@@ -158,20 +163,11 @@ impl<S: Store> Keeper<S> {
             pause,
             paused_until: None,
             stopping: None,
+            ended,
         })
     }
 
-    /// Takes turns until the timer is stopped.
-    pub(crate) fn run(mut self) {
-        loop {
-            let message = self.wait();
-            if self.turn(message) == Flow::End {
-                return;
-            }
-        }
-    }
-
-    /// Returns the first due time in memory.
+    /// Returns the first time at which a timeout in memory may begin.
     pub(crate) fn next_due(&self) -> Option<Micros> {
         let ready = self.overdue.has_ready() || self.current.has_ready();
         if ready {
@@ -243,7 +239,7 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Takes one turn. `first` is a message that was received already.
-    pub(crate) fn turn(&mut self, first: Option<Message>) -> Flow {
+    fn turn(&mut self, first: Option<Message>) -> Flow {
         self.figures.turns.add(1);
         self.must_rejoin |= self.store.must_rejoin();
         if self.must_rejoin {
@@ -319,30 +315,5 @@ impl<S: Store> Keeper<S> {
         self.figures.due.set((self.overdue.due_len() + self.current.due_len()) as u64);
         // The store's number may be older than the memory.
         self.figures.set_pending(self.store.pending().map(|pending| pending.max((in_memory + running) as u64)));
-    }
-
-    fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<usize>) {
-        let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
-        stopping.until = [stopping.until, until].into_iter().flatten().min();
-        stopping.replies.push(reply);
-    }
-
-    /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.
-    fn end_if_stopped(&mut self) -> Flow {
-        let Some(stopping) = &self.stopping else { return Flow::Continue };
-        let is_over = stopping.until.is_some_and(|until| until <= Instant::now());
-        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.aside.is_empty();
-        let is_quiet = self.running.is_empty() && is_written;
-        if !is_quiet && !is_over {
-            return Flow::Continue;
-        }
-        self.store.leave();
-        let unfinished = self.running.len();
-        if let Some(stopping) = self.stopping.take() {
-            for reply in stopping.replies {
-                let _received = reply.send(unfinished);
-            }
-        }
-        Flow::End
     }
 }

@@ -1,0 +1,81 @@
+//! Running a keeper, and ending it.
+//!
+//! A keeper ends when the timer is stopped, or by a panic. In both cases it is dropped, and so its
+//! store is closed, before the callers of `stop` get their answers.
+
+use super::{Flow, Keeper, Stopping};
+use crate::stop::StopReport;
+use crate::store::Store;
+use std::time::Instant;
+use timer_executor::{PanicMessage, panics};
+
+/// The end of a keeper, and the callers of `stop` that wait for it.
+pub(crate) struct Ending {
+    report: StopReport,
+    replies: Vec<oneshot::Sender<StopReport>>,
+}
+
+impl<S: Store> Keeper<S> {
+    /// Takes turns until the timer is stopped.
+    pub(crate) fn run(mut self) {
+        let take_turn = |keeper: &mut Self| {
+            let message = keeper.wait();
+            keeper.turn(message)
+        };
+        loop {
+            if let Flow::End(ending) = self.guard(take_turn) {
+                return self.close(ending);
+            }
+        }
+    }
+
+    /// Takes one turn without waiting.
+    pub(crate) fn take_turn(&mut self) -> Flow {
+        self.guard(|keeper| keeper.turn(None))
+    }
+
+    /// Calls `body`. If it panics, because of a fault in the store or in the keeper, the timer ends,
+    /// because nobody knows the state of the memory.
+    fn guard(&mut self, body: impl FnOnce(&mut Self) -> Flow) -> Flow {
+        panics::catch(|| body(self)).unwrap_or_else(|panic| Flow::End(self.end_by(&panic)))
+    }
+
+    fn end_by(&mut self, panic: &PanicMessage) -> Ending {
+        let timer = &self.settings.name;
+        // A subscriber that panics leaves no place to report to.
+        let _ = panics::catch(|| tracing::error!(%timer, %panic, "the keeper panicked, which has ended the timer"));
+        let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
+        Ending { report: StopReport { unfinished: self.running.len(), is_released: false }, replies }
+    }
+
+    /// Drops the keeper and answers the callers of `stop`.
+    pub(crate) fn close(self, ending: Ending) {
+        // Callers read it if they find the channel closed. The store is closed before the channel.
+        let _first = self.ended.set(ending.report);
+        // Handlers and the executor may own values of the user.
+        panics::contain("a part of a timer panicked while it was dropped", || drop(self));
+        for reply in ending.replies {
+            let _received = reply.send(ending.report);
+        }
+    }
+
+    pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<StopReport>) {
+        let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
+        stopping.until = [stopping.until, until].into_iter().flatten().min();
+        stopping.replies.push(reply);
+    }
+
+    /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.
+    pub(super) fn end_if_stopped(&mut self) -> Flow {
+        let Some(stopping) = &self.stopping else { return Flow::Continue };
+        let is_over = stopping.until.is_some_and(|until| until <= Instant::now());
+        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.aside.is_empty();
+        let is_quiet = self.running.is_empty() && is_written;
+        if !is_quiet && !is_over {
+            return Flow::Continue;
+        }
+        self.store.leave();
+        let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
+        Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released: true }, replies })
+    }
+}

@@ -1,0 +1,180 @@
+//! Code of the user that panics on the keeper's thread, and a keeper that panics itself.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures::executor::block_on;
+use timer_durable::{Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, MemoryStore, Retry};
+
+use crate::scripted::Scripted;
+
+const LONG: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn ok(_: &Due<()>) -> Result<(), Retry> {
+    Ok(())
+}
+
+/// An error that cannot be printed.
+#[derive(Debug)]
+struct Unprintable;
+
+impl fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("unprintable")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+/// A value that panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn an_error_whose_text_panics_fails_its_work_only() {
+    let (sender, answers) = channel();
+    let handler = move |due: &Due<()>| {
+        let answer = due.complete_in(|_: &mut ()| Err(Box::new(Unprintable)));
+        sender.send(answer).map_err(Retry::new)
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+    let failed = timer.with_connection(|_: &mut ()| -> Result<(), _> { Err(Box::new(Unprintable)) });
+    assert!(failed.unwrap_err().to_string().contains("the work panicked: unprintable"));
+    timer.new_timeout("t", SECOND, &()).unwrap();
+    assert_eq!(driver.advance(SECOND), 1);
+    let Err(CompleteError::Failed(why)) = answers.try_recv().unwrap() else { panic!("the work has failed") };
+    assert!(why.contains("unprintable"), "{why}");
+    assert_eq!(timer.counts().unwrap().pending, 0, "the handler has returned `Ok`");
+}
+
+#[test]
+fn work_that_is_not_run_may_panic_in_its_drop() {
+    let (sender, answers) = channel();
+    let handler = move |due: &Due<()>| {
+        due.complete_in(|_: &mut ()| Ok(()))?;
+        let bomb = Bomb;
+        let answer = due.complete_in(move |_: &mut ()| {
+            let _bomb = &bomb;
+            Ok(())
+        });
+        sender.send(answer).map_err(Retry::new)
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout("t", SECOND, &()).unwrap();
+    assert_eq!(driver.advance(SECOND), 1);
+    assert_eq!(answers.try_recv().unwrap(), Err(CompleteError::Fenced));
+    let bomb = Bomb;
+    let other = timer.with_connection(move |_: &mut String| {
+        let _bomb = &bomb;
+        Ok(())
+    });
+    assert!(other.unwrap_err().to_string().contains("the connection of this store is not a"));
+    timer.new_timeout("t", SECOND, &()).unwrap();
+}
+
+/// A waker that panics.
+struct BadWaker(AtomicUsize);
+
+impl Wake for BadWaker {
+    fn wake(self: Arc<Self>) {
+        // ORDERING: Relaxed, a count that the test reads after an answer of the keeper.
+        self.0.fetch_add(1, Ordering::Relaxed);
+        panic!("a waker");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_no_other_call() {
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    let store = Scripted::new();
+    store.on_write(move |_| {
+        entered.send(()).unwrap();
+        let _ended = released.recv();
+        None
+    });
+    let timer = DurableTimer::builder().topic("t", ok).open(store).unwrap();
+    let waker = Arc::new(BadWaker(AtomicUsize::new(0)));
+    let mut call = Box::pin(timer.new_timeout_async("t", LONG, &()));
+    entries.recv_timeout(LONG).unwrap();
+    let polled = call.as_mut().poll(&mut Context::from_waker(&Waker::from(waker.clone())));
+    assert!(polled.is_pending());
+    drop(release);
+    timer.new_timeout("t", LONG, &()).unwrap();
+    // ORDERING: Relaxed, as above.
+    assert_eq!(waker.0.load(Ordering::Relaxed), 1);
+    assert!(matches!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn a_keeper_that_panics_claims_nothing() {
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    let (closed, closes) = channel();
+    let store = Scripted::new();
+    let timer =
+        DurableTimer::builder().topic("t", ok).open(store.closing_with(move || closed.send(()).unwrap())).unwrap();
+    timer.new_timeout_keyed("t", "k", LONG, &(), IfPending::Keep).unwrap();
+    let mut writes = 0;
+    store.on_write(move |_| {
+        entered.send(()).unwrap();
+        let _ended = released.recv();
+        writes += 1;
+        assert!(writes < 2, "a fault in the store");
+        None
+    });
+    let first = timer.new_timeout_async("t", LONG, &());
+    entries.recv_timeout(LONG).unwrap();
+    // The next batch has these calls, and the second reset waits for another one.
+    let insert = timer.new_timeout_async("t", LONG, &());
+    let resets = [1, 2].map(|n| timer.reset_async("t", "k", n * LONG));
+    drop(release);
+    block_on(first).unwrap();
+    let error = block_on(insert).unwrap_err();
+    assert!(matches!(&error, Error::OutcomeUnknown { id: Some(_), why } if why.contains("panicked")), "{error}");
+    let [executing, held] = resets.map(|reset| block_on(reset).unwrap_err());
+    assert!(matches!(&executing, Error::OutcomeUnknown { id: None, .. }), "{executing}");
+    assert!(matches!(&held, Error::Stopped), "it was not executed: {held}");
+    closes.recv_timeout(LONG).unwrap();
+    let report = timer.stop(LONG).unwrap();
+    assert_eq!((report.unfinished, report.is_released), (0, false));
+    assert!(matches!(timer.cancel("t", "k"), Err(Error::Stopped)));
+
+    // Another timer goes on with the store.
+    store.on_write(|_| None);
+    let timer = DurableTimer::builder().topic("t", ok).open(store).unwrap();
+    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Cancelled);
+}
+
+#[test]
+fn a_read_that_panics_claims_nothing() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    store.on_count(|| panic!("a fault in the store"));
+    let error = timer.counts().unwrap_err();
+    assert!(matches!(error, Error::OutcomeUnknown { id: None, .. }), "{error}");
+    assert!(matches!(timer.new_timeout("t", LONG, &()), Err(Error::Stopped)));
+}
+
+#[test]
+fn a_handler_whose_values_panic_in_their_drop_is_dropped() {
+    let bomb = Bomb;
+    let handler = move |_: &Due<()>| {
+        let _bomb = &bomb;
+        Ok(())
+    };
+    let timer = DurableTimer::builder().topic("t", handler).open(Scripted::new()).unwrap();
+    let report = timer.stop(LONG).unwrap();
+    assert_eq!((report.unfinished, report.is_released), (0, true));
+}
