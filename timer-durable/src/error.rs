@@ -89,6 +89,9 @@ pub enum Error {
     /// A blocking call was made on the keeper's own thread, for example by a handler on an executor
     /// that runs tasks inline. It would wait for itself.
     OnKeeper,
+    /// A handler of the timer has called [`stop`](crate::DurableTimer::stop), which would wait for
+    /// this handler.
+    InHandler,
     /// The operating system refuses the keeper's thread.
     ThreadRefused(std::io::Error),
 }
@@ -124,6 +127,7 @@ impl fmt::Display for Error {
             Self::Payload(error) => write!(f, "the payload cannot be written: {error}"),
             Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
             Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
+            Self::InHandler => f.write_str("`stop` in a handler of the timer would wait for this handler"),
             Self::ThreadRefused(error) => write!(f, "the keeper's thread could not be started: {error}"),
         }
     }

@@ -1,6 +1,6 @@
 //! Stopping a timer, and dropping its last handle.
 
-use crate::engine::{Message, is_keeper};
+use crate::engine::{Message, is_inside, is_keeper};
 use crate::error::Error;
 use crate::timer::{DurableTimer, Engine, Inner};
 use std::sync::PoisonError;
@@ -31,14 +31,21 @@ impl DurableTimer {
     /// Returns at most a quarter of a second after the limit, also if the store hangs. On virtual
     /// time the call returns at once, because only the driver runs handlers.
     ///
+    /// A handler must not wait for a thread that calls this without a limit, because the call waits
+    /// for the handler.
+    ///
     /// # Errors
     ///
-    /// [`Error::OnKeeper`] on the keeper's own thread.
+    /// [`Error::InHandler`] in a handler of this timer, and [`Error::OnKeeper`] on the keeper's own
+    /// thread. Nothing was stopped. A handler can drop its handle, or let another thread call this.
     pub fn stop(&self, limit: Duration) -> Result<StopReport, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
         let keeper = &self.inner.parts.keeper;
+        if is_inside(keeper) {
+            return Err(Error::InHandler);
+        }
         let (reply, answer) = oneshot::channel();
         let until = match &self.inner.engine {
             Engine::Thread(_) => Instant::now().checked_add(limit),

@@ -3,8 +3,9 @@
 use crate::due::{Due, Retry, Started};
 use crate::engine::{Outcome, Report};
 use crate::payload::Payload;
-use std::future::Future;
-use std::pin::Pin;
+use std::fmt::Display;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use timer_executor::panics;
@@ -92,14 +93,11 @@ pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + S
 /// Returns the handler that calls a function.
 pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static) -> Handler {
     Arc::new(move |started, bytes, format, report| {
-        let outcome = match P::decode(bytes, format) {
-            Ok(payload) => match panics::catch(|| function(&Due { payload, started })) {
-                Ok(result) => Outcome::of(result),
-                Err(message) => Outcome::of(Err(Retry::new(format!("the handler panicked: {message}")))),
-            },
-            Err(error) => Outcome::of(Err(Retry::new(format!("the payload cannot be read: {error}")))),
-        };
-        report.end(outcome);
+        let result = read(bytes, format).and_then(|payload| {
+            let inside = started.link.inside();
+            call(|| inside.during(|| function(&Due { payload, started }))).and_then(|result| result)
+        });
+        report.end(Outcome::of(result));
     })
 }
 
@@ -109,14 +107,32 @@ where
     P: Payload,
     F: Future<Output = Result<(), Retry>> + Send + 'static,
 {
-    Arc::new(move |started, bytes, format, report| match P::decode(bytes, format) {
-        Ok(payload) => match panics::catch(|| function(Due { payload, started })) {
+    Arc::new(move |started, bytes, format, report| {
+        let inside = started.link.inside();
+        let future =
+            read(bytes, format).and_then(|payload| call(|| inside.during(|| function(Due { payload, started }))));
+        match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
-            Ok(future) => spawn(Box::pin(async move { report.end(Outcome::of(future.await)) })),
-            Err(message) => report.end(Outcome::of(Err(Retry::new(format!("the handler panicked: {message}"))))),
-        },
-        Err(error) => report.end(Outcome::of(Err(Retry::new(format!("the payload cannot be read: {error}"))))),
+            Ok(future) => spawn(Box::pin(async move {
+                let mut future = pin!(future);
+                let result = poll_fn(|context| inside.during(|| future.as_mut().poll(context))).await;
+                report.end(Outcome::of(result));
+            })),
+            Err(failure) => report.end(Outcome::of(Err(failure))),
+        }
     })
+}
+
+fn read<P: Payload>(bytes: Vec<u8>, format: i16) -> Result<P, Retry> {
+    let unread = |why: &dyn Display| Retry::new(format!("the payload cannot be read: {why}"));
+    // The text of the error is code of the user, too.
+    panics::catch(|| P::decode(bytes, format).map_err(|error| unread(&error)))
+        .unwrap_or_else(|message| Err(unread(&format_args!("decoding it panicked: {message}"))))
+}
+
+/// Calls a handler. A panic becomes a failure of the attempt.
+fn call<R>(handler: impl FnOnce() -> R) -> Result<R, Retry> {
+    panics::catch(handler).map_err(|message| Retry::new(format!("the handler panicked: {message}")))
 }
 
 #[cfg(test)]

@@ -6,19 +6,21 @@
 mod collect;
 mod divide;
 mod head;
+mod inside;
 mod keeper;
 mod pace;
-
 mod reply;
+
+pub(crate) use inside::{Inside, is_inside};
 pub(crate) use keeper::{Flow, Keeper, Settings};
+pub(crate) use reply::Reply;
 
 use crate::TimeoutId;
-pub(crate) use reply::Reply;
 use crate::due::{CompleteError, How, Retry};
 use crate::error::Error;
+use crate::stop::StopReport;
 use crate::store::{Micros, Store, Work};
 use crate::transaction::{IfPending, Target};
-use crate::stop::StopReport;
 use crossbeam_channel::Sender;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -181,6 +183,11 @@ pub(crate) type Settle = Arc<dyn Fn() + Send + Sync>;
 impl Link {
     pub(crate) fn new(keeper: Sender<Message>, settle: Option<Settle>) -> Self {
         Self { keeper, settle, completed: Arc::default() }
+    }
+
+    /// Returns a mark for the thread that runs the handler.
+    pub(crate) fn inside(&self) -> Inside {
+        Inside(self.keeper.clone())
     }
 
     pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, MemoryStore, Retry, SqliteStore, Topic};
+use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry, SqliteStore, Topic};
 
 use crate::folder::Folder;
 
@@ -127,4 +127,40 @@ fn an_async_topic_needs_a_runtime() {
     let builder = builder.max_running(64).spawn(drop);
     let error = builder.build_manual(MemoryStore::new()).unwrap_err();
     assert!(error.to_string().contains("async topics need `spawn` before them"), "{error}");
+}
+
+/// A payload whose codec has a fault.
+struct Faulty;
+
+impl Payload for Faulty {
+    const FORMAT: i16 = 100;
+
+    fn encode(&self) -> Result<Vec<u8>, PayloadError> {
+        Ok(Vec::new())
+    }
+
+    fn decode(bytes: Vec<u8>, _: i16) -> Result<Self, PayloadError> {
+        assert_ne!(bytes.len(), 0, "it is empty");
+        Ok(Self)
+    }
+}
+
+#[test]
+fn a_payload_whose_decoding_panics_is_a_dead_letter_with_the_reason() {
+    let topic = |name| Topic::new(name).attempts(1);
+    let (timer, mut driver) = DurableTimer::builder()
+        .spawn(drop)
+        .topic(topic("function"), |_: &Due<Faulty>| Ok(()))
+        .async_topic(topic("future"), |_: Due<Faulty>| async { Ok(()) })
+        .build_manual(MemoryStore::new())
+        .unwrap();
+    for topic in ["function", "future"] {
+        timer.new_timeout(topic, Duration::ZERO, &Faulty).unwrap();
+        driver.run_due();
+        let letters = timer.dead_letters(Some(topic), None, 9).unwrap();
+        assert!(
+            letters[0].reason.contains("decoding it panicked") && letters[0].reason.contains("it is empty"),
+            "{letters:?}"
+        );
+    }
 }

@@ -24,6 +24,7 @@ mod random;
 #[cfg(feature = "sqlite")]
 mod schema;
 mod scripted;
+mod stops;
 #[cfg(feature = "sqlite")]
 mod tally;
 #[cfg(feature = "sqlite")]

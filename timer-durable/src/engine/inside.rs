@@ -1,0 +1,37 @@
+//! Finding out that a handler of a timer is on the stack of a thread.
+
+use super::Message;
+use crossbeam_channel::Sender;
+use std::cell::RefCell;
+
+thread_local! {
+    /// The keepers whose handlers are on the stack of this thread.
+    static INSIDE: RefCell<Vec<Sender<Message>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Marks the thread that runs a handler.
+pub(crate) struct Inside(pub(super) Sender<Message>);
+
+impl Inside {
+    /// Calls a part of the handler.
+    pub(crate) fn during<R>(&self, part: impl FnOnce() -> R) -> R {
+        INSIDE.with_borrow_mut(|inside| inside.push(self.0.clone()));
+        let _leave = Leave;
+        part()
+    }
+}
+
+/// Removes the mark, also if the handler panics.
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        // Dropped after the list is no longer borrowed.
+        let _keeper = INSIDE.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Returns `true` if a handler of this keeper is on the stack of the calling thread.
+pub(crate) fn is_inside(keeper: &Sender<Message>) -> bool {
+    INSIDE.with_borrow(|inside| inside.iter().any(|other| other.same_channel(keeper)))
+}
