@@ -25,7 +25,8 @@ impl<S: Store> Keeper<S> {
             None => None,
         };
         let overdue = at(&self.overdue).filter(|_| self.places_for_overdue() > 0);
-        let overdue = overdue.map(|at| self.pace.next().map_or(at, |next| at.max(next)));
+        let pace = self.pace.next().and_then(|next| self.instant(next, now));
+        let overdue = overdue.map(|at| pace.map_or(at, |next| at.max(next)));
         [overdue, at(&self.current)].into_iter().flatten().min()
     }
 
@@ -36,13 +37,12 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Adds the timeouts that are due, as many as may run.
-    pub(super) fn add_begins(&mut self, collection: &mut Collection) {
-        let present = Instant::now();
+    pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
         let places = self.settings.max_running;
         let free = places - self.running.len();
         let overdue_free = free.min(self.places_for_overdue());
         let (running, pace) = (&self.running, &mut self.pace);
-        let mut may_begin = || pace.allows(present);
+        let mut may_begin = || pace.allows(now);
         // Overdue timeouts come first, because new ones may fill all places for any time. If there
         // is only one place, both kinds take turns.
         let (overdue, current) = if places == 1 && self.overdue_began_last {

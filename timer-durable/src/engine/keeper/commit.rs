@@ -42,7 +42,7 @@ impl<S: Store> Keeper<S> {
         self.current.expire(now);
         let paused = self.paused_until.is_some_and(|until| until > Instant::now());
         if self.may_begin() && !self.must_rejoin && !paused {
-            self.add_begins(&mut collection);
+            self.add_begins(&mut collection, now);
         }
         collection
     }

@@ -140,7 +140,7 @@ impl<S: Store> Keeper<S> {
         store.rejoin()?;
         figures.set_membership(store.membership());
         figures.set_pending(store.pending());
-        let pace = Pace::new(settings.overdue_rate);
+        let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
         Ok(Self {
@@ -169,11 +169,9 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the first time at which a timeout in memory may begin.
     pub(crate) fn next_due(&self) -> Option<Micros> {
-        let ready = self.overdue.has_ready() || self.current.has_ready();
-        if ready {
-            return Some(self.store.now());
-        }
-        [self.overdue.next_due(), self.current.next_due()].into_iter().flatten().min()
+        let due = |head: &Head| if head.has_ready() { Some(self.store.now()) } else { head.next_due() };
+        let overdue = due(&self.overdue).map(|due| self.pace.next().map_or(due, |next| due.max(next)));
+        [overdue, due(&self.current)].into_iter().flatten().min()
     }
 
     /// Returns the time from which the next page can be loaded.

@@ -1,0 +1,92 @@
+//! The driver's time, and calls that a turn of the keeper makes.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use timer_durable::{Due, DurableTimer, MemoryStore, Retry};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn ok(_: &Due<()>) -> Result<(), Retry> {
+    Ok(())
+}
+
+#[test]
+fn overdue_timeouts_begin_at_their_rate() {
+    let store = MemoryStore::new();
+    let (timer, driver) = DurableTimer::builder().topic_elsewhere("old").build_manual(store.clone()).unwrap();
+    (0..100).for_each(|_| _ = timer.new_timeout("old", SECOND, &()).unwrap());
+    driver.crash();
+    drop(timer);
+    store.advance_clock(100 * SECOND);
+
+    let lags = Arc::new(Mutex::new(Vec::new()));
+    let log = lags.clone();
+    let (timer, mut driver) = DurableTimer::builder()
+        .overdue_rate(10)
+        .topic("old", ok)
+        .topic("new", move |due: &Due<()>| {
+            log.lock().unwrap().push(due.lag());
+            Ok(())
+        })
+        .build_manual(store)
+        .unwrap();
+    timer.new_timeout("new", 5 * SECOND, &()).unwrap();
+    assert_eq!([0, 1, 1, 5].map(|seconds| driver.advance(seconds * SECOND)), [1, 10, 10, 51]);
+    assert_eq!(driver.advance(1000 * SECOND), 29);
+    assert_eq!(*lags.lock().unwrap(), [Duration::ZERO], "D13");
+}
+
+#[test]
+fn work_may_send_calls_of_its_timer() {
+    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+    let handle = timer.clone();
+    let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async("t", SECOND, &()))).unwrap();
+    call.now_or_never().expect("the next turn has executed it").unwrap();
+    assert_eq!(driver.advance(SECOND), 1);
+}
+
+#[test]
+fn work_of_an_attempt_may_send_calls_of_its_timer() {
+    let slot = Arc::new(Mutex::new(None::<DurableTimer>));
+    let (sender, calls) = channel();
+    let own = slot.clone();
+    let handler = move |due: &Due<()>| {
+        let (timer, sender) = (own.lock().unwrap().take(), sender.clone());
+        due.complete_in(move |_: &mut ()| {
+            // The handle of the first attempt is dropped here, too.
+            let call = timer.map(|timer| timer.new_timeout_async("t", SECOND, &()));
+            Ok(sender.send(call).map_err(|_| "no test")?)
+        })?;
+        Ok(())
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+    *slot.lock().unwrap() = Some(timer.clone());
+    timer.new_timeout("t", SECOND, &()).unwrap();
+    assert_eq!(driver.advance(SECOND), 1);
+    let call = calls.try_recv().unwrap().unwrap();
+    call.now_or_never().expect("the next turn has executed it").unwrap();
+    assert_eq!(driver.advance(SECOND), 1);
+}
+
+#[test]
+fn work_may_drop_the_last_handle() {
+    let slot = Arc::new(Mutex::new(None::<DurableTimer>));
+    let last = slot.clone();
+    let handler = move |due: &Due<()>| {
+        let timer = last.lock().unwrap().take();
+        due.complete_in(move |_: &mut ()| {
+            drop(timer);
+            Ok(())
+        })?;
+        Ok(())
+    };
+    let store = MemoryStore::new();
+    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(store.clone()).unwrap();
+    timer.new_timeout("t", SECOND, &()).unwrap();
+    *slot.lock().unwrap() = Some(timer);
+    assert_eq!(driver.advance(SECOND), 1);
+    assert_eq!(timer_durable::Store::counts(&mut store.clone()).unwrap().pending, 0, "D2");
+}
