@@ -108,7 +108,10 @@ impl fmt::Debug for TimeoutId {
     }
 }
 
-/// A text that is not an id. An id is 32 hexadecimal digits.
+/// The places of the dashes in a UUID.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+/// A text that is not an id. An id is 32 hexadecimal digits, or a UUID with its four dashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseIdError {
     given: String,
@@ -126,8 +129,16 @@ impl FromStr for TimeoutId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let digits = text.replace('-', "");
         let error = || ParseIdError { given: text.to_owned() };
+        let mut digits = String::with_capacity(32);
+        for (index, character) in text.char_indices() {
+            match character {
+                '-' if text.len() == 36 && DASHES.contains(&index) => {}
+                // A number may begin with a sign, and an id may not.
+                digit if digit.is_ascii_hexdigit() => digits.push(digit),
+                _ => return Err(error()),
+            }
+        }
         if digits.len() != 32 {
             return Err(error());
         }
@@ -161,5 +172,25 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!("01234567-89ab-cdef-0123-456789abcdef".parse(), Ok(id), "as PostgreSQL prints it");
         assert!("x".parse::<TimeoutId>().unwrap_err().to_string().contains("`x`"));
+    }
+
+    #[test]
+    fn other_texts_are_no_ids() {
+        let others = [
+            "+123456789abcdef0123456789abcdef",
+            "+0123456789abcdef0123456789abcdef",
+            "0123456789abcdef0123456789abcde",
+            "0123456789abcdef0123456789abcdef0",
+            "0123-4567-89ab-cdef-0123456789abcdef",
+            "01234567-89ab-cdef-0123-456789abcdef-",
+            "-01234567-89ab-cdef-0123456789abcdef",
+            "01234567-89ab-cdef-01234-56789abcdef",
+            "01234567-89ab-cdef-0123-456789abcde\u{e9}",
+            "0123456789abcdef-0123456789abcdef",
+            "",
+        ];
+        for text in others {
+            assert!(text.parse::<TimeoutId>().is_err(), "{text}");
+        }
     }
 }
