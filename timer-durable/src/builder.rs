@@ -227,6 +227,10 @@ impl DurableTimerBuilder {
         let least = |name, given: usize, least, allowed| {
             if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
         };
+        if self.name.contains('\0') {
+            let given = format!("{:?}", self.name);
+            return Err(Error::Setting { name: "name", given, allowed: "a name without NUL characters" });
+        }
         least("capacity", self.capacity, 4, "at least 4")?;
         least("max_running", self.max_running, 1, "at least 1")?;
         if self.lacks_spawn {
@@ -239,17 +243,17 @@ impl DurableTimerBuilder {
             None => self.executor.unwrap_or_else(|| Arc::new(ThreadPoolExecutor::new(THREADS))),
         };
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
+        let ended = Arc::<OnceLock<StopReport>>::default();
         let parts = Parts {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
-        let ended = Arc::<OnceLock<StopReport>>::default();
             figures: figures.clone(),
+            ended: ended.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
             max_payload: self.max_payload,
         };
         let settings = Settings {
-            ended: ended.clone(),
             name: self.name,
             capacity: self.capacity,
             page: PAGE,
@@ -272,12 +276,12 @@ pub(crate) struct Parts {
     pub(crate) store: String,
     pub(crate) keeper: crossbeam_channel::Sender<Message>,
     pub(crate) figures: Arc<Figures>,
+    /// The report of the keeper, once it has ended.
+    pub(crate) ended: Arc<OnceLock<StopReport>>,
     pub(crate) topics: Vec<Arc<str>>,
     pub(crate) max_payload: usize,
 }
 
-    /// The report of the keeper, once it has ended.
-    pub(crate) ended: Arc<OnceLock<StopReport>>,
 impl fmt::Debug for DurableTimerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DurableTimerBuilder")

@@ -63,6 +63,9 @@ fn bad_settings_show_when_the_call_is_made() {
     assert!(matches!(call("x").key("k").schedule(), Err(Error::UnknownTopic { .. })));
     assert!(matches!(call("t").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
     assert!(matches!(call("t").key("\0").schedule(), Err(Error::NulCharacter { .. })));
+    let named = DurableTimer::builder().name("a\0b").open(MemoryStore::new()).unwrap_err();
+    assert_eq!(named.to_string(), "name: \"a\\0b\" was given; allowed is a name without NUL characters");
+    assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), [], "no timeout has such a topic");
     let long = call("t").after(Duration::MAX).schedule_async();
     assert!(matches!(futures::executor::block_on(long), Err(Error::DelayTooLong { .. })));
 }

@@ -231,3 +231,11 @@ fn restarts_of_the_server_are_survived() {
         store = node.0;
     }
 }
+
+#[test]
+fn an_impossible_topic_has_no_dead_letters() {
+    let Some(database) = Database::create() else { return };
+    let store = PostgresStore::connect(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), []);
+}
