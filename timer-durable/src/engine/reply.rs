@@ -7,9 +7,9 @@ use timer_executor::panics;
 
 /// The channel for the answer to a call.
 ///
-/// A caller whose reply is dropped finds the timer stopped, because the keeper drops only calls that
-/// it has not executed. If the keeper panics while it executes a call, the caller learns that the
-/// outcome is unknown.
+/// A caller whose reply is dropped finds the timer stopped, because the keeper drops only calls
+/// that it has not executed. If the keeper panics while it executes a call, the caller learns that
+/// the outcome is unknown.
 pub(crate) struct Reply<T = Answer, E: From<Error> = Error> {
     sender: Option<oneshot::Sender<Result<T, E>>>,
     id: Option<TimeoutId>,

@@ -75,7 +75,7 @@ fn a_handler_cannot_wait_for_its_own_end() {
     let slot = Slot::default();
     let [first, second] = [slot.clone(), slot.clone()];
     let (timer, mut driver) = DurableTimer::builder()
-        .spawn(|future| futures::executor::block_on(future))
+        .spawn(futures::executor::block_on)
         .topic("function", move |_: &Due<()>| stop_in(&first))
         .async_topic("future", move |_: Due<()>| {
             let slot = second.clone();

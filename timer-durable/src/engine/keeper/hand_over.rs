@@ -31,9 +31,9 @@ impl<S: Store> Keeper<S> {
                 self.rejected.push_front(task);
                 return;
             }
-            // The executor has no task of this timer, so no end would give the next occasion. A task
-            // that is dropped, because the system has no thread either, reports that its attempt has
-            // failed.
+            // The executor has no task of this timer, so no end would give the next occasion.
+            // A task that is dropped, because the system has no thread either, reports that its
+            // attempt has failed.
             let thread = std::thread::Builder::new().name(self.settings.name.clone());
             if let Err(error) = thread.spawn(move || task.run()) {
                 tracing::warn!(timer = %self.settings.name, %error, "no thread for a handler that the executor rejects");

@@ -34,8 +34,8 @@ impl<S: Store> Keeper<S> {
         self.guard(|keeper| keeper.turn(None))
     }
 
-    /// Calls `body`. If it panics, because of a fault in the store or in the keeper, the timer ends,
-    /// because nobody knows the state of the memory.
+    /// Calls `body`. If it panics, because of a fault in the store or in the keeper, the timer
+    /// ends, because nobody knows the state of the memory.
     fn guard(&mut self, body: impl FnOnce(&mut Self) -> Flow) -> Flow {
         panics::catch(|| body(self)).unwrap_or_else(|panic| Flow::End(self.end_by(&panic)))
     }
