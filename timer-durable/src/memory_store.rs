@@ -63,6 +63,8 @@ struct Row {
     insert: Insert,
     attempt: u32,
     forgiven: u32,
+    /// The due time of the run before its first retry, or `None` if it has not been moved.
+    planned: Option<Micros>,
     /// The epoch that has begun the last attempt, if it has not been put back.
     begun: Option<u32>,
 }

@@ -105,7 +105,7 @@ pub enum Target {
     },
 }
 
-/// A new due time of a pending timeout.
+/// A new due time of a pending timeout, from which its run is planned anew.
 #[derive(Clone, Debug)]
 pub struct Reset {
     /// The timeout.
@@ -125,7 +125,8 @@ pub struct Done {
     pub next: Option<Micros>,
 }
 
-/// The end of an attempt that is to be repeated.
+/// The end of an attempt that is to be repeated. The run stays the same one, so its
+/// [planned time](Attempt::planned) does not change.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     /// The timeout.
@@ -255,6 +256,10 @@ pub struct Attempt {
     pub forgiven: u32,
     /// The due time.
     pub due: Micros,
+    /// The due time that the run had before its first [`Retry`]. A [`Reset`], an insert that moves
+    /// the timeout, a [`Requeue`] and the end of a periodic run begin a new run. The next run of a
+    /// periodic timeout counts from here, and so does the lateness of a run without an attempt.
+    pub planned: Micros,
     /// The topic.
     pub topic: String,
     /// The key.
@@ -270,13 +275,15 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns an attempt without key, period and limit of lateness, with an empty payload.
+    /// Returns an attempt that is planned for its due time, without key, period and limit of
+    /// lateness, with an empty payload.
     #[must_use]
     pub fn new(attempt: u32, due: Micros, topic: impl Into<String>) -> Self {
         Self {
             attempt,
             forgiven: 0,
             due,
+            planned: due,
             topic: topic.into(),
             key: None,
             format: 0,

@@ -3,7 +3,9 @@
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
 use crate::store::{Position, Store, StoreError};
-use crate::transaction::{Begun, Changed, Done, Reset, Retry, Target};
+use crate::transaction::{
+    Attempt, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
+};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
@@ -11,6 +13,8 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("only the last attempt can end", ends),
         ("a retry is pending again", retries),
         ("a periodic timeout goes on", periods),
+        ("a retry keeps the planned time of its run", planned_times),
+        ("a change of the due time begins a new run", new_runs),
         ("a result that is sent twice does not undo a reset", late_results),
         ("a new instance begins what the old one had begun", instances),
         ("work of the user is committed with the end, or undone", completes),
@@ -70,6 +74,50 @@ fn periods<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((second.attempt, second.forgiven, second.due), (2, 1, past + 5), "each run counts its attempts anew");
     assert!(done(bench, id, 2, Some(future)));
     assert_eq!(bench.pending(), [Position { due: future, id }]);
+}
+
+fn planned_times<S: Store>(bench: &mut Bench<S>) {
+    let past = bench.past();
+    let id = bench.insert(past);
+    let times = |attempt: Attempt| (attempt.due - past, attempt.planned - past);
+    assert_eq!(times(bench.attempt(id)), (0, 0));
+    assert!(retry(bench, Retry { id, attempt: 1, due: past + 1, forgive: false }));
+    assert_eq!(times(bench.attempt(id)), (1, 0));
+    assert!(retry(bench, Retry { id, attempt: 2, due: past + 2, forgive: true }));
+    ok(bench.store.rejoin(), bench.name);
+    assert_eq!(times(bench.attempt(id)), (2, 0), "a new instance knows it, too");
+    assert!(done(bench, id, 3, Some(past + 10)));
+    assert_eq!(times(bench.attempt(id)), (10, 10), "the next run");
+    assert!(retry(bench, Retry { id, attempt: 4, due: past + 11, forgive: false }));
+    assert_eq!(times(bench.attempt(id)), (11, 10));
+}
+
+fn new_runs<S: Store>(bench: &mut Bench<S>) {
+    let past = bench.past();
+    let keyed = |due, if_pending| Insert {
+        key: Some("key".to_owned()),
+        if_pending,
+        ..Insert::new(TimeoutId::new(), due, "topic")
+    };
+    let first = keyed(past, IfPending::Keep);
+    let id = first.id;
+    bench.insert_as(first);
+    bench.attempt(id);
+    assert!(retry(bench, Retry { id, attempt: 1, due: past + 9, forgive: false }));
+    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Later)), Inserted::Kept(id));
+    assert_eq!(bench.attempt(id).planned, past, "nothing has moved it");
+    assert!(retry(bench, Retry { id, attempt: 2, due: past + 9, forgive: false }));
+    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Earlier)), Inserted::Moved(id, past + 5));
+    assert_eq!(bench.attempt(id).planned, past + 5, "an insert has moved it");
+    assert!(retry(bench, Retry { id, attempt: 3, due: past + 9, forgive: false }));
+    let reset = Reset { target: Target::Id(id), due: past + 9 };
+    assert_eq!(bench.write(|batch| batch.resets.push(reset)).resets, [Changed::Changed(id)]);
+    assert_eq!(bench.attempt(id).planned, past + 9, "a reset has moved it, to the same time");
+    assert!(retry(bench, Retry { id, attempt: 4, due: past + 10, forgive: false }));
+    let attempt = bench.attempt(id).attempt;
+    assert!(bench.write(|batch| batch.buries.push(Bury { id, attempt, reason: String::new() })).buries[0]);
+    assert!(bench.write(|batch| batch.requeues.push(Requeue { id, due: past + 10 })).requeues[0]);
+    assert_eq!(bench.attempt(id).planned, past + 10, "a dead letter runs anew");
 }
 
 fn late_results<S: Store>(bench: &mut Bench<S>) {

@@ -51,19 +51,21 @@ impl Inner {
                 }
             };
             if replaced.is_none() {
-                let moves = due != self.rows[&holder].insert.due;
-                self.move_to(holder, due);
-                return if moves { Inserted::Moved(holder, due) } else { Inserted::Kept(holder) };
+                if due == self.rows[&holder].insert.due {
+                    return Inserted::Kept(holder);
+                }
+                self.move_to(holder, due, None);
+                return Inserted::Moved(holder, due);
             }
         }
-        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, begun: None });
+        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None });
         Inserted::Created { replaced }
     }
 
     pub(super) fn reset(&mut self, reset: &Reset) -> Changed {
         let changed = self.find_pending(&reset.target);
         if let Changed::Changed(id) = changed {
-            self.move_to(id, reset.due);
+            self.move_to(id, reset.due, None);
         }
         changed
     }
@@ -82,7 +84,7 @@ impl Inner {
             Some(next) => {
                 row.begun = None;
                 row.forgiven = row.attempt;
-                self.move_to(done.id, next);
+                self.move_to(done.id, next, None);
             }
             None => self.end(done.id),
         }
@@ -95,7 +97,8 @@ impl Inner {
         if retry.forgive {
             row.forgiven = row.attempt;
         }
-        self.move_to(retry.id, retry.due);
+        let planned = row.planned.unwrap_or(row.insert.due);
+        self.move_to(retry.id, retry.due, Some(planned));
         true
     }
 
@@ -121,7 +124,7 @@ impl Inner {
         insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
         insert.format = letter.format;
         insert.payload = letter.payload;
-        self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, begun: None });
+        self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, planned: None, begun: None });
         true
     }
 
@@ -138,6 +141,7 @@ impl Inner {
         row.begun = Some(epoch);
         Begun::Attempt(Box::new(Attempt {
             forgiven: row.forgiven,
+            planned: row.planned.unwrap_or(row.insert.due),
             key: row.insert.key.clone(),
             format: row.insert.format,
             payload: row.insert.payload.clone(),
@@ -196,10 +200,12 @@ impl Inner {
         }
     }
 
-    pub(super) fn move_to(&mut self, id: TimeoutId, due: Micros) {
+    /// Changes the due time. A retry names the time for which the run is planned.
+    pub(super) fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
         let Some(row) = self.rows.get_mut(&id) else { return };
         self.order.remove(&Position { due: row.insert.due, id });
         row.insert.due = due;
+        row.planned = planned;
         self.order.insert(Position { due, id });
     }
 }

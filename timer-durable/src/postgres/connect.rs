@@ -8,13 +8,25 @@ use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
 /// The version of the schema.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// The oldest version of the schema that is used as it is.
 const OLDEST_VERSION: i32 = 1;
 
+/// The first version of the schema with the columns `planned` and `retry_due`.
+const FIRST_WITH_PLANNED: i32 = 3;
+
 /// Turns version 1 of the schema into version 2.
-const UPGRADE: &str = "alter table timer.timeout set (fillfactor = 45); update timer.meta set version = 2";
+const UPGRADE_1: &str = "alter table timer.timeout set (fillfactor = 45)";
+
+/// Turns the tables of version 2 into those of version 3.
+///
+/// The `alter table` needs the table for itself, and statements of nodes wait behind it. It gives
+/// up before they do, but not before the server ends an autovacuum in its way, which takes a second.
+const UPGRADE_2: &str = "
+    set local lock_timeout = 1500;
+    alter table timer.timeout add column planned bigint, add column retry_due bigint;
+    update timer.meta set version = 3";
 
 /// The oldest supported version of the server.
 const OLDEST_SERVER: i32 = 140_000;
@@ -144,29 +156,32 @@ pub(super) fn describe(config: &Config) -> String {
     format!("postgres:{}/{database}", hosts.join(","))
 }
 
+/// A connection that was checked.
+pub(super) struct Connected {
+    pub(super) connection: PostgresConnection,
+    /// Whether it leads to a pooler in transaction mode.
+    pub(super) pooled: bool,
+    /// Whether the table has the columns `planned` and `retry_due`.
+    pub(super) has_planned: bool,
+}
+
 /// Connects and checks that the server can hold timeouts. Installs the schema into an empty
 /// database.
-///
-/// Returns `true` if the server is behind a pooler, too.
-pub(super) fn connect(
-    config: &Config,
-    dial: &Dial,
-    limit: Duration,
-) -> Result<(PostgresConnection, bool), ConnectError> {
+pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<Connected, ConnectError> {
     let server = describe(config);
     let mut connection =
         PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
-    match prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
-        true => check_schema(&mut connection, &server)?,
-        false => return Err(ConnectError::NotInstalled { server }),
+    if !prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
+        return Err(ConnectError::NotInstalled { server });
     }
+    let has_planned = check_schema(&mut connection, &server)? >= FIRST_WITH_PLANNED;
     let pooled = pooler::is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
     if pooled {
         tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
         check_pooled(&mut connection, &server)?;
     }
-    Ok((connection, pooled))
+    Ok(Connected { connection, pooled, has_planned })
 }
 
 /// Installs the schema if the database is empty. Returns `false` if the database has no schema.
@@ -201,11 +216,25 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
         return Err(ConnectError::NotInstalled { server });
     }
     check_schema(&mut connection, &server)?;
-    let upgraded = alone(&mut connection, |connection| match version(connection)? {
-        VERSION => Ok(()),
-        _ => connection.batch_execute(UPGRADE),
+    let upgraded = alone(&mut connection, |connection| {
+        let found = version(connection)?;
+        if found == VERSION {
+            return Ok(());
+        }
+        if found == 1 {
+            connection.batch_execute(UPGRADE_1)?;
+        }
+        // The table is locked last and only for a moment.
+        connection.batch_execute(&functions())?;
+        connection.batch_execute(UPGRADE_2)
     });
     upgraded.map_err(|error| explain(&server, &error))
+}
+
+/// Returns the part of the schema behind the tables, which replaces the functions of any version.
+fn functions() -> String {
+    let from = SCHEMA.find("create function").unwrap_or(SCHEMA.len());
+    SCHEMA[from..].replace("create function", "create or replace function")
 }
 
 /// Installs the schema unless the database has it.
@@ -283,7 +312,8 @@ fn version(connection: &mut PostgresConnection) -> Result<i32, QueryError> {
     row.try_get(0).map_err(QueryError::from)
 }
 
-fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+/// Checks the version of the schema and the rights of the user. Returns the version.
+fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<i32, ConnectError> {
     let found = version(connection).map_err(|error| explain(server, &error))?;
     if !(OLDEST_VERSION..=VERSION).contains(&found) {
         return Err(ConnectError::SchemaVersion { server: server.to_owned(), found, expected: VERSION });
@@ -299,7 +329,8 @@ fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(),
         update timer.shard set owner = owner where false;
         select last_value from timer.instance;
         select timer.now();";
-    connection.batch_execute(rights).map_err(|error| explain(server, &error))
+    connection.batch_execute(rights).map_err(|error| explain(server, &error))?;
+    Ok(found)
 }
 
 fn explain_connect(server: String, error: &QueryError) -> ConnectError {

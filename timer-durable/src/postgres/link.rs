@@ -43,6 +43,7 @@ pub(super) struct Link {
     pub(super) connection: PostgresConnection,
     /// The statement of each set of parts that has occurred.
     write: HashMap<Parts, Query>,
+    has_planned: bool,
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
     is_in_transaction: bool,
@@ -57,7 +58,12 @@ pub(super) struct Link {
 impl Link {
     /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
     /// nothing is prepared or set.
-    pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
+    pub(super) fn new(
+        mut connection: PostgresConnection,
+        limit: Duration,
+        pooled: bool,
+        has_planned: bool,
+    ) -> Result<Self, QueryError> {
         connection.set_limit(limit + MARGIN);
         let mark = (!pooled).then(pooler::new_mark);
         if let Some(mark) = &mark {
@@ -75,6 +81,7 @@ impl Link {
         let mut query = |sql| Query::new(&mut connection, sql, pooled);
         Ok(Self {
             write: HashMap::new(),
+            has_planned,
             put: query(statements::put())?,
             holders: query(statements::holders())?,
             look: query(statements::look())?,
@@ -114,11 +121,11 @@ impl Link {
     }
 
     pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        let is_pooled = self.is_pooled();
+        let (is_pooled, has_planned) = (self.is_pooled(), self.has_planned);
         let query = match self.write.entry(parts) {
             Entry::Occupied(query) => query.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Query::new(&mut self.connection, statements::write(parts), is_pooled)?)
+                place.insert(Query::new(&mut self.connection, statements::write(parts, has_planned), is_pooled)?)
             }
         };
         run(&mut self.connection, query, !self.is_in_transaction, params)

@@ -84,12 +84,13 @@ impl PostgresStore {
                 None => {
                     self.figures.reconnects += 1;
                     let connected = connect::connect(&self.config, &self.dial, limit);
-                    let (connection, pooled) = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
-                    self.pooled |= pooled;
-                    connection
+                    let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
+                    self.pooled |= connected.pooled;
+                    self.has_planned = connected.has_planned;
+                    connected.connection
                 }
             };
-            self.link = Some(Link::new(connection, limit, self.pooled)?);
+            self.link = Some(Link::new(connection, limit, self.pooled, self.has_planned)?);
         }
         let link = self.link()?;
         link.limit_locks(false)?;

@@ -19,6 +19,7 @@ mod locks;
 mod membership;
 mod pages;
 mod parts;
+mod planned;
 mod pooler;
 mod put;
 mod statements;
@@ -31,6 +32,7 @@ pub use connection::{PostgresConnection, QueryError};
 use crate::store::{Membership, Store, StoreError};
 use crate::transaction::Target;
 use clock::Clock;
+use connect::Connected;
 use connection::Dial;
 use link::Link;
 use listen::{Listener, Signals};
@@ -82,6 +84,9 @@ pub struct PostgresStore {
     lease: Duration,
     /// Whether the URL leads to a pooler in transaction mode.
     pooled: bool,
+    /// Whether the table has the columns `planned` and `retry_due`, as it does since version 3 of
+    /// the schema.
+    has_planned: bool,
     /// `None` after an error whose outcome is unknown.
     link: Option<Link>,
     /// A connection that has no statements yet.
@@ -137,7 +142,7 @@ impl PostgresStore {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;
         let limit = limit_of(DEFAULT_LEASE);
-        let (connection, pooled) = connect::connect(&config, &dial, limit)?;
+        let Connected { connection, pooled, has_planned } = connect::connect(&config, &dial, limit)?;
         let now = Instant::now();
         Ok(Self {
             config,
@@ -145,6 +150,7 @@ impl PostgresStore {
             name: None,
             lease: DEFAULT_LEASE,
             pooled,
+            has_planned,
             link: None,
             fresh: Some(connection),
             instance: 0,
@@ -186,15 +192,20 @@ impl PostgresStore {
     /// version.
     ///
     /// Without this call, a database of the earlier version is used as it is, and programs of that
-    /// version can use it, too. Programs that run during the upgrade go on. The upgrade from
-    /// version 1 to 2 leaves space in the pages of the table, which saves a third of the
-    /// write-ahead log of a timeout. It changes no rows and takes a moment. Pages that were written
-    /// before get the space little by little.
+    /// version can use it, too. Programs that run during the upgrade go on. It changes no rows and
+    /// takes a moment. The chapter [upgrades](crate::book::upgrades) has the order of the steps.
+    ///
+    /// - From version 1 to 2 it leaves space in the pages of the table, which saves a third of the
+    ///   write-ahead log of a timeout. Pages that were written before get the space little by
+    ///   little.
+    /// - From version 2 to 3 it adds columns for the planned times of runs. With them, retries do
+    ///   not shift a fixed rate. It also lets `timer.schedule` refuse ids that are too old.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer`, or
-    /// if the user does not own the table.
+    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer`, if
+    /// the user does not own the table and the functions, or if another transaction keeps the table
+    /// locked for 1.5 s. Nothing was changed.
     pub fn upgrade(url: &str) -> Result<(), ConnectError> {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;

@@ -7,11 +7,11 @@ use crate::transaction::{Batch, Done, Insert};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// The ways to repeat a timeout. A counted attempt counts towards the limit, and a forgiven one
-/// does not. A timeout whose topic has no handler on this node is forgiven, too, and goes
-/// elsewhere, to a shard of any node.
-const COUNTED: i16 = 0;
-const FORGIVEN: i16 = 1;
+/// The ways to repeat a timeout. An attempt that is retried counts towards the limit. The next run
+/// of a periodic timeout counts its attempts anew. The attempts of a timeout whose topic has no
+/// handler on this node do not count, too, and it goes elsewhere, to a shard of any node.
+const RETRIED: i16 = 0;
+const NEXT_RUN: i16 = 1;
 const ELSEWHERE: i16 = 2;
 
 pub(super) fn uuid(id: TimeoutId) -> Uuid {
@@ -118,13 +118,13 @@ impl<'a> Tables<'a> {
         };
         let periodic = batch.dones.iter().enumerate().filter_map(|(n, done)| {
             let next = done.next?;
-            Some((done.id, n, (attempt(done.attempt), next, FORGIVEN)))
+            Some((done.id, n, (attempt(done.attempt), next, NEXT_RUN)))
         });
         let retries = batch.retries.iter().enumerate().map(|(n, retry)| {
             (
                 retry.id,
                 dones_len + n,
-                (attempt(retry.attempt), retry.due, if retry.forgive { ELSEWHERE } else { COUNTED }),
+                (attempt(retry.attempt), retry.due, if retry.forgive { ELSEWHERE } else { RETRIED }),
             )
         });
         Self {

@@ -1,9 +1,9 @@
--- The schema of timer-durable, version 2. Times are microseconds since 1970 on the server's clock.
+-- The schema of timer-durable, version 3. Times are microseconds since 1970 on the server's clock.
 
 create schema if not exists timer;
 
 create table timer.meta(version integer not null);
-insert into timer.meta values (2);
+insert into timer.meta values (3);
 
 -- An instance of a node. A node that joins again is a new instance.
 create table timer.node(
@@ -27,6 +27,10 @@ insert into timer.shard(shard) select generate_series(0, 63);
 
 -- Without `ended`, a row is a timeout that is pending or running. With `ended` and a reason it is a
 -- dead letter. With `ended` alone it is a tombstone, which refuses another insert of its id until then.
+--
+-- A retry writes its due time to `due` and `retry_due`, and the time for which the run was planned to
+-- `planned`. A node that connected before the upgrade to version 3 changes `due` alone. So `planned`
+-- counts only while `due` and `retry_due` are equal, and otherwise the run is planned for its due time.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -42,7 +46,9 @@ create table timer.timeout(
     topic text collate "C" not null,
     key text collate "C",
     payload bytea not null,
-    reason text
+    reason text,
+    planned bigint,
+    retry_due bigint
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -119,7 +125,8 @@ begin
                 answer := 'kept';
                 return;
             else
-                update timer.timeout t set due = put.due, shard = p_shard, is_foreign = p_is_foreign
+                update timer.timeout t
+                set due = put.due, planned = null, retry_due = null, shard = p_shard, is_foreign = p_is_foreign
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -319,11 +326,13 @@ end
 $$;
 
 -- Ends an attempt in the caller's transaction, for an effect that happens exactly once. Returns false,
--- and changes nothing, if the attempt is not the one that runs.
+-- and changes nothing, if the attempt is not the one that runs. The next run of a periodic timeout
+-- counts from the planned time of this one.
 create function timer.complete(id uuid, attempt integer) returns boolean language plpgsql as $$
 declare
     v_row timer.timeout;
     v_now bigint := timer.now();
+    v_planned bigint;
 begin
     select * into v_row from timer.timeout t
     where t.id = complete.id and t.attempt = complete.attempt and t.begun is not null and t.ended is null for update;
@@ -331,8 +340,10 @@ begin
         return false;
     end if;
     if v_row.period > 0 then
+        v_planned := case when v_row.retry_due = v_row.due then v_row.planned else v_row.due end;
         update timer.timeout t set begun = null, forgiven = t.attempt, is_foreign = true,
-            due = t.due + t.period * (greatest(v_now - t.due, 0) / t.period + 1)
+            due = v_planned + t.period * (greatest(v_now - v_planned, 0) / t.period + 1),
+            planned = null, retry_due = null
         where t.id = complete.id;
         perform pg_notify('timer', '');
     else

@@ -1,5 +1,6 @@
 //! The SQL of the store.
 
+use super::planned;
 use super::pooler::MARK;
 use tokio_postgres::types::Type;
 
@@ -100,7 +101,7 @@ static PARTS: [Definition; 13] = [
         name: "moved",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {MINE}
+    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {MINE}{NEW_RUN}
     where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
     },
@@ -135,7 +136,7 @@ static PARTS: [Definition; 13] = [
             when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
             else t.shard
         end,
-        forgiven = case when ({4})[width_bucket(t.id, {1})] > 0 then t.attempt else t.forgiven end
+        forgiven = case when ({4})[width_bucket(t.id, {1})] > 0 then t.attempt else t.forgiven end{REPEATED}
     where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
@@ -148,7 +149,8 @@ static PARTS: [Definition; 13] = [
     update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], is_foreign = false
     where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness",
+    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
+        {PLANNED} as planned",
     },
     Definition {
         part: Part::CancelledYoung,
@@ -184,7 +186,7 @@ static PARTS: [Definition; 13] = [
         name: "requeued",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {MINE},
+    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {MINE}{NEW_RUN},
         due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
@@ -255,24 +257,25 @@ impl Parts {
 
 /// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
 /// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
-pub(super) fn write(parts: Parts) -> Sql {
+pub(super) fn write(parts: Parts, has_planned: bool) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     let mut text = FENCE.to_owned();
-    let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint";
+    let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint, null::bigint";
     let mut answer = format!("\nselect -1, now, null::uuid[], {nulls} from fence");
     let mut announced = Vec::new();
     for Definition { part, name, types: own, text: statement } in PARTS.iter().filter(|part| parts.has(part.part)) {
         let number = *part as i32;
         let parameter = |n: usize| format!("${}", types.len() + n);
-        let numbered = (1..=own.len())
-            .fold((*statement).to_owned(), |statement, n| statement.replace(&format!("{{{n}}}"), &parameter(n)));
+        let numbered = (1..=own.len()).fold(planned::fill(statement, has_planned), |statement, n| {
+            statement.replace(&format!("{{{n}}}"), &parameter(n))
+        });
         text.push_str(&format!(",\n{name} as ({numbered})"));
         let ids = parameter(if *part == Part::Inserted { 2 } else { 1 });
         match part {
             // It has inserted all rows if the fence has a row.
             Part::Created => announced.push("$3 is null".to_owned()),
             Part::Begun => answer.push_str(&format!(
-                "\nunion all select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness from {name}"
+                "\nunion all select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness, planned from {name}"
             )),
             _ => answer.push_str(&format!(
                 "\nunion all select {number}, null, case when (select count(*) from {name}) < cardinality({ids}) then array(select id from {name}) end, {nulls}"
@@ -291,7 +294,7 @@ pub(super) fn write(parts: Parts) -> Sql {
     if !announced.is_empty() {
         // The owners of the shards learn of rows that an instance without shards has written.
         text.push_str(&format!(
-            "\nunion all select -2, null, null, null, null, null, null, pg_notify('timer', '')::text, null, null, null, null
+            "\nunion all select -2, null, null, null, null, null, null, pg_notify('timer', '')::text, null, null, null, null, null
              where {}",
             announced.join(" or ")
         ));

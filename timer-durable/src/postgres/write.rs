@@ -320,6 +320,7 @@ fn attempt(row: &Row) -> Attempt {
         payload: row.get(9),
         period: row.get(10),
         max_lateness: row.get(11),
+        planned: row.get(12),
         ..Attempt::new(row.get::<_, i32>(4).unsigned_abs(), row.get(1), row.get::<_, String>(7))
     }
 }

@@ -44,6 +44,14 @@ const SCHEMA: &str = "
         died integer not null
     ) without rowid;";
 
+/// The columns of the table `timeout` that an earlier program has not created. Opening a file adds
+/// them, and an earlier program does not notice them.
+///
+/// A retry writes its due time to `due` and `retry_due`, and the time for which the run was planned
+/// to `planned`. An earlier program changes `due` alone. So `planned` counts only while `due` and
+/// `retry_due` are equal, and otherwise the run is planned for its due time.
+const ADDED: [&str; 3] = ["slot", "planned", "retry_due"];
+
 /// A file that cannot be opened as a store.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -187,18 +195,22 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
         check(&connection, path, version)?;
     }
     let has_slots = is_new || version > 1;
-    if !has_slots && !has_column(&connection).map_err(error)? {
-        // The statements name the column, and a program of version 1 does not notice it.
-        connection.execute_batch("alter table timeout add column slot integer").map_err(error)?;
-    }
+    add_columns(&connection).map_err(error)?;
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
     Ok(Opened { connection, floor, has_slots })
 }
 
-fn has_column(connection: &Connection) -> rusqlite::Result<bool> {
-    number(connection, "select exists (select 1 from pragma_table_info('timeout') where name = 'slot')")
+/// Adds the columns that the statements name. It changes no row.
+fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
+    for column in ADDED {
+        let table = format!("select exists (select 1 from pragma_table_info('timeout') where name = '{column}')");
+        if !number::<bool>(connection, &table)? {
+            connection.execute_batch(&format!("alter table timeout add column {column} integer"))?;
+        }
+    }
+    Ok(())
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {

@@ -133,8 +133,10 @@ fn reset(db: &Connection, reset: &Reset, far: Micros) -> Result<Changed> {
     Ok(found)
 }
 
+/// Changes the due time of a timeout, and plans its run anew.
 fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
-    let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3 where id = ?1")?;
+    let mut update =
+        db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null, retry_due = null where id = ?1")?;
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
@@ -187,7 +189,7 @@ fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
     }
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
     let mut repeat = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null, retry_due = null
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     let mut done = |done: &Done| {
@@ -205,7 +207,8 @@ fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
 
 fn retry(db: &Connection, retry: Retry) -> Result<bool> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = iif(?4, attempt, forgiven)
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = iif(?4, attempt, forgiven),
+                planned = iif(retry_due = due, planned, due), retry_due = ?3
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     Ok(update.execute(params![blob(retry.id), retry.attempt, retry.due, retry.forgive])? == 1)
@@ -254,7 +257,8 @@ fn begin_all(db: &Connection, begins: &[TimeoutId], epoch: i64, now: Micros) -> 
         return Ok(Vec::new());
     }
     let mut find = db.prepare_cached(
-        "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness from timeout
+        "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
+                iif(retry_due = due, planned, due) from timeout
          where id = ?1 and (begun is null or begun < ?2)",
     )?;
     let mut update = db.prepare_cached("update timeout set attempt = ?2, begun = ?3 where id = ?1")?;
@@ -271,6 +275,7 @@ fn begin_all(db: &Connection, begins: &[TimeoutId], epoch: i64, now: Micros) -> 
                 payload: row.get(6)?,
                 period: row.get(7)?,
                 max_lateness: row.get(8)?,
+                planned: row.get(9)?,
                 ..Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?)
             })))
         });

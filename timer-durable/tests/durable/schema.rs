@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use timer_durable::store::{Position, Store};
-use timer_durable::transaction::{Batch, Insert};
+use timer_durable::transaction::{Attempt, Batch, Begun, Insert, Retry as Again};
 use timer_durable::{Due, DurableTimer, Retry, SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
@@ -75,22 +75,62 @@ fn files_of_all_versions_go_on() {
     }
 }
 
+/// An open adds columns that a program of version 2 does not notice.
 #[test]
 fn the_schema_of_version_2_never_changes() {
     let (old, new) = (Folder::new(), Folder::new());
-    Connection::open(old.file()).unwrap().execute_batch(FILE_2).unwrap();
+    let added = "alter table timeout add column planned integer; alter table timeout add column retry_due integer";
+    Connection::open(old.file()).unwrap().execute_batch(&format!("{FILE_2} {added}")).unwrap();
     drop(SqliteStore::open(new.file()).unwrap());
     assert_eq!(schema(&old), schema(&new));
+}
+
+fn begin(store: &mut SqliteStore, id: TimeoutId) -> Attempt {
+    let mut batch = Batch::default();
+    batch.begins.push(id);
+    match store.write(&batch).unwrap().begins.remove(0) {
+        Begun::Attempt(attempt) => *attempt,
+        other => panic!("it is due: {other:?}"),
+    }
+}
+
+/// A program of an earlier release changes the due time alone.
+#[test]
+fn a_run_that_an_earlier_program_has_moved_is_planned_anew() {
+    let folder = Folder::new();
+    let open = || {
+        let mut store = SqliteStore::open(folder.file()).unwrap();
+        store.rejoin().unwrap();
+        store
+    };
+    let mut store = open();
+    let due = store.now() - 1_000;
+    let insert = Insert::new(TimeoutId::new(), due, "t");
+    let id = insert.id;
+    let mut batch = Batch::default();
+    batch.inserts.push(insert);
+    store.write(&batch).unwrap();
+    for attempt in 1..3 {
+        assert_eq!(begin(&mut store, id).planned, due);
+        let mut batch = Batch::default();
+        batch.retries.push(Again { id, attempt, due: due + 5, forgive: false });
+        assert_eq!(store.write(&batch).unwrap().retries, [true]);
+    }
+    drop(store);
+    let change = "update timeout set due = due + 2, slot = null";
+    Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+    let attempt = begin(&mut open(), id);
+    assert_eq!((attempt.due, attempt.planned), (due + 7, due + 7));
 }
 
 /// Comments may change.
 #[cfg(feature = "postgres")]
 #[test]
-fn the_script_of_version_2_never_changes() {
+fn the_script_of_version_3_never_changes() {
     let statements = |script: &'static str| -> Vec<&str> {
         let code = script.lines().map(|line| line.split("--").next().unwrap_or_default().trim_end());
         code.filter(|line| !line.is_empty()).collect()
     };
-    let old = statements(include_str!("../fixtures/postgres_2.sql"));
+    let old = statements(include_str!("../fixtures/postgres_3.sql"));
     assert_eq!(statements(timer_durable::PostgresStore::schema()), old);
 }

@@ -68,7 +68,7 @@ fn another_version_of_the_schema_is_refused() {
     database.join();
     database.sql("update timer.meta set version = 7");
     let error = refused(&database.url());
-    assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 2, .. }), "{error}");
+    assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 3, .. }), "{error}");
 }
 
 #[test]

@@ -5,42 +5,106 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use timer_durable::transaction::Done;
-use timer_durable::{Due, DurableTimer, PostgresStore, Retry};
+use timer_durable::store::{Micros, Store};
+use timer_durable::transaction::{Done, Retry as Again};
+use timer_durable::{Due, DurableTimer, PostgresStore, Retry, TimeoutId};
 
-use super::{Database, LEASE};
+use super::{Database, LEASE, Node};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const VERSION_1: &str = include_str!("../fixtures/postgres_1.sql");
 
+const VERSION_2: &str = include_str!("../fixtures/postgres_2.sql");
+
+/// All that an upgrade has to change, and a new database has from the start.
+const FACTS: &str = "
+    select version, (
+        select string_agg(option, ' ' order by option) from pg_class c, unnest(c.reloptions) option
+        where c.oid = 'timer.timeout'::regclass
+    ), (
+        select string_agg(concat_ws(' ', attnum, attname, format_type(atttypid, atttypmod), attnotnull), ', ' order by attnum)
+        from pg_attribute where attrelid = 'timer.timeout'::regclass and attnum > 0
+    ), (
+        select string_agg(pg_get_functiondef(oid), '' order by oid::regprocedure::text) from pg_proc
+        where pronamespace = 'timer'::regnamespace
+    ) from timer.meta";
+
 /// Another schema needs another version, a fixture of its own and a way from this one.
 #[test]
-fn a_database_of_version_1_goes_on() {
-    let (Some(old), Some(new)) = (Database::create(), Database::create()) else { return };
-    old.sql(VERSION_1);
-    let mut node = old.join();
-    let first = node.insert();
-    assert_eq!(old.sql("select version from timer.meta"), "1", "nothing is upgraded unasked");
-    PostgresStore::upgrade(&old.url()).unwrap();
-    PostgresStore::upgrade(&old.url()).unwrap();
-    let last = node.insert();
-    for id in [first, last] {
-        node.attempt(id);
-        let done = node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
-        assert_eq!(done.dones, [true]);
+fn databases_of_all_versions_go_on() {
+    for (version, script) in [("1", VERSION_1), ("2", VERSION_2)] {
+        let (Some(old), Some(new)) = (Database::create(), Database::create()) else { return };
+        old.sql(script);
+        let mut node = old.join();
+        let first = node.insert();
+        assert_eq!(old.sql("select version from timer.meta"), version, "nothing is upgraded unasked");
+        node.attempt(first);
+        retry(&mut node, first, 1, 0);
+        let second = node.attempt(first);
+        assert_eq!(second.planned, second.due, "version {version} has no planned times");
+        retry(&mut node, first, 2, 0);
+        PostgresStore::upgrade(&old.url()).unwrap();
+        PostgresStore::upgrade(&old.url()).unwrap();
+        let last = node.insert();
+        for (id, attempt) in [(first, 3), (last, 1)] {
+            node.attempt(id);
+            let done = node.write(|batch| batch.dones.push(Done { id, attempt, next: None })).unwrap();
+            assert_eq!(done.dones, [true]);
+        }
+        drop(new.join());
+        assert_eq!(old.sql(FACTS), new.sql(FACTS), "from version {version}");
+        old.join();
     }
-    drop(new.join());
-    let facts = "select version, string_agg(option, ' ' order by option)
-        from timer.meta, pg_class c, unnest(c.reloptions) option where c.oid = 'timer.timeout'::regclass group by 1";
-    assert_eq!(old.sql(facts), new.sql(facts));
-    old.join();
+}
+
+/// Lets an attempt be repeated, a moment after its last due time.
+fn retry(node: &mut Node, id: TimeoutId, attempt: u32, due: Micros) {
+    let due = if due == 0 { node.0.now() - 1_000 } else { due };
+    let answers = node.write(|batch| batch.retries.push(Again { id, attempt, due, forgive: false })).unwrap();
+    assert_eq!(answers.retries, [true]);
+}
+
+/// A node that was connected before the upgrade changes due times as a node of an earlier release
+/// does, without the planned time.
+#[test]
+fn nodes_from_before_an_upgrade_plan_runs_anew() {
+    let Some(database) = Database::create() else { return };
+    database.sql(VERSION_2);
+    let mut old = database.join_with(|store| store.lease(LEASE * 60));
+    let id = old.insert();
+    PostgresStore::upgrade(&database.url()).unwrap();
+    old.attempt(id);
+    let planned = old.0.now() - 1_000;
+    retry(&mut old, id, 1, planned);
+    assert_eq!(old.attempt(id).planned, planned, "it does not use the columns");
+    // The node joins again with another connection, and learns of the upgrade.
+    database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
+    while old.0.rejoin().is_err() {}
+    let second = old.attempt(id);
+    assert_eq!((second.attempt, second.planned), (3, planned));
+    retry(&mut old, id, 3, planned + 7);
+    let third = old.attempt(id);
+    assert_eq!((third.due, third.planned), (planned + 7, planned));
+    retry(&mut old, id, 4, planned + 9);
+    database.sql(&format!("update timer.timeout set due = due + 2 where id = '{id}'"));
+    let moved = old.attempt(id);
+    assert_eq!((moved.due, moved.planned), (planned + 11, planned + 11), "an earlier release has moved it");
 }
 
 #[test]
-fn an_upgrade_under_load_loses_nothing() {
+fn an_upgrade_of_version_1_under_load_loses_nothing() {
+    upgrade_under_load(VERSION_1);
+}
+
+#[test]
+fn an_upgrade_of_version_2_under_load_loses_nothing() {
+    upgrade_under_load(VERSION_2);
+}
+
+fn upgrade_under_load(script: &str) {
     let Some(database) = Database::create() else { return };
-    database.sql(VERSION_1);
+    database.sql(script);
     let (sender, fired) = mpsc::channel();
     let timers = [(); 2].map(|()| {
         let sender = sender.clone();
@@ -78,5 +142,5 @@ fn an_upgrade_under_load_loses_nothing() {
     }
     assert!(fired.try_recv().is_err(), "nothing runs twice");
     let rest = "select version, (select count(*) from timer.timeout where ended is null) from timer.meta";
-    assert_eq!(database.sql(rest), "2|0");
+    assert_eq!(database.sql(rest), "3|0");
 }
