@@ -116,6 +116,10 @@ impl TimeoutBuilder<'_> {
 
     /// Lets the timeout expire instead of beginning later than `limit` after its due time. The
     /// default is the limit of the [`Topic`](crate::Topic).
+    ///
+    /// The time for which a timeout waits because no program has a handler for its topic counts
+    /// towards the limit. After a failed attempt, the limit counts from the time of the retry. A
+    /// periodic timeout that expires goes on with its next run.
     pub fn max_lateness(self, limit: Duration) -> Self {
         self.set(|timeout| {
             timeout.max_lateness = Some(micros(limit));

@@ -165,6 +165,10 @@ impl DurableTimer {
     /// written in the commit that ends a run, so a crash loses none. Runs that were missed are
     /// skipped, and runs never overlap. A pending timeout with the same key is kept.
     ///
+    /// The next run counts from the time for which the run was planned. Neither a retry nor a wait
+    /// for a handler shifts it. With a period of 10 s, a run that is due at 10 s and succeeds in a
+    /// second attempt at 13 s is followed by one at 20 s. A reset begins a new phase.
+    ///
     /// # Errors
     ///
     /// As for [`new_timeout`](Self::new_timeout), and [`Error::ZeroPeriod`].

@@ -58,7 +58,8 @@ impl Topic {
     }
 
     /// Lets timeouts expire that are later than `limit` when they could begin. They end without a
-    /// run and are counted in [`Stats::expired`](crate::Stats::expired).
+    /// run and are counted in [`Stats::expired`](crate::Stats::expired). The lateness is measured as
+    /// for [`TimeoutBuilder::max_lateness`](crate::TimeoutBuilder::max_lateness).
     #[must_use]
     pub fn max_lateness(mut self, limit: Duration) -> Self {
         self.max_lateness = Some(limit);

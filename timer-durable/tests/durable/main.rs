@@ -16,6 +16,7 @@ mod full_disk;
 #[cfg(feature = "sqlite")]
 mod handlers;
 mod keeper;
+mod lateness;
 mod overdue;
 mod points;
 #[cfg(feature = "sqlite")]

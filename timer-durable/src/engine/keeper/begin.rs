@@ -63,7 +63,8 @@ impl<S: Store> Keeper<S> {
     /// Notes that an attempt has begun. Returns the task that calls its handler, or `None` if the
     /// attempt ends without one.
     pub(super) fn start(&mut self, id: TimeoutId, attempt: Attempt, now: Micros) -> Option<Task> {
-        let Attempt { attempt, forgiven, due, topic, key, format, payload, period, max_lateness, .. } = attempt;
+        let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, .. } =
+            attempt;
         let is_overdue = self.overdue.covers(Position { due, id });
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
@@ -73,7 +74,7 @@ impl<S: Store> Keeper<S> {
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
         self.running
-            .insert(id, Running { attempt, forgiven, due, topic: name, period, is_overdue, has_expired: false });
+            .insert(id, Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false });
         let end = |outcome| Ended { id, attempt, outcome };
         let Some((_, (rules, handler))) = known else {
             self.figures.without_handler.add(1);
@@ -82,7 +83,11 @@ impl<S: Store> Keeper<S> {
             return None;
         };
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
-        if limit.is_some_and(|limit| now - due > limit) {
+        // A run that waits for a handler gets later and later. A retry is as late as its handler
+        // wants it to be.
+        let is_first = attempt - forgiven == 1;
+        let late = now.saturating_sub(if is_first { planned } else { due });
+        if limit.is_some_and(|limit| late > limit) {
             if let Some(running) = self.running.get_mut(&id) {
                 running.has_expired = true;
             }

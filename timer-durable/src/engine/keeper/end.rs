@@ -125,9 +125,10 @@ impl<S: Store> Keeper<S> {
     }
 }
 
-/// Returns the due time of the next run of a periodic timeout. Missed runs are skipped.
+/// Returns the due time of the next run of a periodic timeout. Missed runs are skipped. Retries of
+/// this run do not shift the next one.
 fn next_run(running: &Running, now: Micros) -> Option<Micros> {
     let period = running.period.filter(|period| *period > 0)?;
-    let missed = (now - running.due).max(0) / period;
-    Some(running.due.saturating_add(period.saturating_mul(missed + 1)))
+    let missed = (now - running.planned).max(0) / period;
+    Some(running.planned.saturating_add(period.saturating_mul(missed + 1)))
 }

@@ -79,7 +79,8 @@ pub(crate) enum Flow {
 struct Running {
     attempt: u32,
     forgiven: u32,
-    due: Micros,
+    /// The due time of the run before its retries.
+    planned: Micros,
     topic: Arc<str>,
     period: Option<Micros>,
     is_overdue: bool,

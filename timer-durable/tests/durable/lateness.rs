@@ -1,0 +1,124 @@
+//! The planned times of runs on virtual time: the phase of a fixed rate, and the limit of lateness.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, Topic};
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The seconds at which attempts have begun, since the start of the store's clock.
+type Log = Arc<Mutex<Vec<u64>>>;
+
+/// Opens a timer whose handler notes its due times, and lets the attempts with these numbers be
+/// repeated after 3 s.
+fn builder(log: &Log, topic: Topic, repeated: &'static [u32]) -> DurableTimerBuilder {
+    let log = log.clone();
+    DurableTimer::builder().topic(topic, move |due: &Due<()>| {
+        log.lock().unwrap().push(due.due().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1_000_000_000);
+        if repeated.contains(&due.attempt()) { Err(Retry::after(3 * SECOND, "not yet")) } else { Ok(()) }
+    })
+}
+
+fn take(log: &Log) -> Vec<u64> {
+    std::mem::take(&mut log.lock().unwrap())
+}
+
+/// Schedules with a program that knows the topic, and lets a program without it run for a while.
+fn wait_for_a_handler(topic: Topic, time: Duration, schedule: impl Fn(&DurableTimer)) -> MemoryStore {
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let (timer, driver) = builder(&log, topic, &[]).build_manual(store.clone()).unwrap();
+    schedule(&timer);
+    driver.crash();
+    drop(timer);
+    let (timer, mut driver) = DurableTimer::builder().build_manual(store.clone()).unwrap();
+    driver.advance(time);
+    assert!(timer.stats().without_handler > 0, "it was put back");
+    driver.crash();
+    store
+}
+
+#[test]
+fn a_retry_does_not_shift_a_fixed_rate() {
+    let log = Log::default();
+    let (timer, mut driver) = builder(&log, Topic::new("t"), &[1, 2]).build_manual(MemoryStore::new()).unwrap();
+    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    driver.advance(45 * SECOND);
+    assert_eq!(take(&log), [10, 13, 16, 20, 30, 40]);
+}
+
+#[test]
+fn retries_that_take_longer_than_the_period_skip_runs() {
+    let log = Log::default();
+    let (timer, mut driver) = builder(&log, Topic::new("t"), &[1, 2, 3, 4]).build_manual(MemoryStore::new()).unwrap();
+    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    driver.advance(45 * SECOND);
+    assert_eq!(take(&log), [10, 13, 16, 19, 22, 30, 40]);
+}
+
+#[test]
+fn waiting_for_a_handler_does_not_shift_a_fixed_rate() {
+    let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
+        timer.schedule_at_fixed_rate("t", "k", 7 * SECOND, &()).unwrap();
+    });
+    let log = Log::default();
+    let (_timer, mut driver) = builder(&log, Topic::new("t"), &[]).build_manual(store).unwrap();
+    driver.advance(45 * SECOND);
+    assert_eq!(take(&log), [127, 133, 140], "it was put back at 7 and at 67 s");
+}
+
+#[test]
+fn a_reset_begins_a_new_phase() {
+    let log = Log::default();
+    let (timer, mut driver) = builder(&log, Topic::new("t"), &[1]).build_manual(MemoryStore::new()).unwrap();
+    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    driver.advance(11 * SECOND);
+    timer.reset("t", "k", 4 * SECOND).unwrap();
+    driver.advance(30 * SECOND);
+    assert_eq!(take(&log), [10, 15, 25, 35]);
+}
+
+#[test]
+fn waiting_for_a_handler_counts_towards_the_lateness() {
+    let hour = 3600 * SECOND;
+    let own = |timer: &DurableTimer| {
+        timer.timeout_builder("t", &()).after(10 * SECOND).max_lateness(hour).schedule().unwrap();
+    };
+    let plain = |timer: &DurableTimer| _ = timer.new_timeout("t", 10 * SECOND, &()).unwrap();
+    let run = |topic: Topic, time, schedule: &dyn Fn(&DurableTimer)| {
+        let store = wait_for_a_handler(topic.clone(), time, schedule);
+        let log = Log::default();
+        let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
+        driver.advance(120 * SECOND);
+        assert_eq!(timer.counts().unwrap().pending, 0);
+        (take(&log).len(), timer.stats().expired)
+    };
+    let limited = || Topic::new("t").max_lateness(hour);
+    assert_eq!(run(Topic::new("t"), 2 * DAY, &own), (0, 1), "its own limit");
+    assert_eq!(run(limited(), 2 * DAY, &plain), (0, 1), "the limit of its topic");
+    assert_eq!(run(limited(), hour / 2, &plain), (1, 0), "within the limit");
+    assert_eq!(run(Topic::new("t"), 2 * DAY, &plain), (1, 0), "without a limit");
+}
+
+#[test]
+fn retries_of_a_handler_do_not_expire() {
+    let log = Log::default();
+    let topic = Topic::new("t").max_lateness(SECOND);
+    let (timer, mut driver) = builder(&log, topic, &[1, 2, 3]).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout("t", 10 * SECOND, &()).unwrap();
+    driver.advance(45 * SECOND);
+    assert_eq!((take(&log), timer.stats().expired), (vec![10, 13, 16, 19], 0));
+}
+
+#[test]
+fn a_periodic_run_that_expires_keeps_the_phase() {
+    let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
+        timer.schedule_at_fixed_rate("t", "k", 7 * SECOND, &()).unwrap();
+    });
+    let log = Log::default();
+    let topic = Topic::new("t").max_lateness(5 * SECOND);
+    let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
+    driver.advance(45 * SECOND);
+    assert_eq!((take(&log), timer.stats().expired), (vec![133, 140], 1));
+}
