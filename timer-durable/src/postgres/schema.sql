@@ -67,8 +67,8 @@ $$;
 
 -- The end of the ten minutes in which an insert of the id may be repeated, or null if nobody but
 -- `p_instance`, which knows the outcome, could repeat it.
-create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql volatile as $$
-    select case when maker in (p_instance, 4294967295) or until <= timer.now() then null else until end
+create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql immutable as $$
+    select case when maker in (p_instance, 4294967295) then null else until end
     from (select ('x00000000' || substr(p_id::text, 15, 4) || substr(p_id::text, 20, 4))::bit(64)::bigint as maker,
                  ('x0000' || substr(p_id::text, 1, 8) || substr(p_id::text, 10, 4))::bit(64)::bigint * 1000
                      + 600000000 as until) i
@@ -79,7 +79,7 @@ create function timer.end_timeout(p_id uuid, p_instance bigint) returns void lan
 declare
     v_until bigint := timer.repeatable_until(p_id, p_instance);
 begin
-    if v_until is null then
+    if v_until is null or v_until <= timer.now() then
         delete from timer.timeout where id = p_id;
     else
         update timer.timeout set ended = v_until, key = null, payload = '', reason = null, is_foreign = false

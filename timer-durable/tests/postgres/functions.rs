@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::StoreError;
 use timer_durable::store::Store;
-use timer_durable::transaction::Begun;
+use timer_durable::transaction::{Begun, Insert, Retry};
+use timer_durable::{StoreError, TimeoutId};
 
 use super::{Database, LEASE};
 
@@ -34,6 +34,29 @@ fn a_foreign_timeout_is_found_by_its_notification() {
     assert_eq!(database.sql(&complete), "t");
     assert_eq!(database.sql(&complete), "f", "it has ended");
     assert_eq!(node.begin(id), Ok(Begun::Gone));
+}
+
+#[test]
+fn a_retry_does_not_shift_the_runs_that_sql_completes() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let planned = node.0.now() - 25_000_000;
+    let mut insert = Insert::new(TimeoutId::new(), planned, "topic");
+    insert.period = Some(10_000_000);
+    let id = insert.id;
+    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    for attempt in [1, 2] {
+        node.attempt(id);
+        let due = planned + 3_000_000;
+        node.write(|batch| batch.retries.push(Retry { id, attempt, due, forgive: attempt == 2 })).unwrap();
+    }
+    assert_eq!(node.attempt(id).planned, planned);
+    assert_eq!(database.sql(&format!("select timer.complete('{id}', 3)")), "t");
+    let row = database.sql(&format!(
+        "select (due - {planned}) / 10000000, (due - {planned}) % 10000000, planned is null, attempt - forgiven
+         from timer.timeout"
+    ));
+    assert_eq!(row, "3|0|t|0", "the third period after the planned time");
 }
 
 #[test]

@@ -88,6 +88,46 @@ fn an_old_id_is_refused() {
 }
 
 #[test]
+fn sql_refuses_an_old_id() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    let schedule = |minutes: u128| {
+        let id = TimeoutId::from_u128(TimeoutId::new().as_u128() - ((minutes * 60_000) << 80));
+        let statement = format!("select timer.schedule('t', ''::text, '1 hour', null, 'keep', '{id}')");
+        let output = database.server.psql(&database.name).args(["-c", &statement]).output().unwrap();
+        let refusal = format!("the id {} is too old to be used for a new timeout", uuid(id));
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).contains(&refusal))
+    };
+    assert_eq!(schedule(11), (false, true), "a timeout with this id may have lived");
+    assert_eq!(schedule(9), (true, false));
+    let alive = "select count(*) from timer.timeout where ended is null";
+    assert_eq!(database.sql(alive), "1");
+    database.sql("select timer.schedule('t', ''::text, '1 hour')");
+    assert_eq!(database.sql(alive), "2", "the function itself makes new ids");
+}
+
+#[test]
+fn an_old_id_of_a_pending_timeout_is_found_by_sql() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let old = TimeoutId::from_u128(TimeoutId::new().as_u128() - (540_000_u128 << 80));
+    assert_eq!(node.insert_as(old), Inserted::Created { replaced: None });
+    // Two minutes later.
+    let older = TimeoutId::from_u128(old.as_u128() - (120_000_u128 << 80));
+    database.sql(&format!("update timer.timeout set id = '{older}'"));
+    let schedule = format!("select timer.schedule('t', ''::text, '1 hour', null, 'keep', '{older}')");
+    assert_eq!(database.sql(&schedule), uuid(older));
+    assert_eq!(database.sql(&format!("select timer.cancel('{older}'::uuid)")), "cancelled");
+    assert_eq!(database.sql("select count(*) from timer.timeout"), "0", "an old id leaves no tombstone");
+}
+
+/// Returns the id as PostgreSQL prints it.
+fn uuid(id: TimeoutId) -> String {
+    let digits = id.to_string();
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+#[test]
 fn tombstones_expire() {
     let Some(database) = Database::create() else { return };
     let (mut node, id) = (database.join(), TimeoutId::new());
