@@ -71,8 +71,8 @@ impl<P> Due<P> {
         self.started.attempt
     }
 
-    /// Returns the due time of the attempt on the store's clock. After a retry it is the time of the
-    /// retry.
+    /// Returns the due time of the attempt on the store's clock. A retry and a wait for a handler
+    /// move it.
     pub fn due(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_micros(u64::try_from(self.started.due).unwrap_or(0))
     }

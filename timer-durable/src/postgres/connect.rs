@@ -22,7 +22,8 @@ const UPGRADE_1: &str = "alter table timer.timeout set (fillfactor = 45)";
 /// Turns the tables of version 2 into those of version 3.
 ///
 /// The `alter table` needs the table for itself, and statements of nodes wait behind it. It gives
-/// up before they do, but not before the server ends an autovacuum in its way, which takes a second.
+/// up before they do, but not before the server ends an autovacuum in its way, which takes a
+/// second.
 const UPGRADE_2: &str = "
     set local lock_timeout = 1500;
     alter table timer.timeout add column planned bigint, add column retry_due bigint;

@@ -1,5 +1,6 @@
 //! Databases of earlier releases, which the present code has to use.
 
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -90,6 +91,25 @@ fn nodes_from_before_an_upgrade_plan_runs_anew() {
     database.sql(&format!("update timer.timeout set due = due + 2 where id = '{id}'"));
     let moved = old.attempt(id);
     assert_eq!((moved.due, moved.planned), (planned + 11, planned + 11), "an earlier release has moved it");
+}
+
+#[test]
+fn an_upgrade_of_a_locked_table_changes_nothing() {
+    let Some(database) = Database::create() else { return };
+    database.sql(VERSION_2);
+    let before = database.sql(FACTS);
+    let reads = "begin; lock table timer.timeout in access share mode; select pg_sleep(4)";
+    let mut reader = database.server.psql(&database.name).args(["-c", reads]).stdout(Stdio::null()).spawn().unwrap();
+    database.wait_for(
+        "select count(*) from pg_stat_activity where query like '%pg_sleep(4)' and wait_event = 'PgSleep'",
+        "1",
+    );
+    let refused = PostgresStore::upgrade(&database.url()).unwrap_err().to_string();
+    assert!(refused.contains("lock timeout"), "{refused}");
+    assert_eq!(database.sql(FACTS), before);
+    assert!(reader.wait().unwrap().success());
+    PostgresStore::upgrade(&database.url()).unwrap();
+    assert_eq!(database.sql("select version from timer.meta"), "3");
 }
 
 #[test]
