@@ -342,7 +342,7 @@ begin
     if v_row.period > 0 then
         v_planned := case when v_row.retry_due = v_row.due then v_row.planned else v_row.due end;
         update timer.timeout t set begun = null, forgiven = t.attempt, is_foreign = true,
-            due = v_planned + t.period * (greatest(v_now - v_planned, 0) / t.period + 1),
+            due = least(9223372036854775807, v_planned + t.period::numeric * (greatest(v_now - v_planned, 0) / t.period + 1)),
             planned = null, retry_due = null
         where t.id = complete.id;
         perform pg_notify('timer', '');

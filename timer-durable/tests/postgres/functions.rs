@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::store::Store;
+use timer_durable::store::{Micros, Store};
 use timer_durable::transaction::{Begun, Insert, Retry};
 use timer_durable::{StoreError, TimeoutId};
 
@@ -57,6 +57,19 @@ fn a_retry_does_not_shift_the_runs_that_sql_completes() {
          from timer.timeout"
     ));
     assert_eq!(row, "3|0|t|0", "the third period after the planned time");
+}
+
+#[test]
+fn a_run_with_an_endless_period_is_completed_by_sql() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let mut insert = Insert::new(TimeoutId::new(), node.0.now(), "topic");
+    insert.period = Some(Micros::MAX);
+    let id = insert.id;
+    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    node.attempt(id);
+    assert_eq!(database.sql(&format!("select timer.complete('{id}', 1)")), "t");
+    assert_eq!(database.sql("select due from timer.timeout"), Micros::MAX.to_string());
 }
 
 #[test]

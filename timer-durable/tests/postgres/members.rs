@@ -64,7 +64,8 @@ fn a_statement_under_way_delays_the_take_over() {
     let waits = "select count(*) from pg_stat_activity where query like '%pg_sleep(3)%' and wait_event = 'PgSleep'";
     database.wait_for(waits, "1");
     heir.keep_up_until(|node| node.shards() == 64);
-    assert!(under_way.try_wait().unwrap().is_some(), "the take-over waits for its end");
+    assert_eq!(database.sql(waits), "0", "the take-over waits for its end");
+    assert!(under_way.wait().unwrap().success());
 }
 
 /// A trigger holds the insert of a node whose lease is over.
