@@ -38,10 +38,10 @@
 //! process, as described in [`infallible`](crate::infallible).
 
 mod expire;
+mod items;
 mod map;
 mod queue;
 mod shared;
-mod timed_wheel;
 
 pub use crate::wheel::Key;
 pub use map::DelayMap;

@@ -1,6 +1,6 @@
 //! A delay queue that one task owns.
 
-use super::timed_wheel::TimedWheel;
+use super::items::Items;
 use super::{Expired, Key};
 use crate::context::{deadline_after, deadline_at};
 use crate::handle::Timer;
@@ -60,7 +60,7 @@ use std::time::{Duration, Instant};
 /// # });
 /// ```
 pub struct DelayQueue<T> {
-    pub(super) items: TimedWheel<T>,
+    pub(super) items: Items<T>,
     pub(super) sleep: Sleep,
     /// The tick that the sleep waits for, if the last poll was pending.
     pub(super) armed: Option<u64>,
@@ -81,7 +81,7 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn new(timer: &Timer) -> Self {
         let sleep = infallible::sleep(timer, Duration::ZERO);
-        Self { items: TimedWheel::new(timer), sleep, armed: None }
+        Self { items: Items::new(timer), sleep, armed: None }
     }
 
     /// Inserts `value` with a deadline `delay` from now, and returns its key.
@@ -231,7 +231,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.remove(&key).unwrap().into_inner(), 2);
     /// ```
     pub fn get_mut(&mut self, key: &Key) -> Option<&mut T> {
-        self.items.wheel.get_mut(*key)
+        self.items.get_mut(*key)
     }
 
     /// Returns the deadline of an item. Returns `None` if the item has come out or has been
@@ -342,7 +342,7 @@ impl<T> DelayQueue<T> {
     /// DelayQueue::<u8>::new(&Timer::new()).reserve(1_000);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.items.wheel.reserve(additional);
+        self.items.reserve(additional);
     }
 
     /// Gives back memory that was needed for more items than there are now. Costs O(n) for a table
@@ -359,7 +359,7 @@ impl<T> DelayQueue<T> {
     /// DelayQueue::<u8>::new(&Timer::new()).shrink_to_fit();
     /// ```
     pub fn shrink_to_fit(&mut self) {
-        self.items.wheel.shrink_to_fit();
+        self.items.shrink_to_fit();
     }
 
     /// Makes the sleep of a waiting task end by `tick`, because an item is due then.

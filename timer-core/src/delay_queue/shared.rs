@@ -30,7 +30,7 @@
 //! comes before the consumer waits is not lost, because the parker keeps it. The leader wakes up by
 //! the deadline of the first item, because a producer wakes it for each earlier item.
 
-use super::timed_wheel::TimedWheel;
+use super::items::Items;
 use super::{Expired, Key};
 use crate::clock;
 use crate::context::{deadline_after, deadline_at};
@@ -75,7 +75,7 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    items: TimedWheel<T>,
+    items: Items<T>,
     leader: Option<Leader>,
     followers: VecDeque<Arc<Parker>>,
     is_closed: bool,
@@ -132,7 +132,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(SharedDelayQueue::<u8>::new(Timer::global()).is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        let items = TimedWheel::new(timer);
+        let items = Items::new(timer);
         let state = State { items, leader: None, followers: VecDeque::new(), is_closed: false };
         Self { shared: Arc::new(Shared { timer: timer.clone(), state: Mutex::new(state) }) }
     }

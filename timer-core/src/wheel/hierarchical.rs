@@ -159,7 +159,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Calls `visit` with the values of the cascades and of the first bucket, and then of each
     /// further bucket that may have a tick up to the one that `visit` returned last. If there are
     /// overdue values, only these are visited.
-    pub(super) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
+    pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         if self.has_overdue() {
             return self.overdue.values().for_each(|(_, value)| _ = visit(value));
         }
@@ -199,7 +199,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Removes the value that was last reported at `location`, which is in the wheel. Does not read
     /// a value that needs no drop, because it may not be in the cache.
     #[inline]
-    pub(super) fn vacate(&mut self, location: Location) {
+    pub(crate) fn vacate(&mut self, location: Location) {
         let (at, index) = (location.bucket() as usize / BUCKETS, location.bucket() as usize % BUCKETS);
         let may_have_moved = self.cascade_of(location).is_some();
         let Some(Some(level)) = self.levels.get_mut(at).filter(|_| !may_have_moved) else {

@@ -45,7 +45,6 @@ mod hashed;
 mod hierarchical;
 mod keyed;
 mod location;
-mod queue;
 mod raw;
 mod slab;
 mod slots;
@@ -55,9 +54,9 @@ pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
 pub(crate) use location::{Location, Tracker};
-pub(crate) use queue::{QueueWheel, Ranked};
 pub(crate) use raw::RawWheel;
 pub use slab::Key;
+pub(crate) use slab::{Item, Slab};
 pub(crate) use slots::{Slot, Slots};
 
 /// Seals [`TimingWheel`].

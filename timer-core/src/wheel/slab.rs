@@ -5,7 +5,7 @@
 //! generations are used up is retired, so no key is ever given out twice.
 //!
 //! A row can also have data of the owner. The public wheels use none, so that a wheel which has
-//! lost most of its values keeps little memory. The wheel of a queue keeps its values there.
+//! lost most of its values keeps little memory. A delay queue keeps its items there.
 //!
 //! The memory of a large table is given back when the last value leaves. The table keeps one number
 //! for [`ROWS_PER_FLOOR`] rows then, the highest of their generations.
@@ -57,38 +57,38 @@ pub struct Key {
 impl Key {
     /// Returns the index of the row.
     #[inline]
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.index as usize
     }
 
     /// Returns the item that the wheel stores for `value`.
     #[inline]
-    pub(super) fn item<T>(self, value: T) -> Item<T> {
+    pub(crate) fn item<T>(self, value: T) -> Item<T> {
         Item { index_plus_one: NonZeroU32::MIN.saturating_add(self.index), value }
     }
 }
 
 /// The item that a keyed wheel stores, which has a value and the row that tracks it.
 #[derive(Clone, Copy)]
-pub(super) struct Item<T> {
+pub(crate) struct Item<T> {
     /// It is never zero, so a vacant slot of a bucket takes no additional space.
     index_plus_one: NonZeroU32,
-    pub(super) value: T,
+    pub(crate) value: T,
 }
 
 impl<T> Item<T> {
     /// Returns the index of the row.
     #[inline]
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index_plus_one.get() as usize - 1
     }
 }
 
 /// An element of the table.
-pub(super) struct Row<D> {
+pub(crate) struct Row<D> {
     generation: u32,
-    pub(super) location: Location,
-    pub(super) data: D,
+    pub(crate) location: Location,
+    pub(crate) data: D,
 }
 
 impl<D> Row<D> {
@@ -105,8 +105,8 @@ impl<D> Row<D> {
 }
 
 /// Rows by index.
-pub(super) struct Slab<D = ()> {
-    pub(super) rows: Vec<Row<D>>,
+pub(crate) struct Slab<D = ()> {
+    pub(crate) rows: Vec<Row<D>>,
     /// The first vacant row, or [`NO_ROW`].
     vacant: u32,
     /// The generations with which each group of rows begins when the table grows again.
@@ -114,13 +114,13 @@ pub(super) struct Slab<D = ()> {
 }
 
 impl<D: Default> Slab<D> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Slab { rows: Vec::new(), vacant: NO_ROW, floors: Vec::new() }
     }
 
     /// Reserves a row for a new value. The wheel reports the location afterwards.
     #[inline]
-    pub(super) fn reserve(&mut self, data: D) -> Key {
+    pub(crate) fn reserve(&mut self, data: D) -> Key {
         let index = match self.vacant {
             NO_ROW => self.grow(),
             index => {
@@ -135,30 +135,30 @@ impl<D: Default> Slab<D> {
 
     /// Returns the row that `key` names, unless its value has left.
     #[inline]
-    pub(super) fn find(&self, key: Key) -> Option<&Row<D>> {
+    pub(crate) fn find(&self, key: Key) -> Option<&Row<D>> {
         self.rows.get(key.index()).filter(|row| row.is_named_by(key))
     }
 
     /// Returns the row that `key` names, unless its value has left.
     #[inline]
-    pub(super) fn find_mut(&mut self, key: Key) -> Option<&mut Row<D>> {
+    pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut Row<D>> {
         self.rows.get_mut(key.index()).filter(|row| row.is_named_by(key))
     }
 
     /// Returns the key of the value that this row tracks.
     #[inline]
-    pub(super) fn key(&self, index: usize) -> Key {
+    pub(crate) fn key(&self, index: usize) -> Key {
         Key { index: index as u32, generation: self.rows[index].generation }
     }
 
     /// Returns `true` if the table is given back when the last value leaves.
     #[inline]
-    pub(super) fn is_large(&self) -> bool {
+    pub(crate) fn is_large(&self) -> bool {
         self.rows.len() > ROWS_PER_FLOOR
     }
 
     /// Gives back the memory of the vacant rows behind the last one that is in use. O(rows).
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         let used = self.rows.iter().rposition(|row| !row.is_vacant()).map_or(0, |last| last + 1);
         for (at, row) in self.rows.drain(used..).enumerate() {
             let group = (used + at) / ROWS_PER_FLOOR;
@@ -180,7 +180,7 @@ impl<D: Default> Slab<D> {
     /// Releases a row whose value has left, and returns its data. Its keys find nothing from now
     /// on.
     #[inline]
-    pub(super) fn release(&mut self, index: usize) -> D {
+    pub(crate) fn release(&mut self, index: usize) -> D {
         let row = &mut self.rows[index];
         row.generation += 1;
         row.location = Location::NONE;
@@ -192,14 +192,14 @@ impl<D: Default> Slab<D> {
     }
 
     /// Releases all rows that track a value, and returns the keys and the data.
-    pub(super) fn drain(&mut self) -> Vec<(Key, D)> {
+    pub(crate) fn drain(&mut self) -> Vec<(Key, D)> {
         let rows = 0..self.rows.len();
         let release = |index: usize| (!self.rows[index].is_vacant()).then(|| (self.key(index), self.release(index)));
         rows.filter_map(release).collect()
     }
 
     /// Gives back the memory of a large table that has no values.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         if self.is_large() {
             self.shrink();
         }
@@ -231,7 +231,7 @@ impl<T, D> Tracker<Item<T>> for Slab<D> {
 
 #[cfg(test)]
 impl<D> Slab<D> {
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.rows.capacity()
     }
 }

@@ -335,7 +335,7 @@ impl<V> Slots<V> {
 
     /// Calls `visit` with the slots of each chunk in the order of their positions, and frees the
     /// chunks on the way. Afterwards there are no slots.
-    pub(super) fn drain(&mut self, mut visit: impl FnMut(&mut [Slot<V>])) {
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(&mut [Slot<V>])) {
         if self.is_short() {
             visit(&mut self.open.slots);
             return self.clear();

@@ -1,0 +1,100 @@
+//! The deadlines of items, moves to later, and long buckets.
+
+mod model;
+
+use super::*;
+
+/// The length of a tick in nanoseconds.
+const TICK: u64 = 5;
+
+/// Returns items whose wheel counts ticks of [`TICK`] from zero.
+fn items<T>() -> Items<T> {
+    Items { resolution: Resolution::ticks(TICK), ..Items::new(Timer::global()) }
+}
+
+fn insert(items: &mut Items<()>, nanos: u64) -> Key {
+    items.insert((), Deadline::up(nanos), 0).0
+}
+
+/// Moves an item at time zero. Returns `false` if it is gone.
+fn reset(items: &mut Items<()>, key: Key, nanos: u64) -> bool {
+    items.reset(key, Deadline::up(nanos), 0).is_some()
+}
+
+/// Takes the next of the collected items. Returns its key and its deadline.
+fn pop<T>(items: &mut Items<T>) -> Option<(Key, u64)> {
+    items.pop().map(|expired| (expired.key, clock::nanos_of(expired.deadline)))
+}
+
+#[test]
+fn items_of_one_tick_come_in_the_order_of_deadlines() {
+    let mut items = items();
+    let keys = [57, 53, 59, 51, 55, 58, 52].map(|nanos| insert(&mut items, nanos));
+    assert_eq!(items.peek(), Some(keys[3]));
+    assert!(!items.collect(10));
+    let mut popped = Vec::new();
+    while items.collect(12) {
+        while let Some((key, nanos)) = pop(&mut items) {
+            assert!(items.remove(key).is_none());
+            popped.push(nanos);
+        }
+    }
+    assert_eq!(popped, [51, 52, 53, 55, 57, 58, 59]);
+}
+
+#[test]
+fn an_item_that_is_moved_to_later_is_linked_again_once() {
+    let mut items = items();
+    let [moved, other] = [50, 1_000].map(|nanos| insert(&mut items, nanos));
+    for nanos in [60, 3_000, 2_000] {
+        assert!(reset(&mut items, moved, nanos));
+    }
+    assert_eq!(items.peek(), Some(other));
+    // The last move was to an earlier deadline.
+    assert_eq!(items.next(), Some(200));
+    assert!(reset(&mut items, other, 5_000));
+    assert_eq!((items.peek(), items.next()), (Some(moved), Some(200)));
+    assert!(!items.collect(399));
+    assert_eq!(items.next(), Some(400));
+    assert!(items.collect(400));
+    assert_eq!(pop(&mut items), Some((moved, 2_000)));
+    assert!(!items.collect(999) && items.collect(1_000));
+}
+
+// The bucket of these items is longer than a chunk, so it cascades in steps.
+#[test]
+fn an_item_that_is_moved_to_later_is_not_early_after_its_neighbors_are_removed() {
+    let mut items = items();
+    let keys: Vec<Key> = (0..40).map(|_| insert(&mut items, 320)).collect();
+    for key in &keys[1..] {
+        assert!(reset(&mut items, *key, 5_000));
+    }
+    assert!(items.collect(64));
+    assert_eq!(pop(&mut items), Some((keys[0], 320)));
+    assert!(keys[1..39].iter().all(|key| items.remove(*key).is_some()));
+    assert!(!items.collect(999));
+    assert!(items.collect(1_000));
+    assert_eq!(pop(&mut items), Some((keys[39], 5_000)));
+}
+
+#[test]
+fn the_items_of_a_tick_come_in_the_order_of_deadlines_from_a_long_bucket() {
+    let mut items = items();
+    for nth in 0..40 {
+        insert(&mut items, 320 - nth / 8);
+    }
+    let mut popped = Vec::new();
+    while items.collect(64) {
+        popped.extend(std::iter::from_fn(|| pop(&mut items)).map(|(_, nanos)| nanos));
+    }
+    assert!(popped.len() == 40 && popped.is_sorted(), "{popped:?}");
+}
+
+// The deadline of an item that is due at once belongs to the next tick.
+#[test]
+fn a_late_item_that_is_moved_to_the_present_is_due_at_once() {
+    let mut items = items();
+    let key = insert(&mut items, 50);
+    assert_eq!(items.reset(key, Deadline::up(62), 62), Some(0));
+    assert!(items.collect(12));
+}
