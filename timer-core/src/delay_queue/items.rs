@@ -114,7 +114,7 @@ impl<T> Items<T> {
         let (location, pending) = (row.location, row.data.as_mut()?);
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
-        if !is_later || tick <= self.resolution.tick_at(now) || location.bucket() >= DUE_LIST {
+        if !is_later || tick <= self.resolution.tick_at(now) || location.bucket >= DUE_LIST {
             self.unlink(location);
             self.link(tick, key.item(()), now);
         }
@@ -281,8 +281,8 @@ impl<T> Items<T> {
     /// Removes the entry of an item whose key is valid.
     #[inline]
     fn unlink(&mut self, location: Location) {
-        if location.bucket() == DUE_LIST {
-            self.due[location.position() as usize].1 = None;
+        if location.bucket == DUE_LIST {
+            self.due[location.position as usize].1 = None;
             self.waiting -= 1;
         } else {
             self.raw.vacate(location);

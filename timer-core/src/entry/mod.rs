@@ -148,9 +148,9 @@ impl Timeout {
         let header = Header {
             state: AtomicState::new(deadline),
             refs: AtomicU32::new(2),
-            position: AtomicU32::new(Location::NONE.position()),
+            position: AtomicU32::new(Location::NONE.position),
             vtable: VTable::of::<J>(),
-            bucket: AtomicU32::new(Location::NONE.bucket()),
+            bucket: AtomicU32::new(Location::NONE.bucket),
             shard,
             #[cfg(all(test, timer_loom))]
             memory: crate::sync::Memory::new(),
@@ -213,7 +213,7 @@ impl Timeout {
         std::mem::forget(linked);
         // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
         // of `refs`.
-        self.header().bucket.store(Location::REFERENCE_TAKEN.bucket(), Ordering::Relaxed);
+        self.header().bucket.store(Location::REFERENCE_TAKEN.bucket, Ordering::Relaxed);
     }
 
     /// Returns `true` if this is the only reference.
@@ -229,7 +229,7 @@ impl Timeout {
     #[inline]
     fn remaining_refs(&self, refs: u32) -> u32 {
         // ORDERING: Relaxed, see the module's head.
-        refs - u32::from(self.header().bucket.load(Ordering::Relaxed) == Location::REFERENCE_TAKEN.bucket())
+        refs - u32::from(self.header().bucket.load(Ordering::Relaxed) == Location::REFERENCE_TAKEN.bucket)
     }
 
     #[cold]
@@ -358,8 +358,8 @@ impl Tracker<Timeout> for InEntry {
         let header = timeout.header();
         // ORDERING: Relaxed, as in `Timeout::location`, because the holder of the shard's lock
         // writes.
-        header.bucket.store(location.bucket(), Ordering::Relaxed);
-        header.position.store(location.position(), Ordering::Relaxed);
+        header.bucket.store(location.bucket, Ordering::Relaxed);
+        header.position.store(location.position, Ordering::Relaxed);
     }
 }
 

@@ -255,7 +255,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     #[inline]
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
-        let (list, position) = (location.bucket(), location.position());
+        let (list, position) = (location.bucket, location.position);
         if list == OVERDUE {
             let (value, memory) = self.overdue.remove_and_keep_up(list, position, wanted, &mut self.tracker)?;
             self.discarded.push_slots(memory);
@@ -289,10 +289,10 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
-        if location.bucket() == OVERDUE {
-            return self.overdue.get(location.position());
+        if location.bucket == OVERDUE {
+            return self.overdue.get(location.position);
         }
-        let (deadline, value) = self.lists.get(location.bucket() as usize)?.slots.get(location.position() as usize)?;
+        let (deadline, value) = self.lists.get(location.bucket as usize)?.slots.get(location.position as usize)?;
         value.as_ref().map(|value| (*deadline, value))
     }
 

@@ -185,10 +185,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Removes a value from a bucket of a level.
     #[inline(always)]
     fn remove_at(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let id = location.bucket();
+        let id = location.bucket;
         let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[index];
-        let ((deadline, value), needs_upkeep) = bucket.remove(location.position(), wanted)?;
+        let ((deadline, value), needs_upkeep) = bucket.remove(location.position, wanted)?;
         self.len -= 1;
         if needs_upkeep {
             self.keep_up(location, deadline);
@@ -200,7 +200,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// a value that needs no drop, because it may not be in the cache.
     #[inline]
     pub(crate) fn vacate(&mut self, location: Location) {
-        let (at, index) = (location.bucket() as usize / BUCKETS, location.bucket() as usize % BUCKETS);
+        let (at, index) = (location.bucket as usize / BUCKETS, location.bucket as usize % BUCKETS);
         let may_have_moved = self.cascade_of(location).is_some();
         let Some(Some(level)) = self.levels.get_mut(at).filter(|_| !may_have_moved) else {
             self.remove(location, |_| true);
@@ -208,7 +208,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         };
         let bucket = &mut level.buckets[index];
         self.len -= 1;
-        if bucket.vacate(location.position()) {
+        if bucket.vacate(location.position) {
             // The deadline is not known, so it may have been the earliest one.
             let removed = bucket.earliest();
             self.keep_up(location, removed);
@@ -219,11 +219,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[cold]
     #[inline(never)]
     fn keep_up(&mut self, location: Location, removed: u64) {
-        let id = location.bucket();
+        let id = location.bucket;
         let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
         let Some(level) = &mut self.levels[at] else { return };
         let bucket = &mut level.buckets[index];
-        let discarded = bucket.keep_up(id, location.position(), removed, &mut self.tracker);
+        let discarded = bucket.keep_up(id, location.position, removed, &mut self.tracker);
         if bucket.is_empty() {
             self.unmark(at, index);
         }

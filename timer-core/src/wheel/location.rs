@@ -11,8 +11,8 @@
 /// A position in a bucket of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    bucket: u32,
-    position: u32,
+    pub(crate) bucket: u32,
+    pub(crate) position: u32,
 }
 
 impl Location {
@@ -37,16 +37,6 @@ impl Location {
     #[inline]
     pub(super) const fn from_bits(bits: u64) -> Location {
         Location::new((bits >> 32) as u32, bits as u32)
-    }
-
-    #[inline]
-    pub(crate) const fn bucket(self) -> u32 {
-        self.bucket
-    }
-
-    #[inline]
-    pub(crate) const fn position(self) -> u32 {
-        self.position
     }
 }
 

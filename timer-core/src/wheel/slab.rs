@@ -95,7 +95,7 @@ impl<D> Row<D> {
     /// Returns `true` if the row tracks no value, also if it is retired.
     #[inline]
     fn is_vacant(&self) -> bool {
-        self.location.bucket() == VACANT
+        self.location.bucket == VACANT
     }
 
     #[inline]
@@ -124,7 +124,7 @@ impl<D: Default> Slab<D> {
         let index = match self.vacant {
             NO_ROW => self.grow(),
             index => {
-                self.vacant = self.rows[index as usize].location.position();
+                self.vacant = self.rows[index as usize].location.position;
                 index
             }
         };

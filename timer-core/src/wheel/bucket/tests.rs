@@ -74,7 +74,7 @@ fn a_sparse_bucket_is_compacted() {
         let mut removed: Vec<u32> = (0..500).filter(|value| u64::from(*value) % step != 0).collect();
         random.shuffle(&mut removed);
         for value in removed {
-            let position = tracker.location(value).position();
+            let position = tracker.location(value).position;
             assert_eq!(remove(&mut bucket, position, &mut tracker), Some(value));
         }
         for (position, deadline, value) in bucket.entries() {
@@ -116,7 +116,7 @@ fn a_bucket_gives_back_memory_with_its_values() {
         for nth in 0..1_000u32 {
             let value = if from_the_end { 999 - nth } else { nth };
             let location = tracker.location(value);
-            assert_eq!(remove(&mut bucket, location.position(), &mut tracker), Some(value));
+            assert_eq!(remove(&mut bucket, location.position, &mut tracker), Some(value));
         }
         assert!(bucket.capacity() <= MIN_CAPACITY);
     }
@@ -150,7 +150,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     let (mut most, mut discarded) = (0, 0);
     for value in &values {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
-        let removed = bucket.remove_and_keep_up(3, location.position(), |_| true, &mut tracker);
+        let removed = bucket.remove_and_keep_up(3, location.position, |_| true, &mut tracker);
         let (removed, memory) = removed.unwrap();
         assert!(removed == *value && memory.is_empty());
         discarded += memory.capacity();

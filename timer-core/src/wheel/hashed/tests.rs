@@ -187,7 +187,7 @@ fn a_removal_moves_few_values_to_another_list() {
         wheel.insert(1_000, value);
     }
     let last = wheel.lists.len() as u32 - 1;
-    let in_last = |wheel: &RawHashed<u32, Tracked>, value| wheel.tracker.location(value).bucket() == last;
+    let in_last = |wheel: &RawHashed<u32, Tracked>, value| wheel.tracker.location(value).bucket == last;
     for value in 640..650 {
         wheel.insert(512 + u64::from(last), value);
     }

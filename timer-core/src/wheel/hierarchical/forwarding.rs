@@ -29,21 +29,21 @@ fn value_at<'a, V>(
     is_cascading: bool,
     location: Location,
 ) -> Option<(u64, &'a V)> {
-    if location.bucket() == OVERDUE {
-        return overdue.get(location.position());
+    if location.bucket == OVERDUE {
+        return overdue.get(location.position);
     }
     if is_cascading {
-        return levels[location.bucket() as usize / BUCKETS].as_ref()?.cascade.get(location.position());
+        return levels[location.bucket as usize / BUCKETS].as_ref()?.cascade.get(location.position);
     }
-    bucket_of(levels, location.bucket())?.get(location.position())
+    bucket_of(levels, location.bucket)?.get(location.position)
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Returns the location of the value that was last reported at `location`, if the value is
     /// still in the wheel.
     pub(super) fn find(&self, mut location: Location) -> Location {
-        while let Some(to) = self.cascade_of(location).and_then(|cascade| cascade.forward(location.position())) {
-            if to.bucket() >= location.bucket() {
+        while let Some(to) = self.cascade_of(location).and_then(|cascade| cascade.forward(location.position)) {
+            if to.bucket >= location.bucket {
                 break;
             }
             location = to;
@@ -53,8 +53,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Returns the cascade that has the slots of this bucket.
     pub(super) fn cascade_of(&self, location: Location) -> Option<&Cascade<V>> {
-        let at = location.bucket() as usize / BUCKETS;
-        let is_open = at < LEVELS && self.cascades.open >> at & 1 == 1 && self.current(at) == location.bucket();
+        let at = location.bucket as usize / BUCKETS;
+        let is_open = at < LEVELS && self.cascades.open >> at & 1 == 1 && self.current(at) == location.bucket;
         self.levels.get(at).filter(|_| is_open)?.as_deref().map(|level| &level.cascade)
     }
 
@@ -68,15 +68,15 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     pub(super) fn remove_moved(&mut self, reported: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let location = self.find(reported);
-        let value = if location.bucket() == OVERDUE {
-            let position = location.position();
+        let value = if location.bucket == OVERDUE {
+            let position = location.position;
             let (value, discarded) = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
             self.discarded.push_slots(discarded);
             self.len -= 1;
             value
         } else if self.cascade_of(location).is_some() {
-            let at = location.bucket() as usize / BUCKETS;
-            let slot = self.levels[at].as_mut()?.cascade.slots.get_mut(location.position() as usize)?;
+            let at = location.bucket as usize / BUCKETS;
+            let slot = self.levels[at].as_mut()?.cascade.slots.get_mut(location.position as usize)?;
             let value = slot.1.take_if(|value| wanted(value))?;
             slot.0 = Location::NONE.to_bits();
             self.left_cascade(at);
@@ -93,7 +93,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// chunk on the way.
     fn unlink(&mut self, mut location: Location) {
         while self.cascade_of(location).is_some() {
-            let (at, position) = (location.bucket() as usize / BUCKETS, location.position());
+            let (at, position) = (location.bucket as usize / BUCKETS, location.position);
             let Some(level) = &mut self.levels[at] else { return };
             let next = level.cascade.forward(position);
             let Some((chunk, _)) = level.cascade.slots.chunk_mut(position as usize) else { return };
@@ -103,7 +103,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 self.forget(at, slots);
             }
             match next {
-                Some(next) if next.bucket() < location.bucket() => location = next,
+                Some(next) if next.bucket < location.bucket => location = next,
                 _ => return,
             }
         }
