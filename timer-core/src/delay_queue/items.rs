@@ -68,7 +68,7 @@ pub(super) struct Items<T> {
 impl<T> Items<T> {
     pub(super) fn new(timer: &Timer) -> Self {
         let (timer, resolution) = (timer.clone(), timer.engine().context.resolution);
-        let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Slots::new());
+        let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Slots::default());
         Self { timer, resolution, raw, due, step, waiting: 0 }
     }
 
@@ -258,7 +258,7 @@ impl<T> Items<T> {
 
     /// Removes all items, in no particular order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Expired<T>> + use<T> {
-        self.raw.drain(&mut Vec::new());
+        drop(self.raw.drain());
         (self.due, self.waiting) = (Vec::new(), 0);
         let drained = self.raw.tracker_mut().drain();
         self.forget_if_empty();
@@ -303,7 +303,7 @@ impl<T> Items<T> {
     /// next item.
     #[cold]
     fn forget(&mut self) {
-        self.raw.drain(&mut Vec::new());
+        drop(self.raw.drain());
         self.raw.tracker_mut().reset();
         self.due = Vec::new();
     }

@@ -156,7 +156,7 @@ fn a_reserved_shard() {
         let engine = engine.clone();
         thread::spawn(move || drop(new(&engine, 50)))
     };
-    let (shard, mut slots) = (engine.shards()[0], Slots::new());
+    let (shard, mut slots) = (engine.shards()[0], Slots::default());
     let taken = shard.visit(VisitMode::Next, 5, LockMode::Reserve, &mut slots, &engine.context);
     assert!(taken != VisitOutcome::Asked && slots.len() == 1);
     other.join().unwrap();

@@ -106,8 +106,8 @@ impl EntryWheel {
 
     /// Returns all entries.
     pub(crate) fn into_entries(mut self) -> impl Iterator<Item = Timeout> {
-        let mut out = Vec::new();
-        either!(&mut self, wheel => wheel.drain(&mut out));
-        out.into_iter().map(|(_, timeout)| timeout)
+        let mut entries = Vec::with_capacity(either!(&self, wheel => wheel.len()));
+        either!(&mut self, wheel => entries.extend(wheel.drain().map(|(_, timeout)| timeout)));
+        entries.into_iter()
     }
 }

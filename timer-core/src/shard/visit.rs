@@ -196,12 +196,12 @@ mod tests {
                 for due in deadlines {
                     let visit =
                         |out: &mut Slots| shard.visit(VisitMode::Next, due / TICK, LockMode::Ask, out, &context);
-                    let mut out = Slots::new();
+                    let mut out = Slots::default();
                     while visit(&mut out) == VisitOutcome::Step {
                         // A bucket of 262 s has 88 of the entries.
                         assert!(out.len() < 100, "{wheel:?}: {} at once", out.len());
                         seen += out.len() as u64;
-                        out = Slots::new();
+                        out = Slots::default();
                     }
                     seen += out.len() as u64;
                 }
@@ -233,7 +233,7 @@ mod tests {
                 }
             }
             for delay in [3, 5] {
-                let mut out = Slots::new();
+                let mut out = Slots::default();
                 let _ = shard.visit(VisitMode::Next, now + delay, LockMode::Ask, &mut out, &context);
                 assert_eq!((out.len(), context.counters.cascaded.get()), (1, 0));
             }

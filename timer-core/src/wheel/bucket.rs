@@ -25,14 +25,14 @@ const MAX_REREAD: usize = MIN_UPKEEP;
 
 /// The values of one span of ticks.
 pub(super) struct Bucket<V> {
-    slots: Slots<V>,
+    pub(super) slots: Slots<V>,
     /// Not later than any deadline in the bucket, and `u64::MAX` if there is none.
     earliest: u64,
 }
 
 impl<V> Bucket<V> {
-    pub(super) const fn new() -> Self {
-        Bucket { slots: Slots::new(), earliest: u64::MAX }
+    pub(super) fn new() -> Self {
+        Bucket { slots: Slots::default(), earliest: u64::MAX }
     }
 
     /// Returns the number of values. O(chunks).
@@ -50,17 +50,6 @@ impl<V> Bucket<V> {
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest
-    }
-
-    #[inline]
-    pub(super) fn get(&self, position: u32) -> Option<(u64, &V)> {
-        let (deadline, value) = self.slots.get(position as usize)?;
-        value.as_ref().map(|value| (*deadline, value))
-    }
-
-    /// Returns the values with their deadlines.
-    pub(super) fn values(&self) -> impl Iterator<Item = (u64, &V)> {
-        self.slots.iter().filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
     }
 
     /// Inserts a value and calls `placed` with its location. Returns `true` if the caller must mark
@@ -121,7 +110,7 @@ impl<V> Bucket<V> {
             self.slots.clear();
             self.earliest = u64::MAX;
         } else if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) {
-            self.earliest = self.values().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
+            self.earliest = self.slots.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
         discarded
     }
@@ -132,15 +121,6 @@ impl<V> Bucket<V> {
     pub(super) fn take(&mut self, empty: &mut Slots<V>) -> Slots<V> {
         self.earliest = u64::MAX;
         self.slots.take(empty)
-    }
-
-    pub(super) fn into_slots(self) -> Slots<V> {
-        self.slots
-    }
-
-    /// Returns `true` if the values fill at most one chunk.
-    pub(super) fn is_short(&self) -> bool {
-        self.slots.is_short()
     }
 }
 

@@ -23,10 +23,6 @@ impl<T> Chunks<T> {
     /// The number of elements in a chunk. A chunk takes as much memory as a chunk of slots.
     const LEN: usize = (CHUNK * size_of::<Slot<()>>() / size_of::<T>()).next_power_of_two();
 
-    pub(crate) const fn new() -> Self {
-        Chunks { full: Vec::new(), last: Vec::new() }
-    }
-
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.full.len() * Self::LEN + self.last.len()
@@ -120,7 +116,7 @@ impl<T> Chunks<T> {
 
 impl<T> Default for Chunks<T> {
     fn default() -> Self {
-        Self::new()
+        Chunks { full: Vec::new(), last: Vec::new() }
     }
 }
 

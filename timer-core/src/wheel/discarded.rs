@@ -46,9 +46,8 @@ impl<V> Discarded<V> {
 
     /// Adds all arrays of a bucket.
     pub(super) fn push_bucket(&mut self, slots: Slots<V>) {
-        let (open, others) = slots.into_memory();
-        self.push_slots(open);
-        others.into_iter().for_each(|others| self.push(Memory::Chunks(others)));
+        self.push_slots(slots.open.slots);
+        slots.others.into_iter().for_each(|others| self.push(Memory::Chunks(others)));
     }
 }
 

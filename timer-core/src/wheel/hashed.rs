@@ -85,7 +85,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let mask = ticks_per_wheel.clamp(1, MAX_LISTS).next_power_of_two() as u32 - 1;
-        let (lists, bounds) = (Chunks::new(), Bounds::new());
+        let (lists, bounds) = (Chunks::default(), Bounds::default());
         let (overdue, discarded) = (Bucket::new(), Discarded::new());
         RawHashed { now: 0, len: 0, mask, lists, bounds, visit: None, overdue, discarded, tracker }
     }
@@ -106,7 +106,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.lists.push(List { slots: Slots::new(), is_stale: false });
+        self.lists.push(List { slots: Slots::default(), is_stale: false });
         self.bounds.push();
     }
 
@@ -142,9 +142,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let Some(List { slots, is_stale }) = self.lists.get_mut(list as usize) else { return };
         *is_stale = !slots.is_short() || slots.open.slots.len() > MAX_REREAD;
         if !*is_stale {
-            let earliest =
-                slots.iter().fold(u64::MAX, |min, slot| if slot.1.is_some() { min.min(slot.0) } else { min });
-            self.bounds.set(list as usize, earliest);
+            self.bounds.set(list as usize, slots.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline)));
         }
     }
 
@@ -289,11 +287,9 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
-        if location.bucket == OVERDUE {
-            return self.overdue.get(location.position);
-        }
-        let (deadline, value) = self.lists.get(location.bucket as usize)?.slots.get(location.position as usize)?;
-        value.as_ref().map(|value| (*deadline, value))
+        let list = location.bucket;
+        let slots = if list == OVERDUE { &self.overdue.slots } else { &self.lists.get(list as usize)?.slots };
+        slots.value(location.position)
     }
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
@@ -347,13 +343,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         self.len
     }
 
-    fn drain(&mut self, out: &mut Vec<Entry<V>>) {
-        out.reserve(self.len);
-        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).into_slots();
+    fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
+        (self.bounds, self.visit, self.len) = (Bounds::default(), None, 0);
+        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).slots;
         let lists = std::mem::take(&mut self.lists).into_iter().map(|list| list.slots);
-        let slots = lists.chain([overdue]).flat_map(Slots::into_iter);
-        out.extend(slots.filter_map(|(deadline, value)| Some((deadline, value?))));
-        (self.bounds, self.visit, self.len) = (Bounds::new(), None, 0);
+        [overdue].into_iter().chain(lists).flat_map(Slots::into_iter)
     }
 
     fn tracker(&self) -> &P {

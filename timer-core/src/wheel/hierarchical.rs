@@ -24,6 +24,7 @@ use super::location::{Location, Tracker};
 use super::raw::RawWheel;
 use super::slots::{Entry, Slots};
 use cascade::{Cascade, Cascades, levels};
+use forwarding::value_at;
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
 /// a level are occupied.
@@ -109,12 +110,6 @@ fn insert_into<V>(
     }
 }
 
-/// Returns a bucket by its number.
-fn bucket_of<V>(levels: &Levels<V>, id: u32) -> Option<&Bucket<V>> {
-    let level = levels.get(id as usize / BUCKETS)?.as_deref()?;
-    Some(&level.buckets[id as usize % BUCKETS])
-}
-
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// The offsets of the fields that several CPUs write.
     #[cfg(test)]
@@ -161,7 +156,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// overdue values, only these are visited.
     pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         if self.has_overdue() {
-            return self.overdue.values().for_each(|(_, value)| _ = visit(value));
+            return self.overdue.slots.iter().for_each(|(_, value)| _ = visit(value));
         }
         let mut last = u64::MAX;
         let mut visit = |(tick, value): (u64, &V)| {
@@ -177,7 +172,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 if bucket.earliest() > last {
                     return;
                 }
-                last = bucket.values().map(&mut visit).last().unwrap_or(last);
+                last = bucket.slots.iter().map(&mut visit).last().unwrap_or(last);
             }
         }
     }
@@ -264,7 +259,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
-        self.get_at(self.find(location))
+        let location = self.find(location);
+        value_at(&self.levels, &self.overdue, self.cascade_of(location).is_some(), location)
     }
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
@@ -332,17 +328,15 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         self.len
     }
 
-    fn drain(&mut self, out: &mut Vec<Entry<V>>) {
-        out.reserve(self.len);
-        let mut append = |slots: Slots<V>| {
-            out.extend(slots.into_iter().filter_map(|(deadline, value)| Some((deadline, value?))));
-        };
-        append(std::mem::replace(&mut self.overdue, Bucket::new()).into_slots());
-        for level in std::mem::replace(&mut self.levels, [const { None }; LEVELS]).into_iter().flatten() {
-            append(level.cascade.into_slots());
-            level.buckets.into_iter().map(Bucket::into_slots).for_each(&mut append);
-        }
+    fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
+        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).slots;
+        let levels = std::mem::take(&mut self.levels).into_iter().flatten();
+        let slots = levels.flat_map(|level| {
+            let Level { buckets, cascade, .. } = *level;
+            [cascade.slots].into_iter().chain(buckets.into_iter().map(|bucket| bucket.slots))
+        });
+        [overdue].into_iter().chain(slots).flat_map(Slots::into_iter)
     }
 
     fn tracker(&self) -> &P {

@@ -93,7 +93,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(usize::MAX).ticks_per_wheel(), 1 << 30);
     /// ```
     pub fn new(ticks_per_wheel: usize) -> Self {
-        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Slots::new() }
+        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Slots::default() }
     }
 
     /// Returns the number of ticks in one round.
@@ -118,7 +118,7 @@ impl<T> HierarchicalWheel<T> {
     /// assert!(wheel.is_empty());
     /// ```
     pub fn new() -> Self {
-        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Slots::new() }
+        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Slots::default() }
     }
 }
 
@@ -184,7 +184,7 @@ impl<T, R: RawWheel<Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
 impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for HandOut<'_, T, R> {
     fn drop(&mut self) {
         for (deadline, item) in std::mem::take(self.due).into_iter() {
-            item.into_iter().for_each(|item| self.raw.insert(deadline, item));
+            self.raw.insert(deadline, item);
         }
     }
 }

@@ -87,9 +87,9 @@ pub(crate) trait RawWheel<V> {
     /// Returns the number of values in the wheel.
     fn len(&self) -> usize;
 
-    /// Moves all values to the end of `out`, in no particular order, and frees the memory. The
-    /// clock stays.
-    fn drain(&mut self, out: &mut Vec<Entry<V>>);
+    /// Removes all values and returns them with their deadlines, in no particular order. The
+    /// iterator frees the memory. The clock stays.
+    fn drain(&mut self) -> impl Iterator<Item = Entry<V>>;
 
     fn tracker(&self) -> &Self::Tracker;
 

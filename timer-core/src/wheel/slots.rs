@@ -48,14 +48,10 @@ pub(crate) struct Slots<V> {
     cursor: u32,
     /// The other chunks by number. The entry of the open one is a gap.
     #[allow(clippy::box_collection, reason = "few buckets are long, and a bucket fits into a cache line")]
-    others: Option<Box<Vec<Chunk<V>>>>,
+    pub(super) others: Option<Box<Vec<Chunk<V>>>>,
 }
 
 impl<V> Slots<V> {
-    pub(crate) const fn new() -> Self {
-        Slots { open: Chunk::new(), start: 0, cursor: 0, others: None }
-    }
-
     /// Returns the number of positions, which includes vacant slots and gaps.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -130,13 +126,20 @@ impl<V> Slots<V> {
         chunk.slots.get_mut(position)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
-        self.iter_chunks().flat_map(|chunk| &chunk.slots)
+    /// Returns the value at `position`, and its deadline.
+    #[inline]
+    pub(super) fn value(&self, position: u32) -> Option<(u64, &V)> {
+        self.get(position as usize).and_then(|(deadline, value)| Some((*deadline, value.as_ref()?)))
     }
 
-    /// Returns the slots in the order of their positions.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Slot<V>> {
-        self.into_chunks().flat_map(|chunk| chunk.slots)
+    /// Returns the values and their deadlines in the order of their positions.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
+        self.iter_chunks().flat_map(|chunk| &chunk.slots).filter_map(|slot| Some((slot.0, slot.1.as_ref()?)))
+    }
+
+    /// Returns the same by value.
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Entry<V>> {
+        self.into_chunks().flat_map(|chunk| chunk.slots).filter_map(|slot| Some((slot.0, slot.1?)))
     }
 
     fn into_chunks(self) -> impl Iterator<Item = Chunk<V>> {
@@ -216,7 +219,7 @@ impl<V> Slots<V> {
         if number != former {
             let others = self.others.get_or_insert_default();
             let len = others.len().max(number.max(former) + 1);
-            others.resize_with(len, Chunk::new);
+            others.resize_with(len, Chunk::default);
             mem::swap(&mut self.open, &mut others[former]);
             mem::swap(&mut self.open, &mut others[number]);
             self.start = (number * CHUNK) as u32;
@@ -316,7 +319,7 @@ impl<V> Slots<V> {
             return mem::take(self);
         }
         self.clear();
-        Slots::new()
+        Slots::default()
     }
 
     /// Removes all slots, and frees all chunks but the open one.
@@ -325,12 +328,6 @@ impl<V> Slots<V> {
         self.open.slots.clear();
         (self.open.vacant, self.open.len) = (END, 0);
         self.open.set_upkeep();
-    }
-
-    /// Returns the array of the open chunk, and the others.
-    #[allow(clippy::type_complexity, reason = "the types of two fields")]
-    pub(super) fn into_memory(self) -> (Vec<Slot<V>>, Option<Box<Vec<Chunk<V>>>>) {
-        (self.open.slots, self.others)
     }
 
     /// Calls `visit` with the slots of each chunk in the order of their positions, and frees the
@@ -351,7 +348,7 @@ impl<V> Slots<V> {
 
 impl<V> Default for Slots<V> {
     fn default() -> Self {
-        Self::new()
+        Slots { open: Chunk::default(), start: 0, cursor: 0, others: None }
     }
 }
 

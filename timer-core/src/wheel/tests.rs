@@ -48,7 +48,7 @@ pub(super) fn advance<W: Check>(wheel: &mut W, now: u64) -> Vec<u32> {
 
 /// Moves the clock, and does something after each step.
 fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32> {
-    let (mut due, mut taken) = (Vec::new(), Slots::new());
+    let (mut due, mut taken) = (Vec::new(), Slots::default());
     wheel.take_overdue(&mut taken);
     loop {
         let mut some = Vec::new();
@@ -70,8 +70,7 @@ fn keep(taken: &mut Slots<u32>, due: &mut Vec<(u64, u32)>) {
 
 /// Takes out everything.
 fn drain(wheel: &mut impl Check) -> Vec<u32> {
-    let mut out = Vec::new();
-    wheel.drain(&mut out);
+    let out = wheel.drain().collect();
     gone(wheel, out)
 }
 
@@ -155,7 +154,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::AdvanceHalf(by, steps, kept) => {
                 let (from, to) = (wheel.now(), wheel.now().saturating_add(by));
-                let (mut due, mut taken) = (Vec::new(), Slots::new());
+                let (mut due, mut taken) = (Vec::new(), Slots::default());
                 for _ in 0..steps {
                     let more = wheel.take_next(to, &mut taken);
                     assert!(more || taken.is_empty());

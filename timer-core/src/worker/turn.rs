@@ -108,7 +108,7 @@ impl Dispatcher {
     /// cancelled.
     pub(crate) fn close_visits(&mut self) {
         for mut visit in self.visits.drain(..) {
-            let left = std::mem::take(&mut visit.slots).into_iter().filter_map(|slot| slot.1);
+            let left = std::mem::take(&mut visit.slots).into_iter().map(|(_, timeout)| timeout);
             left.for_each(|timeout| self.engine.leave_unclaimed(timeout));
             self.shards[visit.index].has_visit = false;
         }

@@ -48,7 +48,7 @@ fn a_removal_moves_no_other_value() {
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert_eq!(remove(&mut bucket, 2, &mut tracker), Some(2));
     assert_eq!((tracker.location(1), tracker.location(3)), (Location::new(3, 1), Location::new(3, 3)));
-    assert_eq!((bucket.len(), bucket.get(2)), (2, None));
+    assert_eq!((bucket.len(), bucket.slots.value(2)), (2, None));
     for (value, position) in [(4, 2), (5, 0), (6, 4)] {
         bucket.push(3, 50, value, |value, location| tracker.moved(value, location));
         bucket.check();
@@ -104,7 +104,7 @@ fn the_earliest_is_exact_in_a_short_bucket() {
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);
     assert_eq!((bucket.is_empty(), bucket.earliest()), (false, u64::MAX));
-    assert_eq!(bucket.get(0), Some((u64::MAX, &0)));
+    assert_eq!(bucket.slots.value(0), Some((u64::MAX, &0)));
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert!(bucket.is_empty());
 }
@@ -165,10 +165,10 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
 #[test]
 fn growing_moves_no_full_chunk() {
     let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
-    let first: *const u32 = bucket.get(0).unwrap().1;
+    let first: *const u32 = bucket.slots.value(0).unwrap().1;
     for value in CHUNK as u32..20 * CHUNK as u32 {
         bucket.push(3, 1, value, |value, location| tracker.moved(value, location));
     }
-    assert!(std::ptr::eq(first, bucket.get(0).unwrap().1));
+    assert!(std::ptr::eq(first, bucket.slots.value(0).unwrap().1));
     assert_eq!(bucket.capacity(), 20 * CHUNK);
 }

@@ -7,7 +7,7 @@ const LEN: usize = Chunks::<usize>::LEN;
 #[test]
 fn an_array_in_chunks_behaves_like_a_vec() {
     let mut random = fastrand::Rng::with_seed(3);
-    let (mut chunks, mut model) = (Chunks::new(), Vec::new());
+    let (mut chunks, mut model) = (Chunks::default(), Vec::new());
     for round in 0..20_000_usize {
         // Mostly longer in some rounds, and mostly shorter in others.
         if random.u32(0..10) < if round / 500 % 2 == 0 { 6 } else { 4 } {
@@ -33,7 +33,7 @@ fn an_array_in_chunks_behaves_like_a_vec() {
 
 #[test]
 fn growing_moves_no_full_chunk() {
-    let mut chunks = Chunks::new();
+    let mut chunks = Chunks::default();
     (0..LEN).for_each(|n| chunks.push(n));
     let first: *const usize = &chunks.last[0];
     (0..20 * LEN).for_each(|n| chunks.push(n));

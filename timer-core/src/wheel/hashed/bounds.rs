@@ -8,6 +8,7 @@ const BITS: u32 = 4;
 const FAN: usize = 1 << BITS;
 
 /// The bounds of all lists. `u64::MAX` is the bound of an empty list, and also a legal deadline.
+#[derive(Default)]
 pub(super) struct Bounds {
     /// The first level has one bound for each list, and each further level the minima of [`FAN`]
     /// bounds. The last level has one bound, or none if there are no lists.
@@ -15,10 +16,6 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn new() -> Self {
-        Bounds { levels: Vec::new() }
-    }
-
     /// Returns the earliest bound.
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
@@ -71,7 +68,7 @@ impl Bounds {
                 // The level below had one bound until now, and the second one is that of an empty
                 // list.
                 let earliest = self.earliest();
-                self.levels.push(Chunks::new());
+                self.levels.push(Chunks::default());
                 self.levels[at].push(earliest);
             } else if self.levels[at].len() < len {
                 self.levels[at].push(u64::MAX);

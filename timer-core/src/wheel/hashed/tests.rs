@@ -138,7 +138,7 @@ fn a_long_list_is_read_in_short_steps() {
     for value in 0..1000 {
         wheel.insert(10 + u64::from(value % 2), value);
     }
-    let (mut due, mut steps) = (Slots::new(), 0);
+    let (mut due, mut steps) = (Slots::default(), 0);
     while wheel.take_next(10, &mut due) {
         assert!(due.len() <= STEP);
         due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
@@ -164,7 +164,7 @@ fn a_round_that_is_late_is_read_in_short_steps() {
     for value in 0..VALUES {
         wheel.insert(1 + u64::from(value) * 7_919 % (2 * SLOTS), value);
     }
-    let (mut due, mut steps, mut expired) = (Slots::new(), 0, 0);
+    let (mut due, mut steps, mut expired) = (Slots::default(), 0, 0);
     while wheel.take_next(SLOTS, &mut due) {
         assert!(due.len() <= STEP, "{} at once", due.len());
         expired += due.len();
@@ -212,7 +212,7 @@ fn a_ring_that_shrinks_frees_no_list() {
         wheel.insert(1 + u64::from(value), value);
     }
     let (mut discarded, lists) = (0, wheel.lists.len());
-    let mut due = Slots::new();
+    let mut due = Slots::default();
     while wheel.take_next(10_000, &mut due) {
         discarded += wheel.take_discarded().room().1;
         due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));

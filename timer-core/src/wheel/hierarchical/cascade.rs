@@ -51,18 +51,8 @@ pub(super) struct Cascades {
 }
 
 impl<V> Cascade<V> {
-    pub(super) const fn new() -> Self {
-        Cascade { slots: Slots::new(), len: 0, scanned: 0, emptied: 0, earliest: u64::MAX }
-    }
-
-    pub(super) fn into_slots(self) -> Slots<V> {
-        self.slots
-    }
-
-    /// Returns the value at this position and its deadline.
-    pub(super) fn get(&self, position: u32) -> Option<(u64, &V)> {
-        let (deadline, value) = self.slots.get(position as usize)?;
-        value.as_ref().map(|value| (*deadline, value))
+    pub(super) fn new() -> Self {
+        Cascade { slots: Slots::default(), len: 0, scanned: 0, emptied: 0, earliest: u64::MAX }
     }
 
     /// Returns the new location of the value that was at this position. The answer has no meaning
@@ -108,7 +98,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(super) fn begin_cascade(&mut self, at: usize, index: usize, due: &mut Slots<V>) {
         let Some(level) = &mut self.levels[at] else { return };
         let (bucket, cascade) = (&mut level.buckets[index], &mut level.cascade);
-        let (len, is_short) = (bucket.len(), bucket.is_short());
+        let (len, is_short) = (bucket.len(), bucket.slots.is_short());
         let earliest = if at == 1 { bucket.earliest() } else { u64::MAX };
         self.discarded.push_bucket(bucket.take(&mut cascade.slots));
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
@@ -231,8 +221,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Iterates over the values in the cascades and their deadlines.
     pub(super) fn cascading_values(&self) -> impl Iterator<Item = (u64, &V)> {
         let cascades = levels(self.cascades.scanning | self.cascades.resting).filter_map(|at| self.levels[at].as_ref());
-        let slots = cascades.flat_map(|level| level.cascade.slots.iter());
-        slots.filter_map(|(deadline, value)| Some((*deadline, value.as_ref()?)))
+        cascades.flat_map(|level| level.cascade.slots.iter())
     }
 
     /// Returns the number of the bucket of a level in whose span `now` is.

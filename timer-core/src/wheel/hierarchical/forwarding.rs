@@ -13,7 +13,7 @@
 //! goes to sleep, if it has many more links than values.
 
 use super::cascade::{Cascade, levels};
-use super::{BUCKETS, LEVELS, Levels, RawHierarchical, bucket_of};
+use super::{BUCKETS, LEVELS, Levels, RawHierarchical};
 use crate::wheel::bucket::{Bucket, OVERDUE};
 use crate::wheel::location::{Location, Tracker};
 use crate::wheel::slots::{CHUNK, Slot};
@@ -23,19 +23,20 @@ use crate::wheel::slots::{CHUNK, Slot};
 const MAX_FORWARDS_RATIO: usize = 8;
 
 /// Returns the value at this location, which is in a cascade or not, and its deadline.
-fn value_at<'a, V>(
+pub(super) fn value_at<'a, V>(
     levels: &'a Levels<V>,
     overdue: &'a Bucket<V>,
     is_cascading: bool,
     location: Location,
 ) -> Option<(u64, &'a V)> {
-    if location.bucket == OVERDUE {
-        return overdue.get(location.position);
-    }
-    if is_cascading {
-        return levels[location.bucket as usize / BUCKETS].as_ref()?.cascade.get(location.position);
-    }
-    bucket_of(levels, location.bucket)?.get(location.position)
+    let id = location.bucket as usize;
+    let slots = if location.bucket == OVERDUE {
+        &overdue.slots
+    } else {
+        let level = levels.get(id / BUCKETS)?.as_deref()?;
+        if is_cascading { &level.cascade.slots } else { &level.buckets[id % BUCKETS].slots }
+    };
+    slots.value(location.position)
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
@@ -56,11 +57,6 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let at = location.bucket as usize / BUCKETS;
         let is_open = at < LEVELS && self.cascades.open >> at & 1 == 1 && self.current(at) == location.bucket;
         self.levels.get(at).filter(|_| is_open)?.as_deref().map(|level| &level.cascade)
-    }
-
-    /// Returns the value at this location and its deadline.
-    pub(super) fn get_at(&self, location: Location) -> Option<(u64, &V)> {
-        value_at(&self.levels, &self.overdue, self.cascade_of(location).is_some(), location)
     }
 
     /// Removes a value that is not in the bucket where it was last reported.

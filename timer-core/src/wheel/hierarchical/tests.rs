@@ -54,7 +54,7 @@ impl Check for RawHierarchical<u32, Tracked> {
 
 fn at(now: u64) -> RawHierarchical<u32, Tracked> {
     let mut wheel = RawHierarchical::new(Tracked::default());
-    assert!(!wheel.take_next(now, &mut Slots::new()));
+    assert!(!wheel.take_next(now, &mut Slots::default()));
     wheel
 }
 
@@ -163,7 +163,7 @@ fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
 #[test]
 fn a_step_is_short_and_most_of_a_crowd_rests() {
     let (mut wheel, deadlines) = crowd(5000);
-    let (mut out, mut due, mut moved) = (Slots::new(), 0, 0);
+    let (mut out, mut due, mut moved) = (Slots::default(), 0, 0);
     for now in 4096..8192 {
         let (mut more, before) = (true, moved);
         while more {
@@ -186,7 +186,7 @@ fn a_step_is_short_and_most_of_a_crowd_rests() {
 #[test]
 fn what_is_not_read_yet_is_not_forgotten() {
     let (mut wheel, deadlines) = crowd(100);
-    assert!(wheel.take_next(4096, &mut Slots::new()) && wheel.cascades.has_values());
+    assert!(wheel.take_next(4096, &mut Slots::default()) && wheel.cascades.has_values());
     for value in 0..99 {
         let location = wheel.tracker.location(value);
         if wheel.remove(location, |at| *at == value).is_some() {
@@ -205,7 +205,7 @@ fn a_crowd_that_was_removed_at_rest_leaves_no_bound() {
     // Few enough that nothing is tidied, and many.
     for (steps, many) in (0..20).flat_map(|steps| [(steps, 7), (steps, 100)]) {
         let (mut wheel, _) = crowd(many);
-        let mut out = Slots::new();
+        let mut out = Slots::default();
         for _ in 0..steps {
             wheel.take_next(4096, &mut out);
             out.drain(|_| ());

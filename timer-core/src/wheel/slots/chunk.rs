@@ -22,10 +22,6 @@ pub(in crate::wheel) struct Chunk<V> {
 }
 
 impl<V> Chunk<V> {
-    pub(super) const fn new() -> Self {
-        Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
-    }
-
     /// Removes the value at `position` if there is one and it is `wanted`.
     #[inline]
     pub(in crate::wheel) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
@@ -68,6 +64,6 @@ impl<V> Chunk<V> {
 
 impl<V> Default for Chunk<V> {
     fn default() -> Self {
-        Self::new()
+        Chunk { slots: Vec::new(), vacant: END, len: 0, upkeep_below: MIN_UPKEEP as u32 + 1 }
     }
 }

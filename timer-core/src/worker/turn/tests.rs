@@ -108,7 +108,7 @@ fn a_visit_makes_few_steps_for_requests_alone() {
         tick: 0,
         due: 0,
         outcome: VisitOutcome::Requests,
-        slots: Slots::new(),
+        slots: Slots::default(),
         decided: 0,
         request_steps: MAX_REQUEST_STEPS,
     };
