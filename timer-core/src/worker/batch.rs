@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::counters::LagHistogram;
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
-use crate::shard::{Shard, Slot};
+use crate::shard::Slot;
 use crate::sync::Arc;
 use crate::time::Nanos;
 use crate::timer::{Engine, QueuedTask, run, run_abandoned, wake};
@@ -39,7 +39,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number
     /// of timeouts that ran or were handed over.
-    pub(super) fn dispatch(&mut self, engine: &Engine, shard: &Shard, visit: &mut Visit, until: Nanos) -> usize {
+    pub(super) fn dispatch(&mut self, engine: &Engine, visit: &mut Visit, until: Nanos) -> usize {
         let (slots, begin) = (&mut visit.slots, visit.decided);
         if slots.is_empty() {
             return 0;
@@ -87,7 +87,7 @@ impl Batch {
         }
         context.counters.in_flight.run_inline(false);
         if !self.moved_later.is_empty() {
-            shard.give_back(&mut self.moved_later, context);
+            visit.shard.give_back(&mut self.moved_later, context);
             self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
             if self.moved_later.capacity() > 4 * HANDOVER {
                 self.moved_later = Vec::new();

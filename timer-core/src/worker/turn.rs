@@ -8,7 +8,7 @@
 //! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
 //!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
 //!    ones ([`Shard::visit`]). If the lock is held, ask for it and go on. After
-//!    [`MAX_FAILED_VISITS`] turns without success, reserve the lock.
+//!    [`MAX_FAILED_VISITS`](super::visit::MAX_FAILED_VISITS) turns without success, reserve the lock.
 //! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
 //!    executor. If `reset` has moved it, give it back to its shard,
 //!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
@@ -33,14 +33,9 @@
 
 use super::batch::Batch;
 use super::visit::Visit;
-use crate::context::Context;
-use crate::shard::{LockMode, Shard, Slots, VisitMode, VisitOutcome};
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::{Engine, run_abandoned};
-
-/// A lock is reserved after this many turns that have asked for it.
-const MAX_FAILED_VISITS: u8 = 2;
 
 /// The time that all open visits share in one round, 2 ms.
 const ROUND: Nanos = 2_000_000;
@@ -49,20 +44,9 @@ const ROUND: Nanos = 2_000_000;
 /// nothing.
 pub(crate) struct Dispatcher {
     engine: Arc<Engine>,
-    shards: Box<[ShardTurn]>,
-    /// The open visits. Tasks run only after all shards that are due have been visited.
-    visits: Vec<Visit>,
-    /// Empty arrays for later visits.
-    spare: Vec<Slots>,
+    /// One for each shard. Tasks run only after all shards that are due have been visited.
+    visits: Box<[Visit]>,
     batch: Batch,
-}
-
-/// The owner's notes on one shard.
-#[derive(Clone, Default)]
-struct ShardTurn {
-    /// The number of consecutive turns that have asked for the lock.
-    failed_visits: u8,
-    has_visit: bool,
 }
 
 /// The outcome of a driver's turn.
@@ -75,8 +59,8 @@ pub(crate) struct TurnOutcome {
 
 impl Dispatcher {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let shards = vec![ShardTurn::default(); engine.shards().len()].into();
-        Self { engine, shards, visits: Vec::new(), spare: Vec::new(), batch: Batch::default() }
+        let visits = engine.shards().iter().map(|shard| Visit::new(shard)).collect();
+        Self { engine, visits, batch: Batch::default() }
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -86,7 +70,7 @@ impl Dispatcher {
     /// Returns the time since which entries of open visits have been due. Returns `None` if no
     /// visit is open.
     pub(crate) fn due(&self) -> Option<Nanos> {
-        self.visits.iter().map(|visit| visit.due).min()
+        self.visits.iter().filter(|visit| visit.is_open).map(|visit| visit.due).min()
     }
 
     /// Opens visits to the shards that are due at `now` and goes round all open visits once.
@@ -98,7 +82,7 @@ impl Dispatcher {
     /// Runs or hands over everything that is due at `now`.
     pub(crate) fn turn_to_end(&mut self, now: Nanos) -> TurnOutcome {
         let mut turned = TurnOutcome { expired: 0, complete: self.open_visits(now) };
-        while !self.visits.is_empty() {
+        while self.visits.iter().any(|visit| visit.is_open) {
             turned.expired += self.go_round();
         }
         turned
@@ -107,31 +91,29 @@ impl Dispatcher {
     /// Ends the open visits of a stopped timer. `stop` returns their entries, or they are
     /// cancelled.
     pub(crate) fn close_visits(&mut self) {
-        for mut visit in self.visits.drain(..) {
-            let left = std::mem::take(&mut visit.slots).into_iter().map(|(_, timeout)| timeout);
-            left.for_each(|timeout| self.engine.leave_unclaimed(timeout));
-            self.shards[visit.index].has_visit = false;
+        for visit in &mut self.visits {
+            let closed = std::mem::replace(visit, Visit::new(visit.shard));
+            closed.slots.into_iter().for_each(|(_, timeout)| self.engine.leave_unclaimed(timeout));
         }
     }
 
     /// Opens visits to the shards that are due at `now` and have none. Returns `true` if their
     /// locks were acquired.
     fn open_visits(&mut self, now: Nanos) -> bool {
-        let engine = self.engine.clone();
-        let context = &*engine.context;
+        let context = &*self.engine.context;
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
         let (mut first, mut complete) = (u64::MAX, true);
-        for (index, shard) in engine.shards().iter().enumerate() {
-            let next = shard.next_to_visit();
-            if next > tick || self.shards[index].has_visit {
+        for visit in self.visits.iter_mut().filter(|visit| !visit.is_open) {
+            let next = visit.shard.next_to_visit();
+            if next > tick {
                 continue;
             }
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
             if next != IMMEDIATE {
                 first = first.min(next);
             }
-            complete &= self.open_visit(index, shard, tick, due, context);
+            complete &= visit.open(tick, due, context);
         }
         if first <= tick {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
@@ -142,64 +124,12 @@ impl Dispatcher {
         complete
     }
 
-    fn open_visit(&mut self, index: usize, shard: &Shard, tick: u64, due: Nanos, context: &Context) -> bool {
-        let notes = &mut self.shards[index];
-        let mut slots = self.spare.pop().unwrap_or_default();
-        let lock_mode = if notes.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
-        let outcome = shard.visit(VisitMode::OverdueFirst, tick, lock_mode, &mut slots, context);
-        if outcome == VisitOutcome::Asked {
-            notes.failed_visits += 1;
-            self.spare.push(slots);
-            return false;
-        }
-        *notes = ShardTurn { failed_visits: 0, has_visit: true };
-        self.visits.push(Visit { index, tick, due, outcome, slots, decided: 0, request_steps: 0 });
-        true
-    }
-
     /// Goes on with each open visit and closes the ones that end. Returns the number of timeouts
     /// that ran or were handed over.
     fn go_round(&mut self) -> usize {
-        let engine = self.engine.clone();
-        let mut visits = std::mem::take(&mut self.visits);
-        let share = ROUND / visits.len().max(1) as u64;
-        let mut expired = 0;
-        visits.retain_mut(|visit| {
-            let goes_on = self.go_on(visit, share, &engine, &mut expired);
-            if !goes_on {
-                self.shards[visit.index].has_visit = false;
-                self.recycle(std::mem::take(&mut visit.slots));
-            }
-            goes_on
-        });
-        self.visits = visits;
-        expired
-    }
-
-    /// Goes on with `visit` for about as long as `share`. Returns `false` if it has ended.
-    fn go_on(&mut self, visit: &mut Visit, share: Nanos, engine: &Engine, expired: &mut usize) -> bool {
-        let (context, shard) = (&*engine.context, engine.shards()[visit.index]);
-        let until = context.now().saturating_add(share);
-        loop {
-            *expired += self.batch.dispatch(engine, shard, visit, until);
-            if !visit.slots.is_empty() {
-                return true;
-            }
-            if visit.is_last() {
-                return false;
-            }
-            if context.now() > until {
-                return true;
-            }
-            visit.step(shard, context);
-        }
-    }
-
-    /// Keeps an empty array for later visits. It has at most one chunk.
-    fn recycle(&mut self, slots: Slots) {
-        if self.spare.len() < self.shards.len() {
-            self.spare.push(slots);
-        }
+        let Self { engine, visits, batch } = self;
+        let share = ROUND / visits.iter().filter(|visit| visit.is_open).count().max(1) as u64;
+        visits.iter_mut().filter(|visit| visit.is_open).map(|visit| visit.go_on(batch, engine, share)).sum()
     }
 }
 

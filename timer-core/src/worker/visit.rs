@@ -1,8 +1,13 @@
-//! A visit to a shard, which takes out the entries that were due when it was opened.
+//! The visits to a shard. A visit takes out the entries that were due when it was opened.
 
+use super::batch::Batch;
 use crate::context::Context;
 use crate::shard::{LockMode, Shard, Slots, VisitMode, VisitOutcome};
 use crate::time::{IMMEDIATE, Nanos};
+use crate::timer::Engine;
+
+/// A lock is reserved after this many turns that have asked for it.
+pub(super) const MAX_FAILED_VISITS: u8 = 2;
 
 /// The number of consecutive steps of a visit that only serve requests, because the wheel has no
 /// expired entries.
@@ -15,12 +20,14 @@ const SWEEPING_SIZE: usize = 2 << 10;
 /// The number of such requests before a step. glibc sorts at most 10,000 free pieces in each.
 const SWEEPS: usize = 4;
 
-/// An open visit to a shard.
+/// A visit to a shard. Once it is closed, it can be opened again.
 pub(super) struct Visit {
-    /// The index of the shard.
-    pub(super) index: usize,
+    pub(super) shard: &'static Shard,
+    pub(super) is_open: bool,
+    /// The number of consecutive turns that have asked for the lock.
+    failed_visits: u8,
     /// The tick up to which the entries of the shard are taken.
-    pub(super) tick: u64,
+    tick: u64,
     /// The time at which the earliest entry was due, or the beginning of the visit if that entry
     /// was overdue.
     pub(super) due: Nanos,
@@ -34,19 +41,49 @@ pub(super) struct Visit {
 }
 
 impl Visit {
+    pub(super) fn new(shard: &'static Shard) -> Self {
+        let (outcome, slots) = (VisitOutcome::Last, Slots::default());
+        Visit { shard, is_open: false, failed_visits: 0, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
+    }
+
+    /// Opens the visit and makes its first step. Returns `false` if the lock is held.
+    pub(super) fn open(&mut self, tick: u64, due: Nanos, context: &Context) -> bool {
+        let lock_mode = if self.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
+        self.outcome = self.shard.visit(VisitMode::OverdueFirst, tick, lock_mode, &mut self.slots, context);
+        self.is_open = self.outcome != VisitOutcome::Asked;
+        self.failed_visits = if self.is_open { 0 } else { self.failed_visits + 1 };
+        (self.tick, self.due, self.request_steps) = (tick, due, 0);
+        self.is_open
+    }
+
+    /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
+    /// number of timeouts that ran or were handed over.
+    pub(super) fn go_on(&mut self, batch: &mut Batch, engine: &Engine, share: Nanos) -> usize {
+        let until = engine.context.now().saturating_add(share);
+        let mut expired = 0;
+        loop {
+            expired += batch.dispatch(engine, self, until);
+            self.is_open = !self.slots.is_empty() || !self.is_last();
+            if !self.is_open || !self.slots.is_empty() || engine.context.now() > until {
+                return expired;
+            }
+            self.step(&engine.context);
+        }
+    }
+
     /// Returns `true` if no further step may take entries out.
-    pub(super) fn is_last(&self) -> bool {
+    fn is_last(&self) -> bool {
         !matches!(self.outcome, VisitOutcome::Step | VisitOutcome::Requests) || self.request_steps >= MAX_REQUEST_STEPS
     }
 
     /// Makes the next step of the wheel.
-    pub(super) fn step(&mut self, shard: &Shard, context: &Context) {
+    fn step(&mut self, context: &Context) {
         sweep_allocator();
-        let next = shard.next();
+        let next = self.shard.next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.outcome = shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
+        self.outcome = self.shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }

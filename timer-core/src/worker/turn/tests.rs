@@ -4,6 +4,7 @@ use super::super::visit::MAX_REQUEST_STEPS;
 use super::*;
 use crate::config::{Config, DrivenBy};
 use crate::entry::{Closure, Timeout};
+use crate::shard::VisitOutcome;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Deadline;
 use std::sync::{Mutex, OnceLock, Weak};
@@ -102,19 +103,11 @@ fn tasks_are_in_flight_when_they_are_handed_over() {
 #[test]
 fn a_visit_makes_few_steps_for_requests_alone() {
     let engine = engine(None);
-    let mut dispatcher = Dispatcher::new(engine.clone());
-    let mut visit = Visit {
-        index: 0,
-        tick: 0,
-        due: 0,
-        outcome: VisitOutcome::Requests,
-        slots: Slots::default(),
-        decided: 0,
-        request_steps: MAX_REQUEST_STEPS,
-    };
-    assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
+    let mut visit = Visit::new(engine.shards()[0]);
+    (visit.outcome, visit.request_steps) = (VisitOutcome::Requests, MAX_REQUEST_STEPS);
+    assert_eq!(visit.go_on(&mut Batch::default(), &engine, MILLI), 0);
     assert_eq!(visit.outcome, VisitOutcome::Requests, "the visit made a further step");
     visit.request_steps -= 1;
-    assert!(!dispatcher.go_on(&mut visit, MILLI, &engine, &mut 0));
-    assert_eq!(visit.outcome, VisitOutcome::Last);
+    assert_eq!(visit.go_on(&mut Batch::default(), &engine, MILLI), 0);
+    assert!(visit.outcome == VisitOutcome::Last && !visit.is_open);
 }
