@@ -2,7 +2,6 @@
 
 use crate::error::BuildError;
 use crate::sync::Arc;
-use std::fmt;
 use std::time::Duration;
 
 /// The wheel of a timer.
@@ -80,7 +79,6 @@ pub(crate) enum DrivenBy {
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
 /// The choices of a [`TimerBuilder`](crate::TimerBuilder).
-#[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) tick: Duration,
@@ -93,12 +91,6 @@ pub(crate) struct Config {
     pub(crate) on_worker_start: Option<Hook>,
     /// `None` stands for one per CPU.
     pub(crate) shards: Option<usize>,
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("name", &self.name).field("tick", &self.tick).finish_non_exhaustive()
-    }
 }
 
 impl Default for Config {

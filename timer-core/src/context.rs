@@ -3,7 +3,7 @@
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
-use crate::config::MissedRuns;
+use crate::config::{Config, MissedRuns};
 use crate::counters::{Limit, TimerCounters};
 use crate::entry::Timeout;
 use crate::error::RejectReason;
@@ -30,22 +30,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(
-        name: String,
-        present: Present,
-        resolution: Resolution,
-        missed_runs: MissedRuns,
-        limit: Option<Limit>,
-        backpressure: Backpressure,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, present: Present, resolution: Resolution) -> Self {
         Self {
-            name,
+            name: config.name.clone(),
             present,
             resolution,
-            missed_runs,
+            missed_runs: config.missed_runs,
             alarm: Alarm::default(),
-            backpressure,
-            limit,
+            backpressure: Backpressure::new(config.may_sleep),
+            limit: config.max_pending.map(Limit::new),
             counters: TimerCounters::default(),
             abandoned: Queue::new(),
             stopped: AtomicBool::new(false),

@@ -187,9 +187,8 @@ impl BlockId {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
-    use crate::backpressure::Backpressure;
     use crate::clock::Present;
-    use crate::config::MissedRuns;
+    use crate::config::Config;
     use crate::resolution::Resolution;
 
     /// The pools of the tests. A pool that nothing points to would be reported as a leak.
@@ -203,15 +202,7 @@ mod tests {
     }
 
     fn open(block: &Block) {
-        let context = Context::new(
-            "pool".into(),
-            Present::real(),
-            Resolution::Exact(0),
-            MissedRuns::Skip,
-            None,
-            Backpressure::new(true),
-        );
-        let context = Arc::new(context);
+        let context = Arc::new(Context::new(&Config::default(), Present::real(), Resolution::Exact(0)));
         block.open(&context, WheelKind::Hierarchical);
     }
 

@@ -157,9 +157,8 @@ impl Shard {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
-    use crate::backpressure::Backpressure;
     use crate::clock::Present;
-    use crate::config::{MissedRuns, WheelKind};
+    use crate::config::{Config, WheelKind};
     use crate::entry::Closure;
     use crate::resolution::Resolution;
     use crate::shard::inbox::{MAX_HELPED, PushOutcome, RequestKind};
@@ -172,15 +171,7 @@ mod tests {
         const TICK: u64 = 1_000_000;
         const SECOND: u64 = 1_000_000_000;
         const MANY: u64 = 1000;
-        let context = Context::new(
-            "visit".into(),
-            Present::real(),
-            Resolution::ticks(TICK),
-            MissedRuns::Skip,
-            None,
-            Backpressure::new(true),
-        );
-        let context = Arc::new(context);
+        let context = Arc::new(Context::new(&Config::default(), Present::real(), Resolution::ticks(TICK)));
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
             let block = pool().lease(1);
             block.open(&context, wheel);
@@ -212,9 +203,7 @@ mod tests {
     }
 
     fn exact() -> Arc<Context> {
-        let resolution = Resolution::Exact(0);
-        let backpressure = Backpressure::new(true);
-        Arc::new(Context::new("visit".into(), Present::real(), resolution, MissedRuns::Skip, None, backpressure))
+        Arc::new(Context::new(&Config::default(), Present::real(), Resolution::Exact(0)))
     }
 
     #[test]

@@ -6,7 +6,6 @@
 
 use super::lifecycle::Lifecycle;
 use super::registry::{Registry, registry};
-use crate::backpressure::Backpressure;
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook};
 use crate::context::{Context, deadline_after};
@@ -59,10 +58,7 @@ impl Engine {
         } else {
             Resolution::ticks(tick_nanos)
         };
-        let limit = config.max_pending.map(Limit::new);
-        let backpressure = Backpressure::new(config.may_sleep);
-        let context = Context::new(config.name, present, resolution, config.missed_runs, limit, backpressure);
-        let context = Arc::new(context);
+        let context = Arc::new(Context::new(&config, present, resolution));
         block.open(&context, config.wheel);
         let live = timer_born();
         if live > MANY_TIMERS && first_warning() {

@@ -1,9 +1,8 @@
 //! The inbox by itself: its bounds, the tick by which the worker must serve it, and its drain.
 
 use super::*;
-use crate::backpressure::Backpressure;
 use crate::clock::Present;
-use crate::config::MissedRuns;
+use crate::config::Config;
 use crate::entry::Closure;
 use crate::resolution::Resolution;
 use crate::time::{Deadline, Nanos};
@@ -16,9 +15,8 @@ const BEGIN: Nanos = 1 << 40;
 fn open_inbox() -> (Inbox, Arc<Context>) {
     let present = Present::real();
     present.set(BEGIN);
-    let resolution = Resolution::Exact(0);
-    let context = Context::new("inbox".into(), present, resolution, MissedRuns::Skip, None, Backpressure::new(true));
-    let (inbox, context) = (Inbox::new(), Arc::new(context));
+    let context = Arc::new(Context::new(&Config::default(), present, Resolution::Exact(0)));
+    let inbox = Inbox::new();
     inbox.open(ID.generation, context.clone());
     (inbox, context)
 }
