@@ -49,15 +49,17 @@ fn a_stop_without_limit_waits_for_handlers() {
     let timer = DurableTimer::builder().topic("t", blocks).open(Scripted::new()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
     starts.recv_timeout(LONG).unwrap();
-    let stopping = thread::spawn({
+    let (report, reports) = channel();
+    thread::spawn({
         let timer = timer.clone();
-        move || timer.stop(Duration::MAX).unwrap()
+        move || report.send(timer.stop(Duration::MAX).unwrap()).unwrap()
     });
     while !matches!(timer.new_timeout("t", LONG, &"b".to_owned()), Err(Error::Stopped)) {
         thread::yield_now();
     }
-    let _ended = release.send(());
-    assert_eq!(stopping.join().unwrap().unfinished, 0);
+    reports.recv_timeout(Duration::from_millis(100)).unwrap_err();
+    release.send(()).unwrap();
+    assert_eq!(reports.recv_timeout(LONG).unwrap().unfinished, 0);
 }
 
 #[test]

@@ -91,10 +91,14 @@ fn a_reset_moves_a_timeout_to_its_writer() {
     let due = first.0.now() + HOUR;
     let inserts: Vec<_> = (0..64).map(|_| Insert::new(TimeoutId::made_by(first.0.instance()), due, "topic")).collect();
     let ids: Vec<_> = inserts.iter().map(|insert| insert.id).collect();
-    first.write(|batch| batch.inserts.extend(inserts)).unwrap();
+    // The rows of a batch are in one shard, and the next batch uses the next shard.
+    for insert in inserts {
+        first.write(|batch| batch.inserts.push(insert)).unwrap();
+    }
     let mut second = database.join();
     first.keep_up_until(|node| node.shards() == 32);
     second.keep_up_until(|node| node.shards() == 32);
+    assert_eq!(first.pending().len(), 32, "half of them are in shards of the other node");
     let due = second.0.now() - 1;
     let resets = ids.iter().map(|id| Reset { target: Target::Id(*id), due });
     let answers = second.write(|batch| batch.resets.extend(resets)).unwrap();
