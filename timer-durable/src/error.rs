@@ -26,13 +26,12 @@ pub enum Error {
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
-    /// The connection or a sync failed during the commit, or the keeper has ended by a panic
-    /// meanwhile, so the call was executed or not. Repeat
-    /// it with this id and all of its other arguments, by
-    /// [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call without a key, by
-    /// [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the first call was
-    /// executed, the second one has no effect. A call without an id, such as a cancel or a reset,
-    /// can be repeated as it is.
+    /// The call was executed or not, because the connection or a sync failed during the commit, or
+    /// because the keeper panicked meanwhile. Repeat the call with this id and all of its other
+    /// arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call
+    /// without a key, by [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the
+    /// first call was executed, the second one has no effect. A call without an id, such as a
+    /// cancel or a reset, can be repeated as it is.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,
