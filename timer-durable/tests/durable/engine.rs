@@ -341,8 +341,8 @@ fn timeouts_of_later_days_are_loaded_in_time() {
     let ids: Vec<_> = (1..=20_u32).map(|n| timer.new_timeout("t", n * DAY, &n.to_string()).unwrap()).collect();
     driver.crash();
     let (timer, mut driver) = open();
-    // Nothing in memory is left, and the rest is days away.
     ids[..4].iter().for_each(|id| assert_eq!(timer.cancel_by_id(*id).unwrap(), Cancelled::Cancelled));
+    assert_eq!(timer.stats().in_memory, 1, "the rest is days away");
     for n in 5..=20 {
         assert_eq!(driver.advance_to_next(), Some(1));
         assert_eq!(take(&log), [format!("{n} 1")]);
