@@ -288,7 +288,7 @@ impl Timeout {
 
     /// Cancels the timeout. Returns the right to the task as well, unless a run in progress has it.
     #[inline]
-    pub(crate) fn win_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
+    pub(crate) fn decide_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
         let cancel = self.state().cancel();
         let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasQueued);
         (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))

@@ -28,7 +28,7 @@ fn the_wheels_reference_is_handed_over() {
     let task = Arc::new(());
     let (user, wheel) = entry(&task);
     let other = user.clone();
-    let (cancel, owned) = user.win_cancel();
+    let (cancel, owned) = user.decide_cancel();
     assert_eq!(cancel, Cancel::WasWaiting);
     user.take_over(wheel);
     owned.unwrap().cancelled();
@@ -43,7 +43,7 @@ fn a_job_comes_back_as_what_it_was() {
     // Reachable for good, so that what the leaked job holds is no leak.
     static TASK: OnceLock<Arc<()>> = OnceLock::new();
     let (user, wheel) = entry(TASK.get_or_init(|| Arc::new(())));
-    let (_, owned) = user.win_cancel();
+    let (_, owned) = user.decide_cancel();
     assert!(owned.unwrap().into_job::<Hooked<Never>>().is_none(), "of another type; this leaks the job");
     drop((user, wheel));
     let period = Period::Delay(1);
@@ -69,7 +69,7 @@ fn a_periodic_job_comes_back_until_it_is_cancelled() {
         assert_eq!(owned.rearm(Deadline::up(due + 10)).ok(), Some(Deadline::up(due + 10)));
     }
     let Due::Won(owned) = user.expire(25) else { panic!("due") };
-    let (cancel, nothing) = user.win_cancel();
+    let (cancel, nothing) = user.decide_cancel();
     assert!(cancel == Cancel::WasRunning && nothing.is_none());
     let (owned, _) = owned.run().unwrap();
     owned.rearm(Deadline::up(35)).err().unwrap().discard();

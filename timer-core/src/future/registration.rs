@@ -98,7 +98,7 @@ impl Sleep {
         let id = former.shard_id();
         let Some((clone, waker)) = clone(cx.waker(), id) else { return Poll::Pending };
         let (entry, linked) = Timeout::new(id, self.deadline, Wakeup(clone));
-        let (cancel, right) = former.win_cancel();
+        let (cancel, right) = former.decide_cancel();
         if cancel == Cancel::Lost {
             discard(&entry);
             let is_stopped = former.is_cancelled();
@@ -128,7 +128,7 @@ impl Drop for Registration {
     /// Performs step 4.
     #[inline]
     fn drop(&mut self) {
-        let (cancel, right) = self.entry.win_cancel();
+        let (cancel, right) = self.entry.decide_cancel();
         if self.entry.finish_cancel(cancel) {
             let waker = right.and_then(|right| right.into_job::<Wakeup>());
             contain(self.entry.shard_id(), || drop(waker));
@@ -157,7 +157,7 @@ fn refuse(entry: &Timeout) -> RejectReason {
 
 /// Drops the waker in an entry that no other thread has seen.
 fn discard(entry: &Timeout) {
-    let waker = entry.win_cancel().1.and_then(|right| right.into_job::<Wakeup>());
+    let waker = entry.decide_cancel().1.and_then(|right| right.into_job::<Wakeup>());
     contain(entry.shard_id(), || drop(waker));
 }
 

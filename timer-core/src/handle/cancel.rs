@@ -111,7 +111,7 @@ impl Timeout {
 
     /// Cancels the timeout. Catches a panic of user code, because a `Drop` must not pass it on.
     fn cancel_and_contain(&self) -> bool {
-        let (cancel, right) = self.win_cancel();
+        let (cancel, right) = self.decide_cancel();
         let won = self.finish_cancel(cancel);
         if let Some(right) = right {
             cancel_contained(right);
@@ -131,7 +131,7 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
     let (mut rights, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
     let mut won = 0;
     for timeout in chunk {
-        let (cancel, right) = timeout.win_cancel();
+        let (cancel, right) = timeout.decide_cancel();
         rights.extend(right);
         match cancel {
             Cancel::WasWaiting => waiting.push(*timeout),

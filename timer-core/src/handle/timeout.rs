@@ -48,7 +48,7 @@ impl Timeout {
     /// ```
     #[inline]
     pub fn cancel(&self) -> bool {
-        let (cancel, right) = self.win_cancel();
+        let (cancel, right) = self.decide_cancel();
         if !self.finish_cancel(cancel) {
             return false;
         }

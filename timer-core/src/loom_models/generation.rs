@@ -84,7 +84,7 @@ fn a_cancel_while_the_timer_is_dropped() {
 fn negative_a_cancel_skips_the_generation() {
     check(|| {
         two_leases(|timeout| {
-            if let (Cancel::WasWaiting, Some(right)) = timeout.win_cancel() {
+            if let (Cancel::WasWaiting, Some(right)) = timeout.decide_cancel() {
                 shard_of(timeout.shard_id()).unlink_of_any_generation();
                 right.cancelled();
             }
@@ -113,7 +113,7 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectRea
             let (right, _) = right.run().expect("it runs again");
             let Ok(_) = right.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
             if link(&timeout, 15).is_err() {
-                if let (_, Some(right)) = timeout.win_cancel() {
+                if let (_, Some(right)) = timeout.decide_cancel() {
                     right.cancelled();
                 }
             }

@@ -22,7 +22,7 @@ fn entry() -> (Timeout, Arc<Wheel>, &'static Outcome) {
 }
 
 fn cancel(timeout: &Timeout, wheel: &Wheel) {
-    let (cancel, right) = timeout.win_cancel();
+    let (cancel, right) = timeout.decide_cancel();
     if cancel != Cancel::WasWaiting {
         return;
     }
@@ -146,7 +146,7 @@ fn negative_the_workers_reference_is_handed_over() {
     check(|| {
         let (timeout, wheel, _) = entry();
         let canceller = thread::spawn(move || {
-            if let (Cancel::WasWaiting, Some(right)) = timeout.win_cancel() {
+            if let (Cancel::WasWaiting, Some(right)) = timeout.decide_cancel() {
                 timeout.take_over(timeout.clone());
                 right.cancelled();
             }

@@ -75,7 +75,7 @@ fn one_turn(engine: Arc<Engine>) {
 
 fn a_turn_and_the_end() {
     let engine = with_worker();
-    assert_eq!(engine.start(one_turn), Ok(()));
+    assert_eq!(engine.spawn_worker(one_turn), Ok(()));
     let _ = engine.stop_and_wait(SECOND).unwrap();
     assert_eq!(engine.stats().turns, 1, "not seen");
 }
@@ -111,7 +111,7 @@ fn two_threads_wait_for_the_end() {
                 engine.stats().turns
             })
         });
-        let started = u64::from(engine.start(one_turn).is_ok());
+        let started = u64::from(engine.spawn_worker(one_turn).is_ok());
         let seen = others.map(|other| other.join().unwrap());
         assert_eq!(seen, [started; 2], "not seen");
     });

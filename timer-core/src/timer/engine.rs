@@ -172,7 +172,7 @@ impl Engine {
     /// Takes the task out of an entry that no other thread has seen.
     #[cold]
     fn take_back<J: Job>(&self, timeout: Timeout) -> Result<Timeout, (J, RejectReason)> {
-        let job = timeout.win_cancel().1.and_then(|right| right.into_job());
+        let job = timeout.decide_cancel().1.and_then(|right| right.into_job());
         match job {
             Some(job) => Err(self.reject(job, self.context.refusal())),
             None => Ok(timeout),

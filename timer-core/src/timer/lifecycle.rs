@@ -72,14 +72,15 @@ impl Engine {
     /// Returns `true` if the worker runs, or if the timer is driven.
     #[inline]
     pub(crate) fn has_started(&self) -> bool {
-        // ORDERING: Relaxed, because this is a hint. `start` decides while it holds the lock.
+        // ORDERING: Relaxed, because this is a hint. `spawn_worker` decides while it holds the
+        // lock.
         self.lifecycle.started.load(Ordering::Relaxed)
     }
 
     /// Starts the worker, whose thread executes `run`. Does nothing if the worker runs or the timer
     /// is driven.
     #[cold]
-    pub(crate) fn start(self: &Arc<Self>, run: fn(Arc<Engine>)) -> Result<(), RejectReason> {
+    pub(crate) fn spawn_worker(self: &Arc<Self>, run: fn(Arc<Engine>)) -> Result<(), RejectReason> {
         let mut worker = self.lifecycle.worker.lock();
         if self.context.is_stopped() {
             return Err(RejectReason::Stopped);
@@ -94,7 +95,7 @@ impl Engine {
             Ok(thread) => {
                 *worker = Some(thread);
                 // ORDERING: Relaxed, because `has_started` is a hint. The lock orders the store for
-                // `start`.
+                // `spawn_worker`.
                 self.lifecycle.started.store(true, Ordering::Relaxed);
                 Ok(())
             }

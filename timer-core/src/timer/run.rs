@@ -69,7 +69,7 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Conte
         return;
     }
     // The entry was in no wheel when the timer was stopped, so `stop` could not hand it back.
-    if let (_, Some(right)) = timeout.win_cancel() {
+    if let (_, Some(right)) = timeout.decide_cancel() {
         context.end_cancelled();
         context.contain(|| right.cancelled());
     }
@@ -87,7 +87,7 @@ impl QueuedTask {
         let mut queued = QueuedTask { timeout: Some(timeout), context: context.clone() };
         Task::new(move || {
             if let Some(timeout) = queued.timeout.take() {
-                start(timeout, &queued.context);
+                start_queued(timeout, &queued.context);
             }
         })
     }
@@ -107,7 +107,7 @@ impl Drop for QueuedTask {
 }
 
 /// Starts a task that was handed over, unless it was cancelled or moved meanwhile.
-fn start(timeout: Timeout, context: &Context) {
+fn start_queued(timeout: Timeout, context: &Context) {
     let (counters, now) = (&context.counters, context.now());
     match timeout.start(now) {
         Due::Won(right) => {
@@ -134,6 +134,6 @@ pub(crate) fn run_abandoned(context: &Context) {
     while let Some(timeout) = context.abandoned.pop() {
         context.counters.executor_rejections.add_contended(1);
         context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
-        start(timeout, context);
+        start_queued(timeout, context);
     }
 }

@@ -31,7 +31,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
 /// Starts the worker of the timer, if it needs one and has none.
 pub(crate) fn start(engine: &Arc<Engine>) -> Result<(), RejectReason> {
-    engine.start(run)
+    engine.spawn_worker(run)
 }
 
 /// The body of the worker's thread. Returns when the timer has been stopped.
