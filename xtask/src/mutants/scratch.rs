@@ -73,6 +73,7 @@ impl Scratch {
             command.env("RUST_BACKTRACE", "0").stdout(Stdio::piped()).stderr(File::create(&self.log)?);
             let (outcome, output) = run(command)?;
             if outcome != Outcome::Passed {
+                fs::write(&self.log, output)?;
                 return Ok(outcome);
             }
             if !names.is_empty() && !output.contains(&format!("{} passed", names.len())) {
@@ -80,6 +81,13 @@ impl Scratch {
             }
         }
         Ok(Outcome::Passed)
+    }
+
+    /// Returns the names of the tests that failed in the last run that did not pass.
+    pub(super) fn failed_tests(&self) -> Result<Vec<String>> {
+        let output = fs::read_to_string(&self.log)?;
+        let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+        Ok(output.lines().filter_map(failed).collect())
     }
 
     /// Builds the test programs. Returns each with the folder in which it runs.
