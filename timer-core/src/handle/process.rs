@@ -29,7 +29,10 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> &'static Timer {
-        process_timer(default_timer)
+        GLOBAL.get().unwrap_or_else(|| {
+            let timer = default_timer();
+            process_timer(|| timer)
+        })
     }
 
     /// Makes `timer` the timer of the process.
@@ -78,8 +81,11 @@ fn default_timer() -> Timer {
     Timer::builder().name("global").build_default()
 }
 
-/// Returns the timer of the process. If there is none, `make` makes it. The timer is marked as
-/// never stopped before any thread can find it.
+/// Returns the timer of the process. If there is none, it is the one that `make` returns. That
+/// timer is marked as never stopped before any thread can find it.
+///
+/// A new timer may warn that there are many, and the subscriber may use the timer of the process.
+/// Therefore `make` must not build one here, where other threads and the subscriber would wait.
 fn process_timer(make: impl FnOnce() -> Timer) -> &'static Timer {
     GLOBAL.get_or_init(|| never_stopped(make()))
 }
@@ -96,7 +102,10 @@ pub(crate) fn fallback() -> &'static Timer {
     if global.takes_refused_futures() {
         return global;
     }
-    FALLBACK.get_or_init(|| never_stopped(Timer::builder().name("fallback").build_default()))
+    FALLBACK.get().unwrap_or_else(|| {
+        let timer = Timer::builder().name("fallback").build_default();
+        FALLBACK.get_or_init(|| never_stopped(timer))
+    })
 }
 
 /// Calls `call` with the timer that the calling thread has entered, or else with that of the
