@@ -110,8 +110,11 @@ impl DurableMetrics {
     /// Adds a timer under its name. A timer that has the name of a living one gets a number behind
     /// it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
+        // Each may be the last handle of its timer, so they are dropped after the lock, which is
+        // declared later.
+        let mut handles = Vec::new();
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.watched.retain(|watched| watched.timer.upgrade().is_some());
+        list.watched.retain(|watched| watched.timer.upgrade().map(|handle| handles.push(handle)).is_some());
         let names = (1..).map(|n| if n == 1 { timer.name().to_owned() } else { format!("{}-{n}", timer.name()) });
         let mut names = names.filter(|name| list.watched.iter().all(|other| other.label != *name));
         if let Some(label) = names.next() {
