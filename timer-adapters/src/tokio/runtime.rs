@@ -11,6 +11,7 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Waker};
 use std::io;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer, global};
 
@@ -19,9 +20,16 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The manual timer of a runtime, which follows the clock of tokio's runtime.
 #[derive(Debug)]
-pub(super) struct Follower {
+struct Virtual {
     timer: Timer,
-    driver: RefCell<ManualDriver>,
+    driver: Mutex<ManualDriver>,
+}
+
+/// The part of one call of [`Runtime::block_on`] that moves the manual timer. Several threads may
+/// block on one runtime, and the hooks run on the thread that drives it.
+#[derive(Debug)]
+pub(super) struct Follower {
+    clock: Arc<Virtual>,
     /// The deadline that the keeper's sleep waits for.
     armed: Cell<Option<Instant>>,
     /// Wakes the keeper.
@@ -45,7 +53,7 @@ impl Follower {
     pub(super) fn follow(&self) {
         let now = time::Instant::now().into_std();
         // A timeout's task that calls this is already within an advance.
-        if let Ok(mut driver) = self.driver.try_borrow_mut() {
+        if let Ok(mut driver) = self.clock.driver.try_lock() {
             let behind = now.saturating_duration_since(driver.now());
             driver.advance(behind);
         }
@@ -53,10 +61,10 @@ impl Follower {
 
     /// Returns the deadline to which time moves when all tasks wait.
     fn next(&self) -> Option<Instant> {
-        if self.timer.pending_timeouts() == 0 {
+        if self.clock.timer.pending_timeouts() == 0 {
             return None;
         }
-        let driver = self.driver.try_borrow().ok()?;
+        let driver = self.clock.driver.try_lock().ok()?;
         let next = driver.next_expiry().filter(|next| *next < FAR)?;
         driver.now().checked_add(next)
     }
@@ -132,7 +140,8 @@ pub fn paused<F: IntoFuture>(future: F) -> F::Output {
     runtime.expect("a runtime for the test").block_on(future.into_future())
 }
 
-/// Builds a [`Runtime`]. The methods are those of tokio's builder that its attributes use.
+/// Builds a [`Runtime`]. The methods are the stable ones of tokio's builder, without the hooks for
+/// the parking of threads, which virtual time needs.
 ///
 /// # Examples
 ///
@@ -152,13 +161,15 @@ pub fn paused<F: IntoFuture>(future: F) -> F::Output {
 pub struct Builder {
     builder: theirs::Builder,
     is_current_thread: bool,
+    /// Whether the runtime has tokio's clock, without which there is no virtual time.
+    has_time: bool,
 }
 
 /// Returns `self` after a call of tokio's builder.
 macro_rules! forward {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty)?);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident$(<$generic:ident: $bound:path>)?($($argument:ident: $type:ty)?);)*) => {$(
         $(#[$doc])*
-        pub fn $name(&mut self $(, $argument: $type)?) -> &mut Self {
+        pub fn $name$(<$generic: $bound + Send + Sync + 'static>)?(&mut self $(, $argument: $type)?) -> &mut Self {
             self.builder.$name($($argument)?);
             self
         }
@@ -172,24 +183,51 @@ impl Builder {
         let mut builder = theirs::Builder::new_current_thread();
         builder.on_thread_park(|| with_follower(Follower::before_park));
         builder.on_thread_unpark(|| with_follower(Follower::follow));
-        Self { builder, is_current_thread: true }
+        Self { builder, is_current_thread: true, has_time: false }
     }
 
     /// Builds a runtime with several threads, which is tokio's. The functions of
     /// [`time`](super::time) use the timer of the process on it.
     pub fn new_multi_thread() -> Self {
-        Self { builder: theirs::Builder::new_multi_thread(), is_current_thread: false }
+        Self { builder: theirs::Builder::new_multi_thread(), is_current_thread: false, has_time: false }
+    }
+
+    /// Enables sockets and tokio's clock.
+    pub fn enable_all(&mut self) -> &mut Self {
+        self.builder.enable_all();
+        self.has_time = true;
+        self
+    }
+
+    /// Enables tokio's clock.
+    pub fn enable_time(&mut self) -> &mut Self {
+        self.builder.enable_time();
+        self.has_time = true;
+        self
     }
 
     forward! {
-        /// Enables sockets and tokio's clock.
-        enable_all();
-        /// Enables tokio's clock.
-        enable_time();
         /// Starts with the clock stopped. As in tokio, that needs a runtime on the current thread.
         start_paused(is_paused: bool);
         /// Sets the number of threads of a runtime with several threads.
         worker_threads(threads: usize);
+        /// Sets the largest number of threads for blocking work.
+        max_blocking_threads(threads: usize);
+        /// Sets the time that a thread for blocking work waits for more.
+        thread_keep_alive(time: Duration);
+        /// Names the threads that the runtime starts.
+        thread_name(name: impl Into<String>);
+        /// Sets the size of their stacks in bytes.
+        thread_stack_size(bytes: usize);
+        /// Sets a hook that runs on each of these threads at its start.
+        on_thread_start<F: Fn()>(hook: F);
+        /// Sets a hook that runs on each of these threads at its end.
+        on_thread_stop<F: Fn()>(hook: F);
+        /// Sets the number of polls after which the runtime looks at sockets and deadlines.
+        event_interval(polls: u32);
+        /// Sets the number of polls after which the runtime looks at its queue of tasks from other
+        /// threads.
+        global_queue_interval(polls: u32);
     }
 
     /// Builds the runtime.
@@ -198,30 +236,29 @@ impl Builder {
     ///
     /// Fails if the system refuses the resources of a runtime.
     pub fn build(&mut self) -> io::Result<Runtime> {
-        let follower = if self.is_current_thread {
+        let clock = if self.is_current_thread && self.has_time {
             // The manual timer is older than tokio's clock, so it can be moved to that clock's
             // beginning.
             let (timer, driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
-            Some(Rc::new(Follower {
-                timer,
-                driver: RefCell::new(driver),
-                armed: Cell::new(None),
-                waker: RefCell::new(Waker::noop().clone()),
-            }))
+            Some(Arc::new(Virtual { timer, driver: Mutex::new(driver) }))
         } else {
             None
         };
-        Ok(Runtime { runtime: self.builder.build()?, follower })
+        Ok(Runtime { runtime: self.builder.build()?, clock })
     }
 }
 
 /// A runtime of tokio whose clock the timer follows. It has all methods of tokio's
 /// [`Runtime`](theirs::Runtime).
+///
+/// Only [`block_on`](Self::block_on) moves virtual time. `LocalSet::block_on` and
+/// `Handle::block_on` do not, and sleeps in them use the timer of the process. Pass
+/// `LocalSet::run_until` to [`block_on`](Self::block_on) instead.
 #[derive(Debug)]
 pub struct Runtime {
     runtime: theirs::Runtime,
     /// The manual timer of a runtime on the current thread.
-    follower: Option<Rc<Follower>>,
+    clock: Option<Arc<Virtual>>,
 }
 
 impl Runtime {
@@ -240,8 +277,13 @@ impl Runtime {
     ///
     /// Panics if the future panics or if the thread is within a runtime already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let Some(follower) = &self.follower else { return self.runtime.block_on(future) };
-        let _entered = global::enter(follower.timer.clone());
+        let Some(clock) = &self.clock else { return self.runtime.block_on(future) };
+        let _entered = global::enter(clock.timer.clone());
+        let follower = Rc::new(Follower {
+            clock: clock.clone(),
+            armed: Cell::new(None),
+            waker: RefCell::new(Waker::noop().clone()),
+        });
         let _restore = Restore(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
         self.runtime.block_on(async {
             follower.follow();
@@ -256,6 +298,16 @@ impl Runtime {
             })
             .await
         })
+    }
+
+    /// Shuts the runtime down, and waits for blocking work for at most `limit`.
+    pub fn shutdown_timeout(self, limit: Duration) {
+        self.runtime.shutdown_timeout(limit);
+    }
+
+    /// Shuts the runtime down without waiting for blocking work.
+    pub fn shutdown_background(self) {
+        self.runtime.shutdown_background();
     }
 }
 

@@ -27,7 +27,7 @@ auto_traits! {
     stream::DelayQueueStream<Task>: 1 0 1 0,
     stream::IntervalStream: 1 1 1 1,
     runtime::Builder: 1 1 1 0,
-    runtime::Runtime: 0 0 1 0,
+    runtime::Runtime: 1 1 1 1,
     time::Interval: 1 1 1 1,
     time::Sleep: 1 1 1 1,
     time::Timeout<()>: 1 1 1 1,

@@ -257,3 +257,39 @@ mod ported {
         assert!(begin.elapsed() >= Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_runtime_without_time_runs_a_future() {
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(async { 7 }), 7);
+}
+
+#[test]
+fn threads_share_a_runtime_and_its_virtual_time() {
+    let runtime =
+        timer_adapters::tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let hours = &|count: u32| {
+        let sleeps = async move {
+            let begin = global::now();
+            for _ in 0..count {
+                global::sleep(3600 * SECOND).await;
+            }
+            assert!(global::now() - begin >= count * 3600 * SECOND);
+        };
+        runtime.block_on(sleeps);
+    };
+    let begin = Instant::now();
+    std::thread::scope(|scope| (1..=8).for_each(|count| _ = scope.spawn(move || hours(count * 50))));
+    assert!(begin.elapsed() < super::LONG);
+    runtime.shutdown_timeout(SECOND);
+}
+
+#[test]
+fn a_local_set_has_virtual_time_within_block_on() {
+    use timer_adapters::tokio::{runtime::Builder, task::LocalSet, time::sleep};
+
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let begin = Instant::now();
+    runtime.block_on(LocalSet::new().run_until(async { sleep(3600 * SECOND).await }));
+    assert!(begin.elapsed() < super::LONG);
+}
