@@ -82,7 +82,8 @@ impl<B> ConnectionLimits<B> {
     /// connection, the time counts from the first poll.
     ///
     /// Bytes of a request that arrive before the previous response is written do not start the
-    /// time. The first bytes after that do.
+    /// time. The first bytes after that do, even if they belong to the body of the previous
+    /// request, which a service may still read after its response.
     #[must_use]
     pub fn header(mut self, limit: Duration) -> Self {
         self.header = Some(limit);
@@ -117,9 +118,10 @@ impl<B> ConnectionLimits<B> {
         self
     }
 
-    /// Sets the response to a request whose limit passes. The future of the service is dropped, and
-    /// the connection stays open. If hyper takes no response because the client has not read the
-    /// previous one, the connection is dropped.
+    /// Sets the response to a request whose limit passes. The future of the service is dropped. The
+    /// connection stays open if the body of the request has been read; otherwise hyper closes it
+    /// after the response. If hyper takes no response because the client has not read the previous
+    /// one, the connection is dropped.
     ///
     /// # Examples
     ///

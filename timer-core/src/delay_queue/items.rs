@@ -269,7 +269,7 @@ impl<T> Items<T> {
     pub(super) fn reserve(&mut self, additional: usize) {
         let len = self.len();
         let rows = &mut self.raw.tracker_mut().rows;
-        rows.reserve((len + additional).saturating_sub(rows.len()));
+        rows.reserve(len.saturating_add(additional).saturating_sub(rows.len()));
     }
 
     /// Gives back the memory of vacant keys and of the list.

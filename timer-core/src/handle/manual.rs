@@ -171,8 +171,9 @@ impl ManualDriver {
     ///
     /// The result is never too long. It is too short if the timeout with the earliest deadline was
     /// cancelled or moved later. Returns zero if a timeout is due already. Returns `None` if no
-    /// timeout waits, or if all deadlines lie beyond the end of time. A periodic task in the middle
-    /// of a run on an executor is pending but does not wait.
+    /// timeout waits. A timeout that never comes, such as one after `Duration::MAX`, counts as due
+    /// just after the end of time, until the driver has reached that end. A periodic task in the
+    /// middle of a run on an executor is pending but does not wait.
     ///
     /// # Examples
     ///
