@@ -13,14 +13,19 @@
 //!    `accept`.
 //! 4. The accepting thread sees the flag, shuts the sockets of all clients down and joins their
 //!    threads.
+//!
+//! The thread of a client may drop the server, because a scrape may drop the last handle of a timer
+//! with its tasks. It does not wait then, since step 4 waits for it.
 
 use super::address::ListenAddr;
 use super::exchange::exchange;
 use super::limits::Limits;
 use super::site::Site;
 use super::stage::Stage;
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -30,6 +35,11 @@ const NAME: &str = "timer-metrics";
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// The flag of the listener whose client this thread serves.
+    static SERVED: Cell<*const AtomicBool> = const { Cell::new(ptr::null()) };
+}
 
 /// A listening socket with its threads. Dropping it stops and joins them.
 pub(super) struct Listener {
@@ -46,9 +56,8 @@ impl Listener {
         let addr = socket.local_addr().map_err(failed)?;
         let waker = Waker::new(&socket).map_err(failed)?;
         let stopped = Arc::new(AtomicBool::new(false));
-        let flag = stopped.clone();
-        let clients = Clients { site, limits, served: Vec::new() };
-        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || accept(&socket, &flag, clients))?;
+        let clients = Clients { site, limits, stopped: stopped.clone(), served: Vec::new() };
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || accept(&socket, clients))?;
         Ok(Self { addr, stopped, waker, thread: Some(thread) })
     }
 
@@ -64,7 +73,8 @@ impl Drop for Listener {
         let Some(thread) = self.thread.take() else { return };
         thread.thread().unpark();
         // If neither step succeeds, the thread is not joined. It ends with the next connection.
-        if self.waker.wake() || connects(self.addr) || thread.is_finished() {
+        let is_woken = self.waker.wake() || connects(self.addr) || thread.is_finished();
+        if is_woken && SERVED.get() != Arc::as_ptr(&self.stopped) {
             let _ = thread.join();
         }
     }
@@ -111,11 +121,11 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
-fn accept(socket: &TcpListener, stopped: &AtomicBool, mut clients: Clients) {
+fn accept(socket: &TcpListener, mut clients: Clients) {
     loop {
         let accepted = socket.accept();
         // ORDERING: Acquire, pairs with the Release in `drop`.
-        if stopped.load(Ordering::Acquire) {
+        if clients.stopped.load(Ordering::Acquire) {
             return;
         }
         match accepted {
@@ -130,6 +140,7 @@ fn accept(socket: &TcpListener, stopped: &AtomicBool, mut clients: Clients) {
 struct Clients {
     site: Arc<Site>,
     limits: Limits,
+    stopped: Arc<AtomicBool>,
     /// The clients in the order of their connections.
     served: Vec<Client>,
 }
@@ -155,8 +166,11 @@ impl Clients {
         let stream = Arc::new(stream);
         let stage = Arc::new(Stage::default());
         let (socket, own_stage) = (Arc::downgrade(&stream), stage.clone());
-        let (site, limits) = (self.site.clone(), self.limits);
-        let serve = move || exchange(&stream, &site, limits, &own_stage);
+        let (site, limits, stopped) = (self.site.clone(), self.limits, self.stopped.clone());
+        let serve = move || {
+            SERVED.set(Arc::as_ptr(&stopped));
+            exchange(&stream, &site, limits, &own_stage);
+        };
         // If the system gives no thread, the connection is closed.
         if let Ok(thread) = thread::Builder::new().name(NAME.to_owned()).spawn(serve) {
             self.served.push(Client { socket, stage, thread });

@@ -63,9 +63,9 @@ use std::sync::Arc;
 /// cut off. Only slow collectors can delay well-behaved clients.
 ///
 /// Dropping the server closes all connections and joins its threads, so it waits for a collector
-/// that is running. Afterwards the port is free, even if the process has no file descriptor left.
-/// On systems that cannot shut down a listening socket, unlike Linux, the port is freed only if a
-/// descriptor is left.
+/// that is running, unless that collector drops it. Afterwards the port is free, even if the
+/// process has no file descriptor left. On systems that cannot shut down a listening socket, unlike
+/// Linux, the port is freed only if a descriptor is left.
 ///
 /// # Examples
 ///

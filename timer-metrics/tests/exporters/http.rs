@@ -11,6 +11,9 @@ use prometheus_client::registry::Registry;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 use timer_core::Timer;
 use timer_metrics::{ListenAddr, MetricsServer, TimerMetrics};
 
@@ -287,4 +290,28 @@ fn a_dropped_timer_is_absent_from_the_next_scrape() {
     assert!(metrics(server.local_addr()).body.contains("timer=\"timer\""));
     drop(timer);
     assert_eq!(metrics(server.local_addr()).body, "");
+}
+
+/// Drops a server in a scrape, as the last task of a timer may do that has captured it.
+#[derive(Debug)]
+struct DropsServer(Mutex<Receiver<MetricsServer>>, Sender<()>);
+
+impl Collector for DropsServer {
+    fn encode(&self, _: DescriptorEncoder<'_>) -> fmt::Result {
+        drop(self.0.lock().unwrap().recv());
+        let _ = self.1.send(());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_scrape_may_drop_its_own_server() {
+    let ((give, server), (sender, dropped)) = (channel(), channel());
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(DropsServer(Mutex::new(server), sender)));
+    let server = MetricsServer::serve(0, registry).unwrap();
+    let mut client = TcpStream::connect(server.local_addr()).unwrap();
+    give.send(server).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    dropped.recv_timeout(Duration::from_secs(60)).expect("the thread of the client waits for itself");
 }
