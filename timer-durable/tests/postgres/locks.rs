@@ -77,8 +77,9 @@ fn a_locked_row_delays_its_timeout_only() {
 /// Locks the row of one timeout of a timer with this URL. `end` ends the transaction with the lock.
 pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     let (timer, fired) = open(url);
-    timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
     let mut session = Session::begin(database);
+    assert_eq!(session.ask("select 1"), "1", "connected, so that the lock comes before the timeout is due");
+    timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
     assert_eq!(session.ask("select timer.cancel('t', '17')"), "cancelled");
     others_go_on(&timer, &fired);
     let cancel = timer.cancel_async("t", "17");
