@@ -11,7 +11,7 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Waker};
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer, global};
 
@@ -48,12 +48,23 @@ pub(super) fn with_follower(call: impl FnOnce(&Follower)) {
     }
 }
 
+impl Virtual {
+    /// Returns the driver, unless a thread is within an advance. That thread may be this one, if
+    /// the task of a timeout asks.
+    fn driver(&self) -> Option<MutexGuard<'_, ManualDriver>> {
+        match self.driver.try_lock() {
+            Ok(driver) => Some(driver),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
 impl Follower {
     /// Moves the manual timer to the present of tokio's clock and runs the timeouts that are due.
     pub(super) fn follow(&self) {
         let now = time::Instant::now().into_std();
-        // A timeout's task that calls this is already within an advance.
-        if let Ok(mut driver) = self.clock.driver.try_lock() {
+        if let Some(mut driver) = self.clock.driver() {
             let behind = now.saturating_duration_since(driver.now());
             driver.advance(behind);
         }
@@ -64,7 +75,7 @@ impl Follower {
         if self.clock.timer.pending_timeouts() == 0 {
             return None;
         }
-        let driver = self.clock.driver.try_lock().ok()?;
+        let driver = self.clock.driver()?;
         let next = driver.next_expiry().filter(|next| *next < FAR)?;
         driver.now().checked_add(next)
     }
