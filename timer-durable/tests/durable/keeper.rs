@@ -1,13 +1,13 @@
 //! The keeper's thread with a store that hangs, fails or refuses when the test says so.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, Error, IfPending, Retry, StoreError};
+use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError};
 
 use crate::scripted::Scripted;
 
@@ -243,4 +243,33 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
     ids[..4].iter().for_each(|id| _ = timer.cancel_by_id(*id).unwrap());
     assert_eq!(due(), 6);
     drop(release);
+}
+
+#[test]
+fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
+    let (sender, ran) = channel();
+    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = DurableTimer::builder().topic("t", record).open(MemoryStore::new()).unwrap();
+    let ends = Arc::new(AtomicBool::new(false));
+    let visitors: Vec<_> = (0..4)
+        .map(|_| {
+            let (timer, ends) = (timer.clone(), ends.clone());
+            thread::spawn(move || {
+                while !ends.load(Ordering::Relaxed) {
+                    let work = |(): &mut ()| {
+                        thread::park_timeout(Duration::from_millis(2));
+                        Ok(())
+                    };
+                    timer.with_connection(work).unwrap();
+                }
+            })
+        })
+        .collect();
+    thread::park_timeout(Duration::from_millis(100));
+    let call = timer.new_timeout_async("t", Duration::ZERO, &"a".to_owned());
+    let result = ran.recv_timeout(LONG);
+    ends.store(true, Ordering::Relaxed);
+    visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
+    assert_eq!(result.unwrap(), "a");
+    futures::executor::block_on(call).unwrap();
 }

@@ -90,3 +90,22 @@ fn work_may_drop_the_last_handle() {
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(timer_durable::Store::counts(&mut store.clone()).unwrap().pending, 0, "D2");
 }
+
+#[test]
+fn a_delay_does_not_count_the_time_of_earlier_work() {
+    let store = MemoryStore::new();
+    let ok = |_: &Due<()>| Ok(());
+    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let (clock, handle) = (store.clone(), timer.clone());
+    let ten = Duration::from_secs(10);
+    let call = timer
+        .with_connection(move |_: &mut ()| {
+            // The work takes ten seconds. At its end, another caller schedules.
+            clock.advance_clock(ten);
+            Ok(handle.new_timeout_async("t", ten, &()))
+        })
+        .unwrap();
+    assert_eq!(driver.run_due(), 0, "it was scheduled just now, for ten seconds later");
+    futures::executor::block_on(call).unwrap();
+    assert_eq!(driver.advance(ten), 1);
+}

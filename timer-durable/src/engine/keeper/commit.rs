@@ -14,6 +14,9 @@ impl<S: Store> Keeper<S> {
     /// Collects messages and due timeouts into a batch.
     pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
         let mut collection = Collection::default();
+        // Messages that arrive from here on are for the next turn. Otherwise work of the user could
+        // keep this turn from its end, and a delay would count from before its call.
+        let mut waiting = self.inbox.len();
         let now = self.store.now();
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
@@ -32,7 +35,11 @@ impl<S: Store> Keeper<S> {
         }
         let mut first = first;
         while collection.has_room(self.settings.max_batch) || first.is_some() {
-            let Some(message) = first.take().or_else(|| self.inbox.try_recv().ok()) else { break };
+            let next = first.take().or_else(|| {
+                waiting = waiting.checked_sub(1)?;
+                self.inbox.try_recv().ok()
+            });
+            let Some(message) = next else { break };
             match collection.conflict(&message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
