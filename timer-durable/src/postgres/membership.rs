@@ -145,16 +145,17 @@ impl PostgresStore {
         let now = Instant::now();
         self.hold_until = self.hold_until.filter(|until| *until > now);
         if self.next_renew <= now || self.lease_end <= now || self.signals.take_shards() {
-            upkeep.shards_gained = self.renew(running)?;
+            self.has_gained |= self.renew(running)?;
         }
         if self.signals.take_foreign()
             || self.sweep_again.is_some_and(|again| again <= now)
             || (!self.is_listening() && self.next_sweep <= now)
-            || upkeep.shards_gained
+            || self.has_gained
         {
             // A look that fails is repeated, although no notification announces it.
             upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
+        upkeep.shards_gained = std::mem::take(&mut self.has_gained);
         Ok(upkeep)
     }
 

@@ -112,6 +112,10 @@ pub struct PostgresStore {
     suspects: Suspects,
     /// Nothing begins before this time, because the server's clock was set back.
     hold_until: Option<Instant>,
+    /// Shards were gained, and the keeper has not been told yet.
+    has_gained: bool,
+    /// An upkeep that has failed is not repeated before this time.
+    rest_until: Instant,
     clock: Clock,
     signals: Arc<Signals>,
     listener: Option<Listener>,
@@ -167,6 +171,8 @@ impl PostgresStore {
             steady_since: now,
             suspects: Suspects::default(),
             hold_until: None,
+            has_gained: false,
+            rest_until: now,
             clock: Clock::new(),
             signals: Arc::default(),
             listener: None,

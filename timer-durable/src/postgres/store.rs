@@ -86,14 +86,14 @@ impl Store for PostgresStore {
         if let Some(again) = self.sweep_again {
             next = next.min(again);
         }
-        Some(self.hold_until.map_or(next, |until| next.min(until)))
+        Some(self.hold_until.map_or(next, |until| next.min(until)).max(self.rest_until))
     }
 
     fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let result = self.keep_up(running);
         if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_))) {
-            self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
-            self.next_sweep = self.next_renew;
+            self.rest_until = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
+            (self.next_renew, self.next_sweep) = (self.rest_until, self.rest_until);
         }
         self.check(result)
     }

@@ -197,3 +197,34 @@ fn pending_is_counted_or_estimated_at_a_join() {
     let estimate = database.join().0.pending().unwrap();
     assert!((28_000..32_000).contains(&estimate), "{estimate}");
 }
+
+#[test]
+fn a_gain_of_shards_is_told_after_a_look_that_failed() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    (0..64).for_each(|_| _ = first.insert());
+    database.sql(
+        "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 200);
+         create function refuse() returns trigger language plpgsql as $$ begin
+             if old.is_foreign and not new.is_foreign then raise exception 'no'; end if;
+             return new;
+         end $$;
+         create trigger refuse before update on timer.timeout for each row execute function refuse()",
+    );
+    let mut second = database.join();
+    let (begun, mut gained) = (Instant::now(), false);
+    while second.shards() < 32 {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        let _refused = first.0.upkeep(&[]);
+        gained |= second.0.upkeep(&[]).is_ok_and(|upkeep| upkeep.shards_gained);
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    database.sql("drop trigger refuse on timer.timeout");
+    let begun = Instant::now();
+    while !gained && begun.elapsed() < 5 * LEASE {
+        first.0.upkeep(&[]).unwrap();
+        gained |= second.0.upkeep(&[]).unwrap().shards_gained;
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert!(gained, "the keeper has to load the rows of the new shards");
+}

@@ -384,3 +384,17 @@ fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
         asked.outcome.send(Ok(())).unwrap();
     }
 }
+
+#[test]
+fn a_renewal_that_fails_is_repeated_after_a_pause() {
+    let Some(database) = Database::create() else { return };
+    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+         create trigger refuse before update on timer.node for each row execute function refuse()",
+    );
+    std::thread::park_timeout(2 * LEASE);
+    let before = timer.stats().store_errors;
+    std::thread::park_timeout(2 * LEASE);
+    assert!((1..60).contains(&(timer.stats().store_errors - before)), "renewals in two seconds");
+}
