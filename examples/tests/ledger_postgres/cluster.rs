@@ -191,6 +191,17 @@ impl Cluster {
         self.faulty.extend(self.nodes.iter().map(|node| node.number));
     }
 
+    /// Waits until all nodes have joined. A node that cannot reach the server at its start ends.
+    pub(crate) fn wait_until_joined(&self, server: &Server, database: &str) {
+        let has_schema = || server.sql(database, "select to_regclass('timer.node') is not null") == "t";
+        let joined = || server.sql(database, "select count(*) from timer.node where alive");
+        let begun = Instant::now();
+        while !has_schema() || joined() != self.nodes.len().to_string() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "not all nodes have joined");
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    }
+
     /// Asks a node to stop.
     pub(crate) fn quit(&mut self, index: usize) {
         let mut node = self.nodes.swap_remove(index);

@@ -141,6 +141,7 @@ fn nothing_is_lost_by_restarts_of_the_server() {
     let Some(mut server) = Server::start() else { return };
     let database = server.create_database();
     let mut cluster = Cluster::new(server.url(&database), 2);
+    cluster.wait_until_joined(&server, &database);
     for (how, leases) in [(Shutdown::Fast, 0), (Shutdown::Immediate, 0), (Shutdown::Immediate, 1_500)] {
         cluster.load(1_000 * MILLI);
         cluster.all_suffer();
