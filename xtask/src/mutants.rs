@@ -176,7 +176,8 @@ fn table(verdicts: &[(&Mutant, Verdict)], commit: &str) -> String {
     let mut text = format!(
         "# Mutations\n\n`cargo xtask mutants` writes this page. It applies the changes in `xtask/mutants` one by one and\n\
          runs the tests, as described in [CONTRIBUTING.md](../CONTRIBUTING.md). Of {} changes, the tests\n\
-         catch {caught}, {equivalent} make no difference, and {surviving} survive. The run was at commit `{commit}`.\n\n\
+         catch {caught}. Changes without an effect: {equivalent}. Changes that survive: {surviving}. The run was at\n\
+         commit `{commit}`.\n\n\
          | file | change | result |\n|---|---|---|\n",
         verdicts.len()
     );

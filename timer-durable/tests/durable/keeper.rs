@@ -96,7 +96,8 @@ fn a_step_of_the_clock_is_noticed_without_load() {
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::from_secs(3600), &"a".to_owned()).unwrap();
-    // The keeper answers before it sleeps, and before that it looks at the clock anyway.
+    // The keeper answers a call before it sleeps, and on the way to its sleep it reads the clock
+    // anyway. The step has to come after that.
     thread::park_timeout(Duration::from_millis(200));
     store.memory.step_clock(3_600_000_000);
     assert_eq!(ran.recv_timeout(LONG).unwrap(), "a");
