@@ -110,8 +110,8 @@ impl DurableMetrics {
     /// Adds a timer under its name. A timer that has the name of a living one gets a number behind
     /// it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
-        // Each may be the last handle of its timer, so they are dropped after the lock, which is
-        // declared later.
+        // Each may be the last handle of its timer. The guard of the lock is declared later, so it
+        // is dropped before them.
         let mut handles = Vec::new();
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.watched.retain(|watched| watched.timer.upgrade().map(|handle| handles.push(handle)).is_some());

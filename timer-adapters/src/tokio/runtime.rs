@@ -18,15 +18,16 @@ use timer_core::{ManualDriver, Timer, global};
 /// A deadline that is further away is no reason to move time.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// The manual timer of a runtime, which follows the clock of tokio's runtime.
+/// The manual timer of a runtime, which follows the clock of tokio's runtime. All threads that
+/// block on the runtime share it.
 #[derive(Debug)]
 struct Virtual {
     timer: Timer,
     driver: Mutex<ManualDriver>,
 }
 
-/// The part of one call of [`Runtime::block_on`] that moves the manual timer. Several threads may
-/// block on one runtime, and the hooks run on the thread that drives it.
+/// Moves the manual timer during one call of [`Runtime::block_on`]. The hooks of the runtime run on
+/// the thread that drives it, and use the follower of that thread.
 #[derive(Debug)]
 pub(super) struct Follower {
     clock: Arc<Virtual>,
@@ -151,8 +152,8 @@ pub fn paused<F: IntoFuture>(future: F) -> F::Output {
     runtime.expect("a runtime for the test").block_on(future.into_future())
 }
 
-/// Builds a [`Runtime`]. The methods are the stable ones of tokio's builder, without the hooks for
-/// the parking of threads, which virtual time needs.
+/// Builds a [`Runtime`]. The methods are the common ones of tokio's builder. The hooks for the
+/// parking of threads are not among them, because virtual time uses them.
 ///
 /// # Examples
 ///
@@ -228,11 +229,11 @@ impl Builder {
         thread_keep_alive(time: Duration);
         /// Names the threads that the runtime starts.
         thread_name(name: impl Into<String>);
-        /// Sets the size of their stacks in bytes.
+        /// Sets the size of the stacks of the threads that the runtime starts, in bytes.
         thread_stack_size(bytes: usize);
-        /// Sets a hook that runs on each of these threads at its start.
+        /// Sets a hook that runs on each thread of the runtime at its start.
         on_thread_start<F: Fn()>(hook: F);
-        /// Sets a hook that runs on each of these threads at its end.
+        /// Sets a hook that runs on each thread of the runtime at its end.
         on_thread_stop<F: Fn()>(hook: F);
         /// Sets the number of polls after which the runtime looks at sockets and deadlines.
         event_interval(polls: u32);
@@ -268,7 +269,7 @@ impl Builder {
 #[derive(Debug)]
 pub struct Runtime {
     runtime: theirs::Runtime,
-    /// The manual timer of a runtime on the current thread.
+    /// The manual timer of a runtime on the current thread that has tokio's clock.
     clock: Option<Arc<Virtual>>,
 }
 

@@ -29,10 +29,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> &'static Timer {
-        GLOBAL.get().unwrap_or_else(|| {
-            let timer = default_timer();
-            process_timer(|| timer)
-        })
+        get_or_build(&GLOBAL, default_timer)
     }
 
     /// Makes `timer` the timer of the process.
@@ -61,7 +58,7 @@ impl Timer {
     #[doc(alias = "set_global_default")]
     pub fn set_global(timer: Timer) -> Result<(), Timer> {
         let mut given = Some(timer);
-        process_timer(|| given.take().unwrap_or_else(default_timer));
+        GLOBAL.get_or_init(|| never_stopped(given.take().unwrap_or_else(default_timer)));
         given.map_or(Ok(()), Err)
     }
 
@@ -81,15 +78,19 @@ fn default_timer() -> Timer {
     Timer::builder().name("global").build_default()
 }
 
-/// Returns the timer of the process. If there is none, it is the one that `make` returns. That
-/// timer is marked as never stopped before any thread can find it.
+/// Returns the timer in `cell`, or builds it.
 ///
 /// A new timer may warn that there are many, and the subscriber may use the timer of the process.
-/// Therefore `make` must not build one here, where other threads and the subscriber would wait.
-fn process_timer(make: impl FnOnce() -> Timer) -> &'static Timer {
-    GLOBAL.get_or_init(|| never_stopped(make()))
+/// Therefore `build` runs before the initialization, in which other threads and the subscriber
+/// would wait.
+fn get_or_build(cell: &'static OnceLock<Timer>, build: fn() -> Timer) -> &'static Timer {
+    cell.get().unwrap_or_else(|| {
+        let timer = build();
+        cell.get_or_init(|| never_stopped(timer))
+    })
 }
 
+/// Marks a timer as never stopped. Called before any other thread can find it.
 fn never_stopped(timer: Timer) -> Timer {
     timer.engine.make_global();
     timer
@@ -102,10 +103,7 @@ pub(crate) fn fallback() -> &'static Timer {
     if global.takes_refused_futures() {
         return global;
     }
-    FALLBACK.get().unwrap_or_else(|| {
-        let timer = Timer::builder().name("fallback").build_default();
-        FALLBACK.get_or_init(|| never_stopped(timer))
-    })
+    get_or_build(&FALLBACK, || Timer::builder().name("fallback").build_default())
 }
 
 /// Calls `call` with the timer that the calling thread has entered, or else with that of the
