@@ -10,6 +10,7 @@
 //! | `prometheus` (default) | [`TimerMetrics::register`] to your registry | `prometheus-client` |
 //! | `http` | [`TimerMetrics::serve`], metrics and a live page, no async runtime | `httparse` |
 //! | `metrics` | [`Publisher`] to the installed recorder | `metrics` |
+//! | `durable` | `DurableMetrics` for the timers of `timer-durable` | `timer-durable` |
 //!
 #![cfg_attr(feature = "prometheus", doc = "```")]
 #![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
@@ -84,10 +85,10 @@
 //! delay in use, which the timer does not know. State it with [`Watch::longest_delay`].
 //!
 //! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with a dashboard
-//! (`grafana/durable.json`) and alerts (`prometheus/durable_alerts.yml`) of its own. With the feature
-//! `http` as well, `ServeOptions::durable` adds them to the live page: the store, pending timeouts,
-//! attempts in flight, lag and commit times, dead letters, store errors, and for a shared store the
-//! node with its shards and the age of its lease.
+//! (`grafana/durable.json`) and alerts (`prometheus/durable_alerts.yml`) of its own. With the
+//! feature `http` as well, `ServeOptions::durable` adds them to the live page: the store, pending
+//! timeouts, attempts in flight, lag and commit times, dead letters, store errors, and for a shared
+//! store the node with its shards and the age of its lease.
 //!
 //! Pushing to a gateway and a global registry are left to the application.
 //!

@@ -6,7 +6,7 @@
 //! only, so a late payment is noticed at once and refunded. A failed payment call is tried again by
 //! a separate timeout, with twice the delay each time.
 //!
-//! The shop never reads a clock, so it also runs on virtual time (`--virtual`).
+//! The shop never reads a clock, so it also runs on virtual time (`--clock virtual`).
 #![forbid(unsafe_code)]
 
 use std::error::Error;
