@@ -293,6 +293,7 @@ impl World {
     /// Runs the hook of a timeout. Returns `true` if it panics.
     pub(crate) fn call_hook(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
+        model.count_panics();
         model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "the hook of {id} ran in {:?}", slot.state);
@@ -314,6 +315,7 @@ impl World {
     /// Records the drop of a timeout's captures.
     pub(crate) fn freed(self: &Arc<Self>, id: usize, script: &[Op]) {
         let mut model = self.model();
+        model.count_panics();
         model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(!std::mem::replace(&mut slot.freed, true), "the captures of {id} were dropped twice");
