@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_millis(250);
 #[non_exhaustive]
 pub struct StopReport {
     /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
-    /// with a higher attempt.
+    /// with a higher attempt. Those that still wait for a thread do not start any more.
     pub unfinished: usize,
     /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
     /// answers. Until then a file stays in use, and shards are taken over when the lease is over. A

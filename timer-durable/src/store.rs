@@ -304,6 +304,13 @@ pub trait Store: Send + 'static {
         true
     }
 
+    /// Returns the end of the lease by this machine's monotonic clock, or `None` if the store needs
+    /// no lease. The keeper asks after each [`rejoin`](Self::rejoin) and [`upkeep`](Self::upkeep).
+    /// Handlers that wait for a thread of the executor do not start afterwards.
+    fn lease_end(&self) -> Option<Instant> {
+        None
+    }
+
     /// Ends an attempt in one transaction with `work`. Returns `false`, and undoes the work, if the
     /// attempt is not the one that runs.
     ///

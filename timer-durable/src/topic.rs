@@ -94,6 +94,7 @@ pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + S
 /// Returns the handler that calls a function.
 pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static) -> Handler {
     Arc::new(move |started, bytes, format, report| {
+        let Some(report) = report.start() else { return };
         let result = read(bytes, format).and_then(|payload| {
             let inside = started.link.inside();
             call(|| inside.during(|| function(&Due { payload, started }))).and_then(|result| result)
@@ -109,12 +110,14 @@ where
     F: Future<Output = Result<(), Retry>> + Send + 'static,
 {
     Arc::new(move |started, bytes, format, report| {
+        let Some(report) = report.start() else { return };
         let inside = started.link.inside();
         let future =
             read(bytes, format).and_then(|payload| call(|| inside.during(|| function(Due { payload, started }))));
         match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
             Ok(future) => spawn(Box::pin(async move {
+                let Some(report) = report.start() else { return };
                 let mut future = pin!(future);
                 let result = poll_fn(|context| inside.during(|| future.as_mut().poll(context))).await;
                 report.end(Outcome::of(result));

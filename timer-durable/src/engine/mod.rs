@@ -10,10 +10,12 @@ mod inside;
 mod keeper;
 mod pace;
 mod reply;
+mod term;
 
 pub(crate) use inside::{Inside, is_inside};
 pub(crate) use keeper::{Flow, Keeper, Settings};
 pub(crate) use reply::Reply;
+pub(crate) use term::Term;
 
 use crate::TimeoutId;
 use crate::due::{CompleteError, How, Retry};
@@ -117,6 +119,8 @@ pub(crate) enum Outcome {
     Expired,
     /// No handler has this topic, so the attempt does not count.
     NoHandler,
+    /// The term was over before the handler could start, so the attempt does not count.
+    NotStarted,
     /// The store has ended the attempt already.
     Completed,
 }
@@ -140,12 +144,23 @@ pub(crate) struct Report {
     id: TimeoutId,
     attempt: u32,
     completed: Arc<AtomicBool>,
+    term: Term,
     is_pending: bool,
 }
 
 impl Report {
-    pub(crate) fn new(link: &Link, id: TimeoutId, attempt: u32) -> Self {
-        Self { keeper: link.keeper.clone(), id, attempt, completed: link.completed.clone(), is_pending: true }
+    pub(crate) fn new(link: &Link, term: Term, id: TimeoutId, attempt: u32) -> Self {
+        let (keeper, completed) = (link.keeper.clone(), link.completed.clone());
+        Self { keeper, id, attempt, completed, term, is_pending: true }
+    }
+
+    /// Returns the report if the handler may start. Otherwise reports that it has not started.
+    pub(crate) fn start(self) -> Option<Self> {
+        if self.term.is_over() {
+            self.end(Outcome::NotStarted);
+            return None;
+        }
+        Some(self)
     }
 
     pub(crate) fn end(mut self, outcome: Outcome) {

@@ -103,6 +103,10 @@ impl Store for PostgresStore {
         now < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
     }
 
+    fn lease_end(&self) -> Option<Instant> {
+        Some(self.lease_end)
+    }
+
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         let result = self.transact(|store| {
             let batch = Batch { dones: vec![done], ..Batch::default() };

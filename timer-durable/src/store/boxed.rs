@@ -82,6 +82,10 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).may_begin()
     }
 
+    fn lease_end(&self) -> Option<Instant> {
+        (**self).lease_end()
+    }
+
     fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
         (**self).complete_in(done, work)
     }

@@ -28,6 +28,7 @@ mod scripted;
 mod stops;
 #[cfg(feature = "sqlite")]
 mod tally;
+mod terms;
 #[cfg(feature = "sqlite")]
 mod tombstones;
 mod user_code;

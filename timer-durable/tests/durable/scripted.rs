@@ -43,6 +43,7 @@ struct Script {
     on_count: Option<OnCount>,
     next_upkeep: Option<Instant>,
     max_sleep: Option<Duration>,
+    lease_end: Option<Instant>,
 }
 
 impl Scripted {
@@ -72,6 +73,10 @@ impl Scripted {
 
     pub(crate) fn set_next_upkeep(&self, next: Instant) {
         self.script.lock().unwrap().next_upkeep = Some(next);
+    }
+
+    pub(crate) fn set_lease_end(&self, end: Option<Instant>) {
+        self.script.lock().unwrap().lease_end = end;
     }
 
     pub(crate) fn set_max_sleep(&self, limit: Duration) {
@@ -137,6 +142,10 @@ impl Store for Scripted {
 
     fn next_upkeep(&self) -> Option<Instant> {
         self.script.lock().unwrap().next_upkeep
+    }
+
+    fn lease_end(&self) -> Option<Instant> {
+        self.script.lock().unwrap().lease_end
     }
 
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {

@@ -40,6 +40,8 @@ impl<S: Store> Keeper<S> {
         self.aside = later;
         let due: Vec<Aside> = due;
         for Aside { mut collection, .. } in due {
+            // After the keeper has joined again, its memory may have begun what waited here.
+            collection.batch.begins.retain(|id| !self.running.contains_key(id));
             if !self.may_begin() {
                 std::mem::take(&mut collection.batch.begins).into_iter().for_each(|id| self.push_ready(id));
             }

@@ -101,7 +101,7 @@ impl<S: Store> Keeper<S> {
             return None;
         }
         let link = Link::new(self.sender.clone(), self.settings.settle.clone());
-        let report = Report::new(&link, id, attempt);
+        let report = Report::new(&link, self.term.clone(), id, attempt);
         let started = Started { id, topic, key, attempt, due, begun: now, link };
         let handler = handler.clone();
         Some(Task::new(move || handler(started, payload, format, report)))

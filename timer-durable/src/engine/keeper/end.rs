@@ -34,6 +34,9 @@ impl<S: Store> Keeper<S> {
             Outcome::NoHandler => {
                 batch.retries.push(Retry { id, attempt, due: now + NO_HANDLER_PAUSE, forgive: true });
             }
+            Outcome::NotStarted => {
+                batch.retries.push(Retry { id, attempt, due: now, forgive: true });
+            }
             Outcome::Failed(failure) => {
                 let topic = self.settings.topics.get(&running.topic).map(|(topic, _)| topic);
                 let tries = attempt - running.forgiven;

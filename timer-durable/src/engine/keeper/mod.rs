@@ -36,7 +36,7 @@ mod stop;
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::{Ended, Message, Settle};
+use super::{Ended, Message, Settle, Term};
 use crate::TimeoutId;
 use crate::stats::Figures;
 use crate::stop::StopReport;
@@ -97,6 +97,8 @@ struct Stopping {
 pub(crate) struct Keeper<S> {
     store: S,
     settings: Settings,
+    /// The time in which handlers of this instance may start.
+    term: Term,
     inbox: Receiver<Message>,
     /// For the links of handlers.
     sender: Sender<Message>,
@@ -144,12 +146,15 @@ impl<S: Store> Keeper<S> {
         let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
+        let term = Term::default();
+        term.set_end(store.lease_end());
         Ok(Self {
             overdue,
             current,
             pace,
             store,
             settings,
+            term,
             inbox,
             sender,
             figures,
@@ -274,6 +279,7 @@ impl<S: Store> Keeper<S> {
 
     /// Becomes a new instance and empties the memory.
     fn rejoin(&mut self) {
+        self.term.finish();
         if self.paused_until.is_some_and(|until| until > Instant::now()) {
             return;
         }
@@ -284,6 +290,8 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
+                self.term = Term::default();
+                self.term.set_end(self.store.lease_end());
                 (self.overdue, self.current) = heads(&self.store, &self.settings);
             }
             Err(error) => self.fail(&error),
@@ -295,6 +303,7 @@ impl<S: Store> Keeper<S> {
         let running: Vec<TimeoutId> = self.running.keys().copied().collect();
         let upkeep = self.store.upkeep(&running);
         self.figures.set_membership(self.store.membership());
+        self.term.set_end(self.store.lease_end());
         match upkeep {
             Ok(upkeep) => {
                 if upkeep.shards_gained {

@@ -41,6 +41,7 @@ impl<S: Store> Keeper<S> {
     }
 
     fn end_by(&mut self, panic: &PanicMessage) -> Ending {
+        self.term.finish();
         let timer = &self.settings.name;
         // A subscriber that panics leaves no place to report to.
         let _ = panics::catch(|| tracing::error!(%timer, %panic, "the keeper panicked, which has ended the timer"));
@@ -74,6 +75,7 @@ impl<S: Store> Keeper<S> {
         if !is_quiet && !is_over {
             return Flow::Continue;
         }
+        self.term.finish();
         self.store.leave();
         let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
         Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released: true }, replies })

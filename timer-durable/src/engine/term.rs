@@ -1,0 +1,28 @@
+//! The term of an instance.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The time in which the handlers of an instance may start.
+///
+/// A task waits in the queue of the executor for any time. The timeout may run elsewhere after the
+/// timer was stopped, after the lease is over, and after the keeper has become a new instance. So a
+/// handler that has not started by then does not start.
+#[derive(Clone, Default)]
+pub(crate) struct Term(Arc<Mutex<Option<Instant>>>);
+
+impl Term {
+    /// Sets the end, or no end.
+    pub(crate) fn set_end(&self, end: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = end;
+    }
+
+    /// Ends the term now.
+    pub(crate) fn finish(&self) {
+        self.set_end(Some(Instant::now()));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|end| end <= Instant::now())
+    }
+}

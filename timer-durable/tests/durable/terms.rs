@@ -1,0 +1,109 @@
+//! Handlers that wait for a thread of the executor when their timer stops or loses its lease.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError};
+use timer_executor::{Rejected, Task, TaskExecutor};
+
+use crate::scripted::Scripted;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A pool without a free thread. The test runs the tasks.
+struct Queue(Sender<Task>);
+
+impl TaskExecutor for Queue {
+    fn execute(&self, task: Task) -> Result<(), Rejected> {
+        self.0.send(task).map_err(|unsent| Rejected(unsent.0))
+    }
+}
+
+/// Returns a builder with a handler that sends the number of its attempt, the tasks of the
+/// executor, and the numbers.
+fn queued() -> (DurableTimerBuilder, Receiver<Task>, Receiver<u32>) {
+    let (queue, tasks) = channel();
+    let (sender, ran) = channel();
+    let handler = move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new);
+    (DurableTimer::builder().executor(Queue(queue)).topic("t", handler), tasks, ran)
+}
+
+#[test]
+fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
+    for stops in [true, false] {
+        let (builder, tasks, ran) = queued();
+        let store = Scripted::new();
+        let timer = builder.open(store.clone()).unwrap();
+        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        let task = tasks.recv_timeout(LONG).unwrap();
+        if stops {
+            assert_eq!(timer.stop(Duration::ZERO).unwrap().unfinished, 1);
+        }
+        drop(timer);
+        task.run();
+        assert!(ran.try_recv().is_err(), "the timer has stopped");
+        let (builder, tasks, ran) = queued();
+        let _timer = builder.open(store).unwrap();
+        tasks.recv_timeout(LONG).unwrap().run();
+        assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
+    }
+}
+
+#[test]
+fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
+    let (spawned, futures) = channel();
+    let (sender, ran) = channel();
+    let timer = DurableTimer::builder()
+        .spawn(move |future| spawned.send(future).unwrap())
+        .async_topic("t", move |due: Due<()>| {
+            let sender = sender.clone();
+            async move { sender.send(due.attempt()).map_err(Retry::new) }
+        })
+        .open(Scripted::new())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let future = futures.recv_timeout(LONG).unwrap();
+    timer.stop(Duration::ZERO).unwrap();
+    futures::executor::block_on(future);
+    assert!(ran.try_recv().is_err(), "the timer has stopped");
+}
+
+#[test]
+fn a_handler_that_waits_when_the_lease_ends_runs_later() {
+    let (builder, tasks, ran) = queued();
+    let store = Scripted::new();
+    store.set_lease_end(Some(Instant::now()));
+    let timer = builder.open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    tasks.recv_timeout(LONG).unwrap().run();
+    let second = tasks.recv_timeout(LONG).unwrap();
+    assert!(ran.try_recv().is_err(), "the lease is over");
+    // A renewal begins a new lease.
+    store.set_lease_end(Some(Instant::now() + LONG));
+    store.set_next_upkeep(Instant::now());
+    timer.new_timeout("t", LONG, &()).unwrap();
+    timer.counts().unwrap();
+    second.run();
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), 2);
+    store.set_next_upkeep(Instant::now() + LONG);
+    assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+    assert!(ran.try_recv().is_err());
+}
+
+#[test]
+fn a_handler_that_waits_while_the_keeper_joins_again_is_begun_again() {
+    let (builder, tasks, ran) = queued();
+    let store = Scripted::new();
+    let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let first = tasks.recv_timeout(LONG).unwrap();
+    let mut fails = true;
+    store.on_write(move |_| std::mem::take(&mut fails).then(|| StoreError::InDoubt("lost".to_owned())));
+    timer.new_timeout("other", LONG, &()).unwrap_err();
+    while timer.new_timeout("other", LONG, &()).is_err() {}
+    first.run();
+    tasks.recv_timeout(LONG).unwrap().run();
+    assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "the first attempt has not started");
+    assert!(timer.stop(LONG).unwrap().is_released);
+    assert!(ran.try_recv().is_err());
+}
