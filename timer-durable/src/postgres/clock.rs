@@ -33,6 +33,15 @@ impl Clock {
         now
     }
 
+    /// Returns the time until [`now`](Self::now) reaches `time`. It stands still until the estimate
+    /// has reached the latest time that was reported.
+    pub(super) fn until(&self, time: Micros) -> Duration {
+        if time <= self.now() {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(u64::try_from(time - self.estimate()).unwrap_or(0))
+    }
+
     fn estimate(&self) -> Micros {
         self.sample.1 + micros(self.sample.0.elapsed())
     }
@@ -89,5 +98,17 @@ mod tests {
         clock.take(begun, 1_000_000_000);
         assert!(clock.now() >= 1_060_000_000, "the present never goes back");
         assert!(clock.ahead(1_000_000_000) >= 60_000_000);
+    }
+
+    #[test]
+    fn a_clock_that_stands_adds_the_time_until_it_moves() {
+        let mut clock = Clock::new();
+        let begun = Instant::now();
+        clock.start(begun, 1_000_000_000);
+        assert!(clock.now() >= 1_000_000_000);
+        clock.take(begun, 940_000_000);
+        let told = clock.now();
+        assert_eq!(clock.until(told), Duration::ZERO);
+        assert!(clock.until(told + 1_000) > Duration::from_secs(50), "{:?}", clock.until(told + 1_000));
     }
 }

@@ -244,9 +244,34 @@ impl PostgresStore {
     fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
         self.next_sweep = Instant::now() + SWEEP;
         self.sweep_again = None;
-        let (instance, shards) = (self.instance, self.shards.clone());
-        let rows = self.link()?.sweep(&[&instance, &shards, &SWEEP_ROWS])?;
+        let shards = self.shards.clone();
         let mut foreign = Vec::new();
+        self.sweep_shards(&shards, &mut foreign)?;
+        if foreign.len() as i64 >= SWEEP_ROWS {
+            // There are more.
+            self.signals.again();
+        }
+        self.figures.foreign += foreign.len() as u64;
+        Ok(foreign)
+    }
+
+    /// Collects the rows of some shards. If a trigger of the user refuses a row, only the rows of
+    /// its shard stay, until another look.
+    fn sweep_shards(&mut self, shards: &[i16], foreign: &mut Vec<Position>) -> Result<(), StoreError> {
+        let instance = self.instance;
+        let rows = match self.link()?.sweep(&[&instance, &shards, &SWEEP_ROWS]).map_err(StoreError::from) {
+            Err(StoreError::Refused(_)) if shards.len() > 1 => {
+                let (first, second) = shards.split_at(shards.len() / 2);
+                self.sweep_shards(first, foreign)?;
+                return self.sweep_shards(second, foreign);
+            }
+            Err(error @ StoreError::Refused(_)) => {
+                tracing::warn!(server = connect::describe(&self.config), ?shards, %error, "rows of other writers were refused");
+                self.sweep_again = Some(self.next_sweep);
+                return Ok(());
+            }
+            rows => rows?,
+        };
         for row in &rows {
             match row.get::<_, Option<Uuid>>(0) {
                 Some(_) => foreign.push(Position { due: row.get(1), id: write::id(row, 0) }),
@@ -257,12 +282,7 @@ impl PostgresStore {
                 None => {}
             }
         }
-        if foreign.len() as i64 >= SWEEP_ROWS {
-            // There are more.
-            self.signals.again();
-        }
-        self.figures.foreign += foreign.len() as u64;
-        Ok(foreign)
+        Ok(())
     }
 
     fn lease_micros(&self) -> Micros {

@@ -210,9 +210,12 @@ begin
     v_mine := array(select shard from timer.shard where owner = p_instance order by shard);
     if cardinality(v_mine) > v_share then
         v_give := v_mine[v_share + 1:];
-        -- Handlers go on, so their timeouts move to a shard that stays.
-        update timer.timeout t set shard = s.shard, begun = s.epoch from timer.shard s
-        where t.id = any (p_running) and t.shard = any (v_give) and t.begun is not null and s.shard = v_mine[1];
+        -- Handlers go on, so their timeouts move to a shard that stays. The last attempt of such a timeout
+        -- may be one of a dead instance, and stays pending then.
+        update timer.timeout t set shard = s.shard, begun = s.epoch - (t.begun < g.epoch)::int
+        from timer.shard s, timer.shard g
+        where t.id = any (p_running) and t.shard = any (v_give) and t.begun is not null and s.shard = v_mine[1]
+            and g.shard = t.shard;
         update timer.shard set owner = null where owner = p_instance and shard = any (v_give);
         perform pg_notify('timer', 'shards');
     elsif cardinality(v_mine) < v_share then

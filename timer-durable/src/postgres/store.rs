@@ -27,6 +27,10 @@ impl Store for PostgresStore {
         self.clock.now()
     }
 
+    fn time_until(&self, time: Micros) -> Duration {
+        self.clock.until(time)
+    }
+
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
         let result = self.execute(batch);
         self.check(result)
@@ -196,8 +200,8 @@ impl PostgresStore {
     /// Runs `body` in a transaction, and commits it if `body` returns a value.
     fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
         let limit = self.limit();
-        self.link.as_mut().ok_or_else(lost)?.begin(limit)?;
-        let result = body(self).and_then(|value| {
+        let begun = self.link.as_mut().ok_or_else(lost)?.begin(limit).map_err(StoreError::from);
+        let result = begun.and_then(|()| body(self)).and_then(|value| {
             self.link()?.commit()?;
             Ok(value)
         });

@@ -80,15 +80,17 @@ fn a_look_that_fails_is_repeated() {
     database.sql("select timer.schedule('topic', ''::text, '1 hour')");
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
     database.sql(
-        "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no''; end';
-         create trigger refuse before update on timer.timeout for each row execute function refuse();
+        "create function fail() returns trigger language plpgsql as $$
+             begin raise exception 'no' using errcode = 'disk_full'; end
+         $$;
+         create trigger fail before update on timer.timeout for each row execute function fail();
          select timer.schedule('topic', ''::text, '1 hour')",
     );
     let begun = Instant::now();
-    while !matches!(node.0.upkeep(&[]), Err(StoreError::Refused(_))) {
+    while !matches!(node.0.upkeep(&[]), Err(StoreError::Failed(_))) {
         assert!(begun.elapsed() < Duration::from_secs(30), "the look meets the trigger");
     }
-    database.sql("drop trigger refuse on timer.timeout");
+    database.sql("drop trigger fail on timer.timeout");
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > 1);
     assert_eq!(node.pending().len(), 2);
 }

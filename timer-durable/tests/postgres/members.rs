@@ -115,6 +115,25 @@ fn a_release_keeps_running_attempts() {
     assert_eq!(ended.unwrap().dones, [true; 64]);
 }
 
+/// The handlers of the first attempts still run where they began, although the timeouts ran again
+/// at a node that is dead now.
+#[test]
+fn a_release_revives_no_attempt_of_a_dead_node() {
+    let Some(database) = Database::create() else { return };
+    let mut first = database.join();
+    let ids: Vec<_> = (0..64).map(|_| first.insert()).collect();
+    ids.iter().for_each(|id| assert_eq!(first.attempt(*id).attempt, 1));
+    database.sql("update timer.timeout set attempt = 2, begun = begun - 1");
+    let mut second = database.join();
+    while first.shards() > 32 {
+        first.0.upkeep(&ids).unwrap();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    second.keep_up_until(|node| node.shards() == 32);
+    assert_eq!((first.pending().len(), second.pending().len()), (64, 0));
+    assert_eq!(first.attempt(ids[0]).attempt, 3);
+}
+
 #[test]
 fn a_node_that_leaves_hands_over_at_once() {
     let Some(database) = Database::create() else { return };
@@ -198,6 +217,37 @@ fn pending_is_counted_or_estimated_at_a_join() {
     assert!((28_000..32_000).contains(&estimate), "{estimate}");
 }
 
+/// A trigger of the user refuses one of the rows that others have written.
+#[test]
+fn a_refused_row_hides_only_those_of_its_shard() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    database.sql(
+        "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 256);
+         update timer.timeout set shard = n % 64 from (
+             select id as number, row_number() over () as n from timer.timeout
+         ) rows where id = number;
+         create function refuse() returns trigger language plpgsql as $$ begin
+             if new.shard = 7 and not new.is_foreign then raise exception 'no'; end if;
+             return new;
+         end $$;
+         create trigger refuse before update on timer.timeout for each row execute function refuse()",
+    );
+    let mut foreign = 0;
+    let mut collect_until = |wanted| {
+        let begun = Instant::now();
+        while foreign < wanted {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{foreign} of {wanted}");
+            foreign += node.0.upkeep(&[]).unwrap().foreign.len();
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        foreign
+    };
+    assert_eq!(collect_until(252), 252);
+    database.sql("drop trigger refuse on timer.timeout");
+    assert_eq!(collect_until(256), 256, "the rows that were refused");
+}
+
 #[test]
 fn a_gain_of_shards_is_told_after_a_look_that_failed() {
     let Some(database) = Database::create() else { return };
@@ -206,7 +256,9 @@ fn a_gain_of_shards_is_told_after_a_look_that_failed() {
     database.sql(
         "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 200);
          create function refuse() returns trigger language plpgsql as $$ begin
-             if old.is_foreign and not new.is_foreign then raise exception 'no'; end if;
+             if old.is_foreign and not new.is_foreign then
+                 raise exception 'no' using errcode = 'disk_full';
+             end if;
              return new;
          end $$;
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
