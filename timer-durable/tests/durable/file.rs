@@ -370,3 +370,23 @@ fn bad_files_are_refused_with_a_reason() {
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
     assert!(error.to_string().contains("none/timeouts.db"));
 }
+
+#[test]
+fn a_damaged_file_is_refused_with_the_findings() {
+    for (damage, finding) in [
+        ("drop index timeout_by_key", "5 of 6 tables and indexes were found"),
+        ("delete from meta", "the table meta does not have one row"),
+    ] {
+        let folder = Folder::new();
+        drop(SqliteStore::open(folder.file()).unwrap());
+        rusqlite::Connection::open(folder.file()).unwrap().execute_batch(damage).unwrap();
+        let error = SqliteStore::open(folder.file()).unwrap_err();
+        assert!(matches!(&error, OpenError::Damaged { findings, .. } if findings == finding), "{error}");
+    }
+}
+
+#[test]
+fn a_database_without_a_file_is_refused() {
+    let error = SqliteStore::open(":memory:").unwrap_err();
+    assert!(matches!(&error, OpenError::NotDurable { setting, .. } if setting.contains("it is memory")), "{error}");
+}
