@@ -305,8 +305,8 @@ pub trait Store: Send + 'static {
     }
 
     /// Returns the end of the lease by this machine's monotonic clock, or `None` if the store needs
-    /// no lease. The keeper asks after each [`rejoin`](Self::rejoin) and [`upkeep`](Self::upkeep).
-    /// Handlers that wait for a thread of the executor do not start afterwards.
+    /// no lease. A handler that still waits for a thread of the executor does not start after this
+    /// time. The keeper asks after each [`rejoin`](Self::rejoin) and [`upkeep`](Self::upkeep).
     fn lease_end(&self) -> Option<Instant> {
         None
     }

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 /// The time in which the handlers of an instance may start.
 ///
-/// A task waits in the queue of the executor for any time. The timeout may run elsewhere after the
-/// timer was stopped, after the lease is over, and after the keeper has become a new instance. So a
-/// handler that has not started by then does not start.
+/// A task may wait in the queue of the executor for long. When the timer was stopped, the lease is
+/// over, or the keeper has become a new instance, its timeout may run elsewhere. So the term ends
+/// then, and a handler that has not started does not start.
 #[derive(Clone, Default)]
 pub(crate) struct Term(Arc<Mutex<Option<Instant>>>);
 
@@ -22,6 +22,7 @@ impl Term {
         self.set_end(Some(Instant::now()));
     }
 
+    /// Returns `true` if no handler may start any more, unless a renewal moves the end.
     pub(crate) fn is_over(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|end| end <= Instant::now())
     }

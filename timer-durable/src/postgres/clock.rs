@@ -33,8 +33,8 @@ impl Clock {
         now
     }
 
-    /// Returns the time until [`now`](Self::now) reaches `time`. It stands still until the estimate
-    /// has reached the latest time that was reported.
+    /// Returns the duration until [`now`](Self::now) reaches `time`. After a step back, the present
+    /// stands still until the estimate has reached the latest time that was reported.
     pub(super) fn until(&self, time: Micros) -> Duration {
         if time <= self.now() {
             return Duration::ZERO;

@@ -246,7 +246,14 @@ impl PostgresStore {
         self.sweep_again = None;
         let shards = self.shards.clone();
         let mut foreign = Vec::new();
-        self.sweep_shards(&shards, &mut foreign)?;
+        if let Err(error) = self.sweep_shards(&shards, &mut foreign) {
+            if foreign.is_empty() {
+                return Err(error);
+            }
+            // No later look would find these rows, so the keeper has to be told of them now. The
+            // next look meets the error again, if it lasts.
+            self.signals.again();
+        }
         if foreign.len() as i64 >= SWEEP_ROWS {
             // There are more.
             self.signals.again();

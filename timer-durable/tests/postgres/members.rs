@@ -248,6 +248,34 @@ fn a_refused_row_hides_only_those_of_its_shard() {
     assert_eq!(collect_until(256), 256, "the rows that were refused");
 }
 
+/// The look is divided at the row that is refused, and its second half fails.
+#[test]
+fn a_look_that_fails_half_way_tells_of_the_rows_it_has_found() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    database.sql(
+        "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 64);
+         update timer.timeout set shard = n % 64 from (
+             select id as number, row_number() over (order by id) as n from timer.timeout
+         ) rows where id = number;
+         create function refuse() returns trigger language plpgsql as $$ begin
+             if new.shard = 7 then raise exception 'no'; end if;
+             if new.shard = 40 then raise exception 'no' using errcode = 'disk_full'; end if;
+             return new;
+         end $$;
+         create trigger refuse before update on timer.timeout for each row execute function refuse()",
+    );
+    let begun = Instant::now();
+    let mut foreign = 0;
+    while foreign == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        foreign = node.0.upkeep(&[]).unwrap().foreign.len();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert_eq!(foreign, 31, "the rows of the first half, without the one that is refused");
+    assert_eq!(database.sql("select count(*) from timer.timeout where not is_foreign"), "31");
+}
+
 #[test]
 fn a_gain_of_shards_is_told_after_a_look_that_failed() {
     let Some(database) = Database::create() else { return };

@@ -20,6 +20,7 @@
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
 //!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.
+//!   Handlers that still wait for a thread do not start ([`Term`]).
 //!
 //! Absent: user code, apart from the executor, the work of [`Store::complete_in`] and
 //! [`Store::transact_with`], and the wakers of callers. Their panics are contained. If the keeper
