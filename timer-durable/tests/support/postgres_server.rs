@@ -1,8 +1,8 @@
 //! A PostgreSQL server for tests, started from the installed binaries.
 //!
-//! The server runs in a temporary folder on a free port of the loopback interface, with `fsync` on.
-//! It is stopped by its process id when the value is dropped. PostgreSQL refuses to run as root, so
-//! a test that runs as root starts it as the user `postgres` or `nobody`.
+//! The server runs in a temporary folder on a free port of the loopback interface. It is stopped by
+//! its process id when the value is dropped. PostgreSQL refuses to run as root, so a test that runs
+//! as root starts it as the user `postgres` or `nobody`.
 //!
 //! The environment variable `TIMER_POSTGRES_BIN` names the folder of the binaries. Without it the
 //! newest version below `/usr/lib/postgresql` is used. If there is none, the tests that need a
@@ -40,14 +40,16 @@ pub(crate) struct Server {
     process: Option<Child>,
 }
 
-/// The server that the tests of this process share while at least one of them runs.
+/// The server that the tests of this process share while at least one of them runs. It does not
+/// wait for the disk, because a build beside the tests may keep the disk busy for longer than the
+/// short leases of the tests. A killed server loses nothing, since its machine goes on.
 pub(crate) fn shared() -> Option<Arc<Server>> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {
         return Some(server);
     }
-    let server = Arc::new(Server::start()?);
+    let server = Arc::new(Server::start_with("fsync = off")?);
     *shared = Arc::downgrade(&server);
     Some(server)
 }
@@ -57,6 +59,10 @@ impl Server {
     ///
     /// Returns `None` and says so if PostgreSQL is not installed. Panics instead when `CI` is set.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    fn start_with(settings: &str) -> Option<Self> {
         let Some(binaries) = binaries() else {
             let message = "PostgreSQL's server is not installed (apt-get install postgresql); the test is skipped";
             assert!(std::env::var_os("CI").is_none(), "{message}, which CI does not allow");
@@ -71,6 +77,7 @@ impl Server {
         let port = free_port().expect("a free port");
         let mut server = Self { binaries, folder, port, user, process: None };
         server.initialize();
+        server.append_settings(settings);
         server.launch();
         Some(server)
     }
