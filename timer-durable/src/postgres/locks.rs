@@ -67,7 +67,7 @@ impl Writer<'_> {
             batch.inserts.iter().map(|insert| (insert.id, insert.target())).collect();
         if !keys.is_empty() {
             let keyed: Vec<&Insert> = inserts().collect();
-            let found = self.link.holders(&[&topics, &keys])?;
+            let found = self.ask(|link| link.holders(&[&topics, &keys]))?;
             rows.extend(found.iter().map(|row| {
                 let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
                 (write::id(row, 1), keyed[n].target())

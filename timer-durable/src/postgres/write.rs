@@ -17,6 +17,7 @@
 //! of the batch without them. In the normal case this costs nothing.
 
 use super::Link;
+use super::connection::QueryError;
 use super::parts::{Tables, uuid};
 use super::statements::{Part, Parts};
 use crate::TimeoutId;
@@ -138,7 +139,7 @@ impl Writer<'_> {
             }
         }
         if !places.is_empty() {
-            for row in self.link.holders(&[&topics, &keys])? {
+            for row in self.ask(|link| link.holders(&[&topics, &keys]))? {
                 let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
                 ids[places[place]] = Some(id(&row, 1));
             }
@@ -255,7 +256,7 @@ impl Writer<'_> {
         if ids.is_empty() {
             return Ok([Vec::new(), Vec::new()]);
         }
-        let seen: HashMap<TimeoutId, Seen> = self.link.look(&[&ids])?.iter().map(seen).collect();
+        let seen: HashMap<TimeoutId, Seen> = self.ask(|link| link.look(&[&ids]))?.iter().map(seen).collect();
         for n in begins {
             let pending = seen.get(&batch.begins[n]).filter(|seen| self.is_pending_here(seen));
             draft.begins[n] = Some(pending.map_or(Begun::Gone, |seen| Begun::NotYet(seen.due)));
@@ -278,6 +279,21 @@ impl Writer<'_> {
             }
         }
         Ok(again)
+    }
+
+    /// Executes a query that locks no row, and repeats it while another transaction has locked the
+    /// table.
+    pub(super) fn ask(
+        &mut self,
+        query: impl Fn(&mut Link) -> Result<Vec<Row>, QueryError>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let begun = Instant::now();
+        loop {
+            match query(self.link) {
+                Err(error) if error.is_locked() && begun.elapsed() < MAX_TABLE_WAIT => {}
+                result => return Ok(result?),
+            }
+        }
     }
 
     /// Returns the shard of each of `count` rows of a batch. All rows of a batch go to one shard,

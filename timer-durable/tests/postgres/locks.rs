@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use timer_durable::store::Store;
-use timer_durable::transaction::{Done, Insert, Inserted};
+use timer_durable::transaction::{Changed, Done, Insert, Inserted, Target};
 use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, StoreError, TimeoutId};
 
 use super::{Database, LEASE};
@@ -226,16 +227,71 @@ fn a_locked_row_of_another_writer_is_collected_later() {
 fn a_locked_table_makes_calls_wait() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    let mut session = Session::begin(&database);
-    session.ask("lock table timer.timeout in access exclusive mode; select 1");
+    let unlocking = lock_the_table(&database);
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now(), "t");
-    let ending = std::thread::spawn(move || {
+    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    unlocking.join().unwrap();
+}
+
+/// Locks the whole table for a while.
+fn lock_the_table(database: &Database) -> JoinHandle<()> {
+    let mut session = Session::begin(database);
+    session.ask("lock table timer.timeout in access exclusive mode; select 1");
+    std::thread::spawn(move || {
         std::thread::park_timeout(SOON);
         session.end("commit");
+    })
+}
+
+#[test]
+fn a_locked_table_makes_calls_by_key_wait() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + 1_000_000_000, "t");
+    insert.key = Some("k".to_owned());
+    let id = insert.id;
+    let target = Target::Key { topic: "t".to_owned(), key: "k".to_owned() };
+
+    let unlocking = lock_the_table(&database);
+    let answers = loop {
+        match node.write(|batch| batch.inserts.push(insert.clone())) {
+            // Another transaction might be inserting the same key.
+            Err(StoreError::Locked(_)) => {}
+            answers => break answers.unwrap(),
+        }
+    };
+    assert_eq!(answers.inserts, [Inserted::Created { replaced: None }]);
+    unlocking.join().unwrap();
+
+    let unlocking = lock_the_table(&database);
+    assert_eq!(node.write(|batch| batch.cancels.push(target)).unwrap().cancels, [Changed::Changed(id)]);
+    unlocking.join().unwrap();
+}
+
+#[test]
+fn a_table_that_is_locked_after_a_commit_leaves_nothing_in_doubt() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(PATIENCE));
+    let ids = [node.insert(), node.insert()];
+    node.attempt(ids[1]);
+    database.sql(
+        "create function pause() returns trigger language plpgsql as $$
+         begin perform pg_sleep(0.5); return old; end $$;
+         create trigger pause before delete on timer.timeout for each row execute function pause()",
+    );
+    let mut session = Session::begin(&database);
+    // The lock is granted between the commit of the first cancel and the look at the second one.
+    let locking = std::thread::spawn(move || {
+        database.wait_for("select count(*) from pg_stat_activity where wait_event = 'PgSleep'", "1");
+        session.ask("lock table timer.timeout in access exclusive mode; select 1");
+        std::thread::park_timeout(SOON);
+        session.end("commit");
+        database
     });
-    node.write(|batch| batch.inserts.push(insert)).unwrap();
-    ending.join().unwrap();
+    let answers = node.write(|batch| batch.cancels.extend(ids.map(Target::Id))).unwrap();
+    assert_eq!(answers.cancels, [Changed::Changed(ids[0]), Changed::Running]);
+    locking.join().unwrap();
 }
 
 #[test]
@@ -311,7 +367,7 @@ fn an_end_of_a_locked_row_names_it() {
     let done = |id| Done { id, attempt: 1, next: None };
     for _ in 0..2 {
         let error = node.write(|batch| batch.dones.extend(ids.map(done))).unwrap_err();
-        assert_eq!(error, StoreError::Locked(vec![timer_durable::transaction::Target::Id(ids[0])]));
+        assert_eq!(error, StoreError::Locked(vec![Target::Id(ids[0])]));
     }
     session.end("rollback");
     assert_eq!(node.write(|batch| batch.dones.extend(ids.map(done))).unwrap().dones, [true, true]);
