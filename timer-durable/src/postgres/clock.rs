@@ -4,11 +4,11 @@ use crate::store::Micros;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a sample is used. Clocks drift by less than a millisecond meanwhile.
+/// The age of a sample at which the clocks may have drifted apart.
 const LIFE: Duration = Duration::from_secs(15);
 
-/// A sample that is later by more than this shows a clock that was set forward.
-const LEAP: Micros = 100_000;
+/// The most that clocks drift apart in that time.
+const DRIFT: Micros = 1_000;
 
 /// The server's clock, estimated from the times that come with answers.
 #[derive(Debug)]
@@ -48,14 +48,24 @@ impl Clock {
 
     /// Takes the time `server` of an answer to a question that was sent at `sent`.
     ///
-    /// A delay before the server reads its clock makes an estimate too late, never too early. So a
-    /// sample that gives an earlier estimate is better than the one in use. A clock that was set
-    /// forward shows in a leap.
+    /// The server has read its clock after `sent` and before the present, and both bounds hold for
+    /// any delay:
+    ///
+    /// - An estimate for the earliest moment of the reading that exceeds the answer is too late.
+    /// - An estimate for the present that is below the answer is too early. The server's clock was
+    ///   set forward, or has drifted.
+    ///
+    /// An estimate between them stays, apart from the drift. An answer that was delayed must not
+    /// replace it.
     pub(super) fn take(&mut self, sent: Instant, server: Micros) {
         let at = sent + self.trip;
         let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));
-        if server < ours || server - ours > LEAP || self.sample.0.elapsed() > LIFE {
+        if server > self.estimate() {
+            self.sample = (Instant::now(), server);
+        } else if server < ours {
             self.sample = (at, server);
+        } else if self.sample.0.elapsed() > LIFE {
+            self.sample = (at, server.min(ours + DRIFT));
         }
     }
 
@@ -83,9 +93,26 @@ mod tests {
     fn a_delayed_answer_does_not_set_the_clock_forward() {
         let mut clock = Clock::new();
         let begun = Instant::now();
+        let server = || 1_000_000_000 + micros(begun.elapsed());
+        clock.start(begun, server());
+        let sent = Instant::now();
+        std::thread::park_timeout(Duration::from_millis(150));
+        // The question was delayed on its way to the server.
+        clock.take(sent, server());
+        let late = clock.now() - server();
+        assert!(late < 50_000, "the clock is ahead by {late} us");
+    }
+
+    #[test]
+    fn an_old_sample_follows_the_drift_and_no_delay() {
+        let mut clock = Clock::new();
+        let begun = Instant::now();
         clock.start(begun, 1_000_000_000);
-        clock.take(begun, 1_000_050_000);
-        assert!(clock.now() < 1_000_050_000 + micros(begun.elapsed()), "the question was 50 ms on its way");
+        clock.sample = (begun - 2 * LIFE, 1_000_000_000 - 2 * micros(LIFE));
+        let sent = begun - Duration::from_secs(5);
+        clock.take(sent, 1_000_000_000);
+        let shift = clock.now() - 1_000_000_000 - micros(begun.elapsed());
+        assert!((0..=DRIFT).contains(&shift), "the clock is ahead by {shift} us");
     }
 
     #[test]
