@@ -187,8 +187,7 @@ impl From<Error> for QueryError {
 pub struct PostgresConnection {
     client: Client,
     limit: Duration,
-    /// `None` while the value is dropped.
-    runtime: Option<Runtime>,
+    driver: Driver,
 }
 
 impl fmt::Debug for PostgresConnection {
@@ -199,12 +198,10 @@ impl fmt::Debug for PostgresConnection {
 
 impl PostgresConnection {
     pub(super) fn open(config: &Config, dial: &Dial, limit: Duration) -> Result<Self, QueryError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(QueryError::Io)?;
-        let dialed = wait(&runtime, limit, dial(config.clone()))?;
-        let (client, mut messages) = dialed;
-        runtime.spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
-        Ok(Self { client, limit, runtime: Some(runtime) })
+        let driver = Driver::new().map_err(QueryError::Io)?;
+        let (client, mut messages) = driver.wait(limit, dial(config.clone()))?;
+        driver.runtime().spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
+        Ok(Self { client, limit, driver })
     }
 
     /// Sets the longest time that a call may take.
@@ -297,39 +294,54 @@ impl PostgresConnection {
     }
 
     fn wait<R: Send>(&self, call: impl Future<Output = Result<R, Error>> + Send) -> Result<R, QueryError> {
-        match &self.runtime {
-            Some(runtime) => wait(runtime, self.limit, call),
-            None => unreachable!("only `drop` takes the runtime"),
-        }
+        self.driver.wait(self.limit, call)
     }
 }
 
-impl Drop for PostgresConnection {
+/// The runtime of a connection, which may be used and dropped on a thread of another runtime.
+struct Driver(
+    /// `None` while the value is dropped.
+    Option<Runtime>,
+);
+
+impl Driver {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self(Some(Builder::new_current_thread().enable_all().build()?)))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("only `drop` takes the runtime"))
+    }
+
+    fn wait<R: Send>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<R, Error>> + Send,
+    ) -> Result<R, QueryError> {
+        let limited = async {
+            match tokio::time::timeout(limit, call).await {
+                Ok(result) => result.map_err(QueryError::Postgres),
+                Err(_) => Err(QueryError::TimedOut(limit)),
+            }
+        };
+        let runtime = self.runtime();
+        if Handle::try_current().is_err() {
+            return runtime.block_on(limited);
+        }
+        // A thread of another runtime, as in `#[tokio::main]`, must not enter a second one.
+        std::thread::scope(|scope| match scope.spawn(|| runtime.block_on(limited)).join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+}
+
+impl Drop for Driver {
     fn drop(&mut self) {
-        // A plain drop would panic on a thread of another runtime.
-        if let Some(runtime) = self.runtime.take() {
+        // A plain drop would panic on a thread of another runtime, and wait for a name that is
+        // being resolved.
+        if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
-}
-
-fn wait<R: Send>(
-    runtime: &Runtime,
-    limit: Duration,
-    call: impl Future<Output = Result<R, Error>> + Send,
-) -> Result<R, QueryError> {
-    let limited = async {
-        match tokio::time::timeout(limit, call).await {
-            Ok(result) => result.map_err(QueryError::Postgres),
-            Err(_) => Err(QueryError::TimedOut(limit)),
-        }
-    };
-    if Handle::try_current().is_err() {
-        return runtime.block_on(limited);
-    }
-    // A thread of another runtime, as in `#[tokio::main]`, must not enter a second one.
-    std::thread::scope(|scope| match scope.spawn(|| runtime.block_on(limited)).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
 }

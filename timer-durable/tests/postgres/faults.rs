@@ -31,6 +31,13 @@ fn an_absent_server_is_named() {
 }
 
 #[test]
+fn an_absent_server_is_reported_inside_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = runtime.block_on(async { refused("postgres://user@127.0.0.1:1/shop") });
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+}
+
+#[test]
 fn a_refusal_of_the_server_is_passed_on() {
     let Some(database) = Database::create() else { return };
     let error = refused(&database.server.url("absent"));
