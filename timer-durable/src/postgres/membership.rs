@@ -91,6 +91,8 @@ impl PostgresStore {
                 }
             };
             self.link = Some(Link::new(connection, limit, self.pooled, self.has_planned)?);
+            // The listening connection may lead to another server, or nowhere.
+            self.listener = None;
         }
         let link = self.link()?;
         link.limit_locks(false)?;
@@ -246,13 +248,12 @@ impl PostgresStore {
         self.sweep_again = None;
         let shards = self.shards.clone();
         let mut foreign = Vec::new();
-        if let Err(error) = self.sweep_shards(&shards, &mut foreign) {
-            if foreign.is_empty() {
-                return Err(error);
-            }
+        match self.sweep_shards(&shards, &mut foreign) {
             // No later look would find these rows, so the keeper has to be told of them now. The
             // next look meets the error again, if it lasts.
-            self.signals.again();
+            Err(StoreError::Failed(_)) if !foreign.is_empty() => self.signals.again(),
+            // After other errors the keeper joins again, and loads all rows.
+            result => result?,
         }
         if foreign.len() as i64 >= SWEEP_ROWS {
             // There are more.

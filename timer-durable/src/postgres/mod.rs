@@ -306,5 +306,24 @@ fn configure(url: &str) -> Result<Config, ConnectError> {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(3));
     }
+    // The listening connection sends nothing. Without probes it would take hours to notice that a
+    // firewall has dropped it.
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_idle(config.get_keepalives_idle().min(Duration::from_secs(10)));
+        config.keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
+    }
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_silent_is_probed() {
+        let idle = |url| configure(url).unwrap().get_keepalives_idle();
+        assert_eq!(idle("postgres://u@h/d"), Duration::from_secs(10));
+        assert_eq!(idle("postgres://u@h/d?keepalives_idle=5"), Duration::from_secs(5));
+        assert_eq!(idle("postgres://u@h/d?keepalives_idle=60&keepalives_interval=9"), Duration::from_secs(60));
+    }
 }

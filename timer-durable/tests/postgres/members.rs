@@ -7,7 +7,7 @@ use timer_durable::store::Store;
 use timer_durable::transaction::{Begun, Done, Retry};
 use timer_durable::{PostgresStore, StoreError};
 
-use super::{Database, LEASE};
+use super::{Database, LEASE, Node};
 
 #[test]
 fn two_nodes_share_the_shards() {
@@ -253,27 +253,56 @@ fn a_refused_row_hides_only_those_of_its_shard() {
 fn a_look_that_fails_half_way_tells_of_the_rows_it_has_found() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    database.sql(
+    assert_eq!(look(&database, &mut node, "disk_full").unwrap(), 31, "the first half, without the row that is refused");
+    assert_eq!(database.sql("select count(*) from timer.timeout where not is_foreign"), "31");
+}
+
+#[test]
+fn a_look_whose_outcome_is_unknown_fails() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let error = look(&database, &mut node, "admin_shutdown").unwrap_err();
+    assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
+    assert!(node.0.must_rejoin(), "all rows are read anew");
+}
+
+/// Looks for 64 rows of others, one in each shard. One row of the first half is refused, and the
+/// look at the second half fails with an error. Returns the number of rows that were found.
+fn look(database: &Database, node: &mut Node, error: &str) -> Result<usize, StoreError> {
+    database.sql(&format!(
         "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 64);
          update timer.timeout set shard = n % 64 from (
              select id as number, row_number() over (order by id) as n from timer.timeout
          ) rows where id = number;
          create function refuse() returns trigger language plpgsql as $$ begin
              if new.shard = 7 then raise exception 'no'; end if;
-             if new.shard = 40 then raise exception 'no' using errcode = 'disk_full'; end if;
+             if new.shard = 40 then raise exception 'no' using errcode = '{error}'; end if;
              return new;
          end $$;
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
-    );
+    ));
     let begun = Instant::now();
-    let mut foreign = 0;
-    while foreign == 0 {
+    loop {
         assert!(begun.elapsed() < Duration::from_secs(30));
-        foreign = node.0.upkeep(&[]).unwrap().foreign.len();
-        std::thread::park_timeout(Duration::from_millis(20));
+        match node.0.upkeep(&[])?.foreign.len() {
+            0 => std::thread::park_timeout(Duration::from_millis(20)),
+            foreign => return Ok(foreign),
+        }
     }
-    assert_eq!(foreign, 31, "the rows of the first half, without the one that is refused");
-    assert_eq!(database.sql("select count(*) from timer.timeout where not is_foreign"), "31");
+}
+
+#[test]
+fn a_node_that_joins_again_listens_by_a_new_connection() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
+    let listening = format!("select coalesce(min(pid), 0) {own} and query like 'listen timer%'");
+    database.wait_for(&format!("select ({listening}) > 0"), "t");
+    let first = database.sql(&listening);
+    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen timer%'"));
+    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    node.0.rejoin().unwrap();
+    database.wait_for(&format!("select ({listening}) not in (0, {first})"), "t");
 }
 
 #[test]
