@@ -99,7 +99,7 @@ declare
     v_holder record;
     v_replaced uuid;
 begin
-    loop
+    for v_round in 1..20 loop
         if exists (select from timer.timeout t where t.id = p_id) then
             answer := 'exists';
             return;
@@ -145,6 +145,7 @@ begin
         end if;
         -- Another transaction was faster, and its row is visible now.
     end loop;
+    raise exception 'a constraint or a trigger keeps the timeout % out', p_id;
 end
 $$;
 
@@ -259,6 +260,9 @@ begin
     if if_pending is null or if_pending not in ('keep', 'replace', 'earlier', 'later', 'refuse') then
         raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, refuse', if_pending
             using errcode = 'invalid_parameter_value';
+    end if;
+    if delay is null then
+        raise exception 'delay: null was given; allowed is an interval' using errcode = 'invalid_parameter_value';
     end if;
     if octet_length(topic) > 255 or octet_length(key) > 255 then
         raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';

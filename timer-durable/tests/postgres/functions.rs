@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Micros, Store};
-use timer_durable::transaction::{Begun, Insert, Retry};
+use timer_durable::transaction::{Begun, Insert, Inserted, Retry};
 use timer_durable::{StoreError, TimeoutId};
 
 use super::{Database, LEASE};
@@ -14,6 +14,39 @@ fn a_rolled_back_transaction_schedules_nothing() {
     let _node = database.join();
     database.sql("begin; select timer.schedule('topic', 'payload'::text, '1 hour'); rollback");
     assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
+}
+
+#[test]
+fn a_delay_of_null_is_refused() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    database.sql(
+        "create function schedule() returns text language plpgsql as $$ begin
+             perform timer.schedule('topic', ''::text, null);
+             return 'scheduled';
+         exception when invalid_parameter_value then
+             return 'refused';
+         end $$",
+    );
+    assert_eq!(database.sql("select schedule()"), "refused");
+}
+
+#[test]
+fn a_row_that_the_database_keeps_out_is_refused() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    database.sql("create unique index on timer.timeout(payload)");
+    let insert = |key: Option<&str>| {
+        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + 1_000_000_000, "topic");
+        insert.key = key.map(str::to_owned);
+        insert
+    };
+    let inserts = [insert(None), insert(None), insert(Some("key"))];
+    let [first, second, third] = inserts.map(|insert| node.write(|batch| batch.inserts.push(insert)).unwrap().inserts);
+    assert_eq!(first, [Inserted::Created { replaced: None }]);
+    for refused in [second, third] {
+        assert!(matches!(&refused[..], [Inserted::Refused(_)]), "{refused:?}");
+    }
 }
 
 #[test]
