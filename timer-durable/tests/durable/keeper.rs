@@ -274,3 +274,32 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
     assert_eq!(result.unwrap(), "a");
     futures::executor::block_on(call).unwrap();
 }
+
+#[test]
+fn the_lease_is_renewed_between_two_long_visits() {
+    let store = Scripted::new();
+    let upkeeps = Arc::new(AtomicUsize::new(0));
+    let (entered, counting) = channel();
+    let (release, gate) = channel::<()>();
+    let before = upkeeps.clone();
+    store.on_count(move || {
+        // ORDERING: Relaxed, the keeper calls both functions.
+        entered.send(before.load(Ordering::Relaxed)).unwrap();
+        // Fails when the test lets the visits go.
+        let _released = gate.recv();
+    });
+    store.on_upkeep(move || _ = upkeeps.fetch_add(1, Ordering::Relaxed));
+    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| timer.counts().unwrap());
+        assert_eq!(counting.recv().unwrap(), 0);
+        (0..2).for_each(|_| _ = scope.spawn(|| timer.counts().unwrap()));
+        // Both visits arrive while the first one lasts.
+        thread::park_timeout(Duration::from_millis(100));
+        store.set_next_upkeep(Instant::now());
+        drop(release);
+    });
+    store.set_next_upkeep(Instant::now() + LONG);
+    let [second, third] = [(); 2].map(|()| counting.recv().unwrap());
+    assert!(0 < second && second < third, "{second} and {third} upkeeps came before the visits");
+}

@@ -11,7 +11,7 @@ use timer_durable::{DeadLetter, MemoryStore, Store, StoreError, TimeoutId};
 type OnWrite = Box<dyn FnMut(&Batch) -> Option<StoreError> + Send>;
 type OnRejoin = Box<dyn FnMut() -> Option<StoreError> + Send>;
 
-type OnCount = Box<dyn FnMut() + Send>;
+type Hook = Box<dyn FnMut() + Send>;
 type OnClose = Box<dyn FnOnce() + Send>;
 
 /// A store that asks its script before each call.
@@ -40,7 +40,8 @@ impl Drop for Scripted {
 struct Script {
     on_write: Option<OnWrite>,
     on_rejoin: Option<OnRejoin>,
-    on_count: Option<OnCount>,
+    on_count: Option<Hook>,
+    on_upkeep: Option<Hook>,
     next_upkeep: Option<Instant>,
     max_sleep: Option<Duration>,
     lease_end: Option<Instant>,
@@ -69,6 +70,10 @@ impl Scripted {
 
     pub(crate) fn on_count(&self, hook: impl FnMut() + Send + 'static) {
         self.script.lock().unwrap().on_count = Some(Box::new(hook));
+    }
+
+    pub(crate) fn on_upkeep(&self, hook: impl FnMut() + Send + 'static) {
+        self.script.lock().unwrap().on_upkeep = Some(Box::new(hook));
     }
 
     pub(crate) fn set_next_upkeep(&self, next: Instant) {
@@ -149,6 +154,9 @@ impl Store for Scripted {
     }
 
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        if let Some(hook) = &mut self.script.lock().unwrap().on_upkeep {
+            hook();
+        }
         Ok(Upkeep::default())
     }
 }

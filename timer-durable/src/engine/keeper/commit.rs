@@ -40,9 +40,14 @@ impl<S: Store> Keeper<S> {
                 self.inbox.try_recv().ok()
             });
             let Some(message) = next else { break };
+            let may_take_long = matches!(message, Message::Visit(_) | Message::Complete { .. });
             match collection.conflict(&message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
+            }
+            // The lease must not end behind one such message after the other.
+            if may_take_long && self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+                break;
             }
         }
         self.overdue.expire(now);
