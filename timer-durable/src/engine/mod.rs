@@ -15,7 +15,7 @@ mod term;
 pub(crate) use inside::{Inside, is_inside};
 pub(crate) use keeper::{Flow, Keeper, Settings};
 pub(crate) use reply::Reply;
-pub(crate) use term::Term;
+pub(crate) use term::{Progress, Term};
 
 use crate::TimeoutId;
 use crate::due::{CompleteError, How, Retry};
@@ -26,7 +26,6 @@ use crate::transaction::{IfPending, Target};
 use crossbeam_channel::Sender;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A message to the keeper.
@@ -143,20 +142,20 @@ pub(crate) struct Report {
     keeper: Sender<Message>,
     id: TimeoutId,
     attempt: u32,
-    completed: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     term: Term,
     is_pending: bool,
 }
 
 impl Report {
     pub(crate) fn new(link: &Link, term: Term, id: TimeoutId, attempt: u32) -> Self {
-        let (keeper, completed) = (link.keeper.clone(), link.completed.clone());
-        Self { keeper, id, attempt, completed, term, is_pending: true }
+        let (keeper, progress) = (link.keeper.clone(), link.progress.clone());
+        Self { keeper, id, attempt, progress, term, is_pending: true }
     }
 
     /// Returns the report if the handler may start. Otherwise reports that it has not started.
     pub(crate) fn start(self) -> Option<Self> {
-        if self.term.is_over() {
+        if !self.term.start(&self.progress) {
             self.end(Outcome::NotStarted);
             return None;
         }
@@ -169,8 +168,7 @@ impl Report {
 
     fn send(&mut self, outcome: Outcome) {
         self.is_pending = false;
-        // ORDERING: Acquire, pairs with the store in `complete_in`.
-        let outcome = if self.completed.load(Ordering::Acquire) { Outcome::Completed } else { outcome };
+        let outcome = if self.progress.has_completed() { Outcome::Completed } else { outcome };
         // A keeper that has ended makes the attempt pending again at the next start.
         let _sent = self.keeper.send(Message::Ended(Ended { id: self.id, attempt: self.attempt, outcome }));
     }
@@ -189,7 +187,7 @@ impl Drop for Report {
 pub(crate) struct Link {
     keeper: Sender<Message>,
     settle: Option<Settle>,
-    completed: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
 /// Takes the turns of a keeper that has no thread.
@@ -197,7 +195,12 @@ pub(crate) type Settle = Arc<dyn Fn() + Send + Sync>;
 
 impl Link {
     pub(crate) fn new(keeper: Sender<Message>, settle: Option<Settle>) -> Self {
-        Self { keeper, settle, completed: Arc::default() }
+        Self { keeper, settle, progress: Arc::default() }
+    }
+
+    /// Returns the progress of the attempt, for the keeper.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
     }
 
     /// Returns a mark for the thread that runs the handler.
@@ -216,8 +219,7 @@ impl Link {
             settle();
         }
         answer.recv().map_err(|_| stopped(()))??;
-        // ORDERING: Release, pairs with the load in `Report::send`.
-        self.completed.store(true, Ordering::Release);
+        self.progress.complete();
         Ok(())
     }
 }

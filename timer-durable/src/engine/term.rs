@@ -1,6 +1,7 @@
 //! The term of an instance.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The time in which the handlers of an instance may start.
@@ -14,7 +15,7 @@ pub(crate) struct Term(Arc<Mutex<Option<Instant>>>);
 impl Term {
     /// Sets the end, or no end.
     pub(crate) fn set_end(&self, end: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = end;
+        *self.lock() = end;
     }
 
     /// Ends the term now.
@@ -22,8 +23,45 @@ impl Term {
         self.set_end(Some(Instant::now()));
     }
 
-    /// Returns `true` if no handler may start any more, unless a renewal moves the end.
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|end| end <= Instant::now())
+    /// Notes that a handler starts. Returns `false` if the term is over and it may not.
+    pub(super) fn start(&self, progress: &Progress) -> bool {
+        let end = self.lock();
+        if end.is_some_and(|end| end <= Instant::now()) {
+            return false;
+        }
+        // Under the lock, so that nothing starts unseen after `finish`.
+        // ORDERING: Relaxed, the lock orders it before a later `finish`.
+        progress.started.store(true, Ordering::Relaxed);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far an attempt has got.
+#[derive(Default)]
+pub(crate) struct Progress {
+    started: AtomicBool,
+    completed: AtomicBool,
+}
+
+impl Progress {
+    /// Returns `true` if the handler has started. Once the term has finished, the answer stays.
+    pub(super) fn has_started(&self) -> bool {
+        // ORDERING: Relaxed, `finish` has taken the lock under which it was set.
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the store has ended the attempt.
+    pub(super) fn complete(&self) {
+        // ORDERING: Release, pairs with `has_completed`.
+        self.completed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_completed(&self) -> bool {
+        // ORDERING: Acquire, pairs with `complete`.
+        self.completed.load(Ordering::Acquire)
     }
 }

@@ -77,6 +77,24 @@ fn an_executor_that_always_panics_makes_dead_letters() {
     assert_eq!((letters[0].attempt, letters[0].reason.contains("dropped the handler")), (3, true), "{letters:?}");
 }
 
+#[test]
+fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
+    let (spawned, futures) = channel();
+    // The first task gets a thread of its own. The second one is rejected when it is handed over and
+    // at the end of that turn.
+    let timer = DurableTimer::builder()
+        .executor(Fails::first(&[Failure::Rejects; 4]))
+        .spawn(move |future| spawned.send(future).unwrap())
+        .async_topic("t", |_: Due<()>| async { Ok(()) })
+        .open(Scripted::new())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let first = futures.recv_timeout(LONG).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let second = futures.recv_timeout(LONG / 6).expect("the executor is free again");
+    drop((first, second));
+}
+
 /// Tells the test of each task, and keeps the keeper until the test has answered.
 struct Blocks {
     entered: Sender<Sender<()>>,

@@ -1,9 +1,10 @@
 //! Handlers that wait for a thread of the executor when their timer stops or loses its lease.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError};
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
 use crate::scripted::Scripted;
@@ -20,18 +21,18 @@ impl TaskExecutor for Queue {
 }
 
 /// Returns a builder with a handler that sends the number of its attempt, the tasks of the
-/// executor, and the numbers.
-fn queued() -> (DurableTimerBuilder, Receiver<Task>, Receiver<u32>) {
+/// executor, and the numbers. `attempts` is the limit of attempts.
+fn queued(attempts: u32) -> (DurableTimerBuilder, Receiver<Task>, Receiver<u32>) {
     let (queue, tasks) = channel();
     let (sender, ran) = channel();
     let handler = move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new);
-    (DurableTimer::builder().executor(Queue(queue)).topic("t", handler), tasks, ran)
+    (DurableTimer::builder().executor(Queue(queue)).topic(Topic::new("t").attempts(attempts), handler), tasks, ran)
 }
 
 #[test]
 fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
     for stops in [true, false] {
-        let (builder, tasks, ran) = queued();
+        let (builder, tasks, ran) = queued(1);
         let store = Scripted::new();
         let timer = builder.open(store.clone()).unwrap();
         timer.new_timeout("t", Duration::ZERO, &()).unwrap();
@@ -42,10 +43,36 @@ fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
         drop(timer);
         task.run();
         assert!(ran.try_recv().is_err(), "the timer has stopped");
-        let (builder, tasks, ran) = queued();
+        let (builder, tasks, ran) = queued(1);
         let _timer = builder.open(store).unwrap();
         tasks.recv_timeout(LONG).unwrap().run();
-        assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
+        assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3: the first attempt does not count");
+    }
+}
+
+#[test]
+fn a_handler_that_has_started_counts_after_a_stop() {
+    let store = Scripted::new();
+    let (entered, running) = channel();
+    let (release, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let topic = Topic::new("t").attempts(1);
+    let handler = move |_: &Due<()>| {
+        entered.send(()).map_err(Retry::new)?;
+        // Fails when the test lets the handler go.
+        let _released = gate.lock().unwrap().recv();
+        Ok(())
+    };
+    let timer = DurableTimer::builder().topic(topic, handler).open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    running.recv_timeout(LONG).unwrap();
+    assert_eq!(timer.stop(Duration::ZERO).unwrap().unfinished, 1);
+    drop(release);
+    let (builder, _tasks, _ran) = queued(1);
+    let timer = builder.open(store).unwrap();
+    let begun = Instant::now();
+    while timer.counts().unwrap().dead == 0 {
+        assert!(begun.elapsed() < LONG, "its only attempt is over");
     }
 }
 
@@ -70,7 +97,7 @@ fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
 
 #[test]
 fn a_handler_that_waits_when_the_lease_ends_runs_later() {
-    let (builder, tasks, ran) = queued();
+    let (builder, tasks, ran) = queued(10);
     let store = Scripted::new();
     store.set_lease_end(Some(Instant::now()));
     let timer = builder.open(store.clone()).unwrap();
@@ -92,7 +119,7 @@ fn a_handler_that_waits_when_the_lease_ends_runs_later() {
 
 #[test]
 fn a_handler_that_waits_while_the_keeper_joins_again_is_begun_again() {
-    let (builder, tasks, ran) = queued();
+    let (builder, tasks, ran) = queued(10);
     let store = Scripted::new();
     let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();

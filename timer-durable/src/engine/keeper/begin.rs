@@ -73,8 +73,11 @@ impl<S: Store> Keeper<S> {
         self.figures.lag.record(lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
-        self.running
-            .insert(id, Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false });
+        let link = Link::new(self.sender.clone(), self.settings.settle.clone());
+        let progress = link.progress();
+        let running =
+            Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false, progress };
+        self.running.insert(id, running);
         let end = |outcome| Ended { id, attempt, outcome };
         let Some((_, (rules, handler))) = known else {
             self.figures.without_handler.add(1);
@@ -100,7 +103,6 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
             return None;
         }
-        let link = Link::new(self.sender.clone(), self.settings.settle.clone());
         let report = Report::new(&link, self.term.clone(), id, attempt);
         let started = Started { id, topic, key, attempt, due, begun: now, link };
         let handler = handler.clone();

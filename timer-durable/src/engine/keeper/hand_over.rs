@@ -3,9 +3,13 @@
 //! An executor is code of the user. If it panics, a task that it has dropped reports that its
 //! attempt has failed, and the tasks that it has not touched are offered again.
 
-use super::Keeper;
+use super::{Keeper, MIN_PAUSE};
 use crate::store::Store;
+use std::time::Duration;
 use timer_executor::{PanicMessage, Rejected, Task, panics};
+
+/// The longest pause before a rejected task is offered again.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Store> Keeper<S> {
     /// Hands the tasks of a batch to the executor.
@@ -15,9 +19,11 @@ impl<S: Store> Keeper<S> {
             self.report_executor(&panic);
         }
         self.rejected.extend(tasks);
+        self.rejected_pause = MIN_PAUSE;
     }
 
-    /// Offers rejected tasks to the executor again. The keeper calls it when a handler has ended.
+    /// Offers rejected tasks to the executor again. The keeper calls it in each turn, and so when a
+    /// handler has ended.
     pub(super) fn start_rejected(&mut self) {
         while let Some(task) = self.rejected.pop_front() {
             let executed = panics::catch(|| self.settings.executor.execute(task));
@@ -29,10 +35,10 @@ impl<S: Store> Keeper<S> {
             };
             if self.rejected.len() + 1 < self.running.len() {
                 self.rejected.push_front(task);
+                self.rejected_pause = (self.rejected_pause * 2).min(MAX_PAUSE);
                 return;
             }
-            // The executor has no task of this timer, so no end would give the next occasion.
-            // A task that is dropped, because the system has no thread either, reports that its
+            // The executor has no task of this timer, so it may have no thread at all. A task that is dropped, because the system has no thread either, reports that its
             // attempt has failed.
             let thread = std::thread::Builder::new().name(self.settings.name.clone());
             if let Err(error) = thread.spawn(move || task.run()) {

@@ -37,7 +37,7 @@ mod stop;
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::{Ended, Message, Settle, Term};
+use super::{Ended, Message, Progress, Settle, Term};
 use crate::TimeoutId;
 use crate::stats::Figures;
 use crate::stop::StopReport;
@@ -87,6 +87,7 @@ struct Running {
     is_overdue: bool,
     /// Whether the timeout was too late to begin, so its handler does not run.
     has_expired: bool,
+    progress: Arc<Progress>,
 }
 
 struct Stopping {
@@ -118,8 +119,9 @@ pub(crate) struct Keeper<S> {
     unwritten: Vec<Ended>,
     /// Parts of batches that wait apart from all others.
     aside: Vec<Aside>,
-    /// Tasks that the executor has rejected.
+    /// Tasks that the executor has rejected, and the pause before they are offered again.
     rejected: VecDeque<Task>,
+    rejected_pause: Duration,
     must_rejoin: bool,
     pause: Duration,
     /// No commit before this time, unless a caller waits for one.
@@ -166,6 +168,7 @@ impl<S: Store> Keeper<S> {
             unwritten: Vec::new(),
             aside: Vec::new(),
             rejected: VecDeque::new(),
+            rejected_pause: MIN_PAUSE,
             must_rejoin: false,
             pause,
             paused_until: None,
@@ -225,6 +228,8 @@ impl<S: Store> Keeper<S> {
             if self.may_begin() {
                 until.extend(self.next_begin(now));
             }
+            // The executor may be busy with tasks whose ends nobody reports here.
+            until.extend((!self.rejected.is_empty()).then(|| now + self.rejected_pause));
         }
         match until.into_iter().min() {
             None => None,
@@ -273,6 +278,9 @@ impl<S: Store> Keeper<S> {
     fn fail(&mut self, error: &StoreError) {
         self.figures.store_errors.add(1);
         self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced);
+        if self.must_rejoin {
+            self.term.finish();
+        }
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
         self.paused_until = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(self.settings.max_pause);

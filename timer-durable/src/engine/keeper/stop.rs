@@ -6,6 +6,7 @@
 use super::{Flow, Keeper, Stopping};
 use crate::stop::StopReport;
 use crate::store::Store;
+use crate::transaction::{Batch, Retry};
 use std::time::Instant;
 use timer_executor::{PanicMessage, panics};
 
@@ -60,6 +61,22 @@ impl<S: Store> Keeper<S> {
         }
     }
 
+    /// Puts the timeouts back whose handlers have not started. Otherwise each stop of a busy timer
+    /// would use up one of their attempts.
+    fn put_back(&mut self) {
+        let waiting = self.running.iter().filter(|(_, running)| !running.progress.has_started());
+        let due = self.store.now();
+        let retries = waiting.map(|(id, running)| Retry { id: *id, attempt: running.attempt, due, forgive: true });
+        let batch = Batch { retries: retries.collect(), ..Batch::default() };
+        if self.must_rejoin || batch.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.write(&batch) {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, %error, "the attempts of handlers that have not started count");
+        }
+    }
+
     pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<StopReport>) {
         let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
         stopping.until = [stopping.until, until].into_iter().flatten().min();
@@ -76,6 +93,7 @@ impl<S: Store> Keeper<S> {
             return Flow::Continue;
         }
         self.term.finish();
+        self.put_back();
         self.store.leave();
         let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
         Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released: true }, replies })
