@@ -34,30 +34,32 @@ use crate::sync::{AtomicU64, Ordering, is_burst, pause, yield_now};
 use crate::time::Nanos;
 use std::time::Duration;
 
-/// The worker may be 4 ms late. A thread that wakes up on busy CPUs waits as long for its turn.
+/// The lateness from which the worker counts as late, 4 ms. A thread that wakes up on busy CPUs may
+/// wait that long for a CPU.
 const GRACE: Nanos = 4_000_000;
 
-/// Callers sleep if the worker is 20 ms late.
+/// The lateness from which callers sleep instead of yielding, 20 ms.
 const SLEEP_FROM: Nanos = 20_000_000;
 
-/// A caller sleeps for a tenth of the lateness, so that a short delay costs little.
+/// The divisor of the lateness that gives the length of a sleep, so that a short delay costs
+/// little.
 const SHARE: Nanos = 10;
 
-/// No call sleeps longer. The promise is 10 ms; the rest is for the wake-up.
+/// The longest sleep of a call. The promise is 10 ms; the rest is for the wake-up.
 const MAX_SLEEP: Nanos = 8_000_000;
 
-/// The length of a period as a number of bits of nanoseconds, 1.05 ms.
+/// The length of a period, as the binary logarithm of its nanoseconds (2^20 ns are 1.05 ms).
 const PERIOD: u32 = 20;
 
-/// A call of user code that has lasted for 95 periods (100 ms) holds up the worker. A worker that
-/// is preempted inside a call gets the CPU again within that time.
+/// The number of periods (100 ms) after which a call of user code is taken to block the worker. A
+/// worker that is preempted inside a call gets the CPU again within that time.
 const LONG_CALL: u32 = 95;
 
-/// At full speed a thread schedules some thousands of timeouts in a period, so fewer than one call
-/// in a thousand slows down.
+/// The number of timeouts in a period from which a thread slows down. At full speed a thread
+/// schedules thousands in a period, so fewer than one call in a thousand slows down.
 const BURST: u64 = 128;
 
-/// How a caller slowed down.
+/// The way in which a caller slows down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slowdown {
     Yield,
@@ -123,7 +125,7 @@ impl Backpressure {
         now > self.late_from.load(Ordering::Relaxed)
     }
 
-    /// Slows down the calling thread if the worker is late and the thread schedules much. The
+    /// Slows down the calling thread if the worker is late and the thread schedules a burst. The
     /// thread has scheduled `n` timeouts and holds no lock.
     #[inline]
     pub(crate) fn after_scheduling(&self, now: Nanos, n: usize) {

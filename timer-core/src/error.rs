@@ -26,7 +26,7 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "RejectedExecutionException")]
 pub struct RejectedTimeout<T> {
-    /// The reason of the refusal.
+    /// The reason for the refusal.
     pub reason: RejectReason,
     /// The mutex makes the error `Sync` even if the task is not. It is never locked.
     task: TaskBox<Box<T>>,
@@ -78,7 +78,7 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
     }
 }
 
-/// The reason of a refusal.
+/// The reason for a refusal.
 ///
 /// # Examples
 ///

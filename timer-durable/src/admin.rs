@@ -11,8 +11,8 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
-    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic,
-    /// only those of that topic.
+    /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
+    /// topic, returns only those of that topic.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl DurableTimer {
     }
 
     /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
-    /// their numbers continue. It loses its key if another timeout has it by now. Its period and
+    /// their numbers continue. It loses its key if another timeout has taken it. Its period and
     /// its own `max_lateness` ended with it, so it runs once and does not expire. To make it
     /// periodic again, schedule a new timeout. Returns `false` if there is no such dead letter.
     ///

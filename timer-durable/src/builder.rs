@@ -79,7 +79,8 @@ impl DurableTimerBuilder {
         }
     }
 
-    /// Sets the name of the timer in log events, metrics and as a thread. The default is `timer`.
+    /// Sets the name of the timer and of its thread. Log events and metrics show it. The default is
+    /// `timer`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -159,22 +160,23 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets the number of timeouts that are kept in memory, at least 4. The default is 100,000.
-    /// Each takes about 128 bytes. Later timeouts are read from the store when their time comes.
+    /// Sets the largest number of timeouts in memory, at least 4. The default is 100,000. Half of
+    /// it is for timeouts that were overdue when the store was opened. Each timeout takes about 128
+    /// bytes. Later timeouts are read from the store when their time comes.
     pub fn capacity(mut self, timeouts: usize) -> Self {
         self.capacity = timeouts;
         self
     }
 
-    /// Sets the number of attempts that may have begun and not ended, at least 1. The default is
-    /// 512. Attempts that wait for a thread of the executor have begun, and can no longer be
-    /// cancelled.
+    /// Sets the largest number of attempts in flight, at least 1. The default is 512. Attempts that
+    /// wait for a thread of the executor have begun, and can no longer be cancelled.
     pub fn max_running(mut self, attempts: usize) -> Self {
         self.max_running = attempts;
         self
     }
 
-    /// Sets the number of calls and ends in one transaction, at least 1. The default is 2,048.
+    /// Sets the largest number of calls and ends in one transaction, at least 1. The default is
+    /// 2,048.
     pub fn max_batch(mut self, operations: usize) -> Self {
         self.max_batch = operations;
         self

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How long after its creation an id may be inserted again. Tombstones last as long.
+/// The time after its creation during which an id may be inserted again. Tombstones last as long.
 const REPEATABLE: Micros = 600_000_000;
 
 /// The maker of ids whose insert cannot be repeated, because a function of the database made them.
-const NOBODY: u32 = u32::MAX;
+const UNREPEATABLE_MAKER: u32 = u32::MAX;
 
 /// The identity of a timeout, unique among all stores.
 ///
@@ -84,7 +84,7 @@ impl TimeoutId {
     /// Returns the time until which an insert of this id may be repeated, or `None` if only
     /// `instance` could repeat it, because an instance knows the outcome of its own inserts.
     pub(crate) fn repeatable_until(self, instance: u32) -> Option<Micros> {
-        let is_known = self.maker() == instance || self.maker() == NOBODY;
+        let is_known = self.maker() == instance || self.maker() == UNREPEATABLE_MAKER;
         let birth = i64::try_from(self.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
         (!is_known).then(|| birth.saturating_add(REPEATABLE))
     }

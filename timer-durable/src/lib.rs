@@ -2,8 +2,8 @@
 //!
 //! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`]
 //! are in a store when [`DurableTimer::new_timeout`] returns, and they begin within a millisecond
-//! or two of their due time. Order closing, delayed messages, leases, retries and reminders are its
-//! uses.
+//! or two of their due time. Typical uses are closing unpaid orders, delayed messages, leases,
+//! retries and reminders.
 //!
 //! ```
 //! use std::time::Duration;
@@ -22,7 +22,7 @@
 //!
 //! The store is a list of timeouts sorted by due time, and memory holds the head of the list. One
 //! thread, the keeper, writes everything that arrives during a commit as the next transaction.
-//! Nothing polls.
+//! It sleeps until a call arrives or a timeout is due, and does not poll for due timeouts.
 //!
 //! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
 //! clocks, backups and moving from other systems.

@@ -6,8 +6,8 @@ use crate::timer::{DurableTimer, Engine, Inner};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// How long a stop waits beyond its limit for the keeper, which then ends by itself unless the
-/// store hangs.
+/// The time beyond its limit for which a stop waits for the keeper. The keeper ends within it
+/// unless the store hangs.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The result of [`DurableTimer::stop`].

@@ -37,7 +37,7 @@ pub struct Position {
 impl Position {
     /// The position before all timeouts.
     pub const START: Self = Self { due: Micros::MIN, id: TimeoutId::from_u128(0) };
-    /// The position behind all timeouts.
+    /// The position after all timeouts.
     pub const END: Self = Self { due: Micros::MAX, id: TimeoutId::from_u128(u128::MAX) };
 
     /// Returns the position of the first timeout that is due at `due` or later.
@@ -122,7 +122,7 @@ pub struct DeadLetter {
     pub format: i16,
     /// The payload, as it was written.
     pub payload: Vec<u8>,
-    /// The reason of the failure.
+    /// The reason for the failure.
     pub reason: String,
     /// The time at which it was buried.
     pub died: Micros,
@@ -171,7 +171,7 @@ pub struct Membership {
     pub taken_over: u64,
     /// The timeouts that others have written into the shards of this process.
     pub foreign: u64,
-    /// How often this process has connected again.
+    /// The number of times that this process has connected again.
     pub reconnects: u64,
     /// The time at which the lease was asked for last.
     pub renewed: Option<Instant>,
@@ -227,16 +227,16 @@ pub trait Store: Send + 'static {
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
 
     /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this
-    /// returns, nothing that the old instance has sent can be executed any more, and whatever it
-    /// has begun is pending again.
+    /// returns, nothing that the old instance has sent can be executed any more, and all timeouts
+    /// that it has begun are pending again.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be reached. The keeper tries again later.
     fn rejoin(&mut self) -> Result<(), StoreError>;
 
-    /// Returns the dead letters behind the id `after`, ordered by id, at most `max`. With a topic,
-    /// only those of that topic.
+    /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
+    /// topic, returns only those of that topic.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl TimeoutBuilder<'_> {
         self
     }
 
-    /// Lets the timeout be due after `delay`.
+    /// Makes the timeout due `delay` from now.
     pub fn after(self, delay: Duration) -> Self {
         self.set(|timeout| {
             timeout.when = after(delay)?;
@@ -67,7 +67,7 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Lets the timeout be due at an instant of the store's clock.
+    /// Makes the timeout due at an instant of the store's clock.
     pub fn at(self, at: SystemTime) -> Self {
         self.set(|timeout| {
             timeout.when = When::At(micros(at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)));
@@ -114,7 +114,7 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Lets the timeout expire instead of beginning later than `limit` after its due time. The
+    /// Makes the timeout expire if it cannot begin within `limit` after its due time. The
     /// default is the limit of the [`Topic`](crate::Topic).
     ///
     /// The time for which a timeout waits because no program has a handler for its topic counts
@@ -140,7 +140,7 @@ impl TimeoutBuilder<'_> {
         self.timer.call(Request::Insert(timeout)).and_then(scheduled)
     }
 
-    /// Does what [`schedule`](Self::schedule) does without blocking the thread.
+    /// The same as [`schedule`](Self::schedule), but does not block the thread.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::time::Duration;
 
 impl DurableTimer {
-    /// Does what [`new_timeout`](Self::new_timeout) does without blocking the thread.
+    /// The same as [`new_timeout`](Self::new_timeout), but does not block the thread.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl DurableTimer {
         async move { answer?.await.and_then(scheduled) }
     }
 
-    /// Does what [`new_timeout_keyed`](Self::new_timeout_keyed) does without blocking the thread.
+    /// The same as [`new_timeout_keyed`](Self::new_timeout_keyed), but does not block the thread.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl DurableTimer {
         async move { answer?.await.and_then(scheduled) }
     }
 
-    /// Does what [`cancel`](Self::cancel) does without blocking the thread.
+    /// The same as [`cancel`](Self::cancel), but does not block the thread.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl DurableTimer {
         async move { answer.await.map(cancelled) }
     }
 
-    /// Does what [`reset`](Self::reset) does without blocking the thread.
+    /// The same as [`reset`](Self::reset), but does not block the thread.
     ///
     /// # Errors
     ///

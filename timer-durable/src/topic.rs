@@ -57,9 +57,9 @@ impl Topic {
         self
     }
 
-    /// Lets timeouts expire that are later than `limit` when they could begin. They end without a
-    /// run and are counted in [`Stats::expired`](crate::Stats::expired). The lateness is measured as
-    /// for [`TimeoutBuilder::max_lateness`](crate::TimeoutBuilder::max_lateness).
+    /// Makes a timeout expire if it is more than `limit` late when it could begin. It ends without
+    /// a run and is counted in [`Stats::expired`](crate::Stats::expired). The lateness is measured
+    /// as for [`TimeoutBuilder::max_lateness`](crate::TimeoutBuilder::max_lateness).
     #[must_use]
     pub fn max_lateness(mut self, limit: Duration) -> Self {
         self.max_lateness = Some(limit);

@@ -1,8 +1,8 @@
 //! The parts of a transaction, and the store's answers to them.
 //!
-//! The keeper collects whatever arrives during a commit into one [`Batch`], and the store executes
-//! it as one transaction. Each part has the name of an action of the protocol, which the chapter
-//! [protocol](crate::book::protocol) describes.
+//! The keeper collects the messages that arrive during a commit into one [`Batch`], and the store
+//! executes it as one transaction. Each part has the name of an action of the protocol, which the
+//! chapter [protocol](crate::book::protocol) describes.
 
 use crate::TimeoutId;
 use crate::store::Micros;
@@ -258,7 +258,8 @@ pub struct Attempt {
     pub due: Micros,
     /// The due time that the run had before its first [`Retry`]. A [`Reset`], an insert that moves
     /// the timeout, a [`Requeue`] and the end of a periodic run begin a new run. The next run of a
-    /// periodic timeout counts from here, and so does the lateness of a run without an attempt.
+    /// periodic timeout counts from here, and so does the lateness until an attempt of the run has
+    /// failed.
     pub planned: Micros,
     /// The topic.
     pub topic: String,

@@ -2,9 +2,9 @@
 //! left.
 //!
 //! - The number of tasks never exceeds the bound.
-//! - A wait ends at a moment after its start at which the pool had no task. It surely ends if the
-//!   pool stays without tasks. All effects of the finished tasks have happened before the wait
-//!   returns.
+//! - A wait ends only after a moment since its start at which the pool had no task. It is certain
+//!   to end if the pool stays without tasks. All effects of the finished tasks have happened before
+//!   the wait returns.
 //! - A thread that runs a job of the pool may not wait, because it would wait for itself.
 //!
 //! The tasks and the pool are elsewhere. They acquire the permits and release them. The wait of the
@@ -27,7 +27,7 @@ pub(crate) struct PermitPool {
 #[derive(Debug, Default)]
 struct Idle {
     waiters: usize,
-    /// How often the pool was seen without a task while a thread waited for it.
+    /// The number of times that the pool was seen without a task while a thread waited for that.
     moments: u64,
 }
 

@@ -128,7 +128,7 @@ impl TaskExecutor for RayonExecutor {
         }
         if tasks.len() > 1 {
             // The tasks are split off, so that the caller keeps its buffer for the next batch.
-            let runner = batch::share(tasks.split_off(0), OnThisPool);
+            let runner = batch::share(tasks.split_off(0), CurrentPool);
             self.spawn(move || runner.run());
         } else if let Some(task) = tasks.pop() {
             self.spawn(move || task.run());
@@ -137,9 +137,9 @@ impl TaskExecutor for RayonExecutor {
 }
 
 /// The pool of the calling thread. A runner always runs on a thread of its own pool.
-struct OnThisPool;
+struct CurrentPool;
 
-impl RunnerQueue for OnThisPool {
+impl RunnerQueue for CurrentPool {
     fn push(&self, runner: Runner<Self>) {
         ::rayon::spawn_fifo(move || runner.run());
     }

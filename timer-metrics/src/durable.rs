@@ -12,7 +12,8 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 
 /// The durable timers that are exported.
 ///
-/// A set holds no timer alive. A timer that was dropped leaves it by itself. Clones share the set.
+/// A set keeps no timer alive. A timer that was dropped leaves the set by itself. Clones share the
+/// set.
 ///
 /// | series | content |
 /// |---|---|
@@ -44,10 +45,10 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 ///
 /// The last six exist only for a store that processes share.
 ///
-/// `durable_timeouts_pending` is [`Stats::pending`]. A scrape does not count. The series is absent
-/// while the store does not know the number, as for some seconds after a large SQLite file was
-/// opened. In a shared store each process exports the number for the whole store, so take the
-/// maximum over the processes and not the sum.
+/// `durable_timeouts_pending` is [`Stats::pending`]. A scrape makes the store count nothing. The
+/// series is absent while the store does not know the number, as for some seconds after a large
+/// SQLite file was opened. In a shared store each process exports the number for the whole store,
+/// so take the maximum over the processes and not the sum.
 ///
 /// # Examples
 ///
@@ -107,8 +108,8 @@ impl DurableMetrics {
         Self::default()
     }
 
-    /// Adds a timer under its name. A timer that has the name of a living one gets a number behind
-    /// it, because two series with the same labels are not allowed.
+    /// Adds a timer under its name. If a living timer of the set has that name, a number is
+    /// appended to it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
         // Each may be the last handle of its timer. The guard of the lock is declared later, so it
         // is dropped before them.
@@ -149,7 +150,7 @@ enum Value {
     /// A gauge that is left out while its value is unknown.
     Estimate(fn(&Stats) -> Option<u64>),
     Histogram(fn(&Stats) -> &Histogram),
-    /// As above, for a store that processes share.
+    /// A counter that exists only for a store that several processes share.
     Total(fn(&Membership) -> u64),
     Size(fn(&Membership) -> u64),
     Age(fn(&Membership) -> Option<Duration>),

@@ -95,7 +95,7 @@ impl Stages {
 
     /// Notes that bytes were read, which begin a header if the connection waited for one.
     #[inline]
-    fn has_read(&self) {
+    fn note_read(&self) {
         if Stage::of(self.word()) == Stage::KeepAlive {
             self.begin(Stage::Header);
         }
@@ -104,7 +104,7 @@ impl Stages {
     /// Notes that bytes were written. Starts the time of the present stage again, unless the
     /// service is working.
     #[inline]
-    fn has_written(&self) {
+    fn note_written(&self) {
         let stage = Stage::of(self.word());
         if stage != Stage::Request {
             self.begin(stage);
@@ -144,7 +144,7 @@ impl<I: Read> Read for LimitedIo<I> {
         // hyper parses no header before the previous response is written, so even a complete one
         // would have to wait for a slow client.
         if !*this.is_blocked {
-            this.stages.has_read();
+            this.stages.note_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -156,7 +156,7 @@ impl<I: Write> Write for LimitedIo<I> {
         let written = this.io.poll_write(cx, buf);
         *this.is_blocked = written.is_pending();
         let written = ready!(written)?;
-        this.stages.has_written();
+        this.stages.note_written();
         Poll::Ready(Ok(written))
     }
 
@@ -184,7 +184,7 @@ impl<I: Write> Write for LimitedIo<I> {
         let written = this.io.poll_write_vectored(cx, bufs);
         *this.is_blocked = written.is_pending();
         let written = ready!(written)?;
-        this.stages.has_written();
+        this.stages.note_written();
         Poll::Ready(Ok(written))
     }
 }
@@ -219,8 +219,8 @@ where
 
     fn call(&self, request: Request<R>) -> Self::Future {
         let word = self.shared.stages.begin(Stage::Request);
-        let turn = Turn { shared: self.shared.clone() };
-        LimitedFuture { future: self.service.call(request), word, turn: Some(turn) }
+        let guard = ExchangeGuard { shared: self.shared.clone() };
+        LimitedFuture { future: self.service.call(request), word, guard: Some(guard) }
     }
 }
 
@@ -232,11 +232,11 @@ impl<S: fmt::Debug, B> fmt::Debug for LimitedService<S, B> {
 
 /// A guard that lives as long as a request and its response. Dropping it begins the wait for the
 /// next request.
-struct Turn<B> {
+struct ExchangeGuard<B> {
     shared: Arc<Shared<B>>,
 }
 
-impl<B> Drop for Turn<B> {
+impl<B> Drop for ExchangeGuard<B> {
     fn drop(&mut self) {
         self.shared.stages.begin(Stage::KeepAlive);
     }
@@ -251,7 +251,7 @@ pin_project! {
         // The word at the beginning of the stage.
         word: usize,
         // It moves into the response's body.
-        turn: Option<Turn<B>>,
+        guard: Option<ExchangeGuard<B>>,
     }
 }
 
@@ -263,7 +263,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let shared = this.turn.as_ref().map(|turn| &turn.shared);
+        let shared = this.guard.as_ref().map(|guard| &guard.shared);
         let given_up = shared.filter(|shared| shared.stages.word() == *this.word | GIVEN_UP);
         let response = match given_up.and_then(|shared| shared.respond.as_ref()) {
             Some(respond) => respond(),
@@ -272,7 +272,7 @@ where
         if let Some(shared) = shared {
             shared.stages.begin(Stage::Response);
         }
-        Poll::Ready(Ok(response.map(|body| LimitedBody { body, turn: this.turn.take() })))
+        Poll::Ready(Ok(response.map(|body| LimitedBody { body, guard: this.guard.take() })))
     }
 }
 
@@ -287,7 +287,7 @@ pin_project! {
     pub struct LimitedBody<B> {
         #[pin]
         body: B,
-        turn: Option<Turn<B>>,
+        guard: Option<ExchangeGuard<B>>,
     }
 }
 

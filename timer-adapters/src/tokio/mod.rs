@@ -1,5 +1,5 @@
-//! `tokio` with the timer of [`timer_core`]. It has all names of the crate `tokio`, but another
-//! [`time`], and another [`runtime`](mod@runtime) for tests.
+//! `tokio` with the timer of [`timer_core`]. It has all names of the crate `tokio`. Its [`time`] is
+//! another one, and so is its [`runtime`](mod@runtime) for tests.
 //!
 //! A program changes its timer by one line in each file that names `tokio::time`. Everything else
 //! stays, tests with a paused clock included.

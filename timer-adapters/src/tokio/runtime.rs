@@ -109,9 +109,9 @@ impl Follower {
 }
 
 /// Restores the follower of the thread, which matters only if the future panics.
-struct Restore(Option<Rc<Follower>>);
+struct FollowerGuard(Option<Rc<Follower>>);
 
-impl Drop for Restore {
+impl Drop for FollowerGuard {
     fn drop(&mut self) {
         let _ = FOLLOWER.try_with(|follower| follower.replace(self.0.take()));
     }
@@ -296,7 +296,7 @@ impl Runtime {
             armed: Cell::new(None),
             waker: RefCell::new(Waker::noop().clone()),
         });
-        let _restore = Restore(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
+        let _guard = FollowerGuard(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
         self.runtime.block_on(async {
             follower.follow();
             let mut sleep = pin!(time::sleep(Duration::ZERO));

@@ -87,7 +87,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep(global::sleep_until(deadline.into_std()))
 }
 
-/// Gives `future` `duration` from now to be ready.
+/// Requires `future` to be ready within `duration` from now.
 ///
 /// # Examples
 ///
@@ -106,7 +106,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     Timeout { timeout: global::timeout(duration, future) }
 }
 
-/// Gives `future` until `deadline` to be ready.
+/// Requires `future` to be ready by `deadline`.
 ///
 /// # Examples
 ///
@@ -126,7 +126,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
     Timeout { timeout: global::timeout_at(deadline.into_std(), future) }
 }
 
-/// Ticks every `period`, for the first time at once.
+/// Returns an interval that ticks every `period`, for the first time at once.
 ///
 /// # Examples
 ///
@@ -146,7 +146,7 @@ pub fn interval(period: Duration) -> Interval {
     Interval(global::interval(period))
 }
 
-/// Ticks every `period`, for the first time at `start`.
+/// Returns an interval that ticks every `period`, for the first time at `start`.
 ///
 /// # Examples
 ///
@@ -165,7 +165,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     Interval(global::interval_at(start.into_std(), period))
 }
 
-/// A future that is ready at its deadline: returned by [`sleep`] and [`sleep_until`].
+/// A future that is ready at its deadline, returned by [`sleep`] and [`sleep_until`].
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Waits between retries that grow exponentially.
+//! Exponential backoff between retries.
 
 use core::hash::{BuildHasher, Hasher};
 use std::collections::hash_map::RandomState;

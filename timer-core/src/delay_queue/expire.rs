@@ -93,9 +93,9 @@ impl<T> DelayQueue<T> {
     /// queue is empty.
     ///
     /// No item comes out before that instant, and if an item is due, the instant has passed. The
-    /// instant may be earlier than the next deadline, because an item was removed or moved to
-    /// later. A call of `try_next` that finds no item corrects it. Call `next_wake` again after
-    /// each insertion, removal and reset.
+    /// instant may be earlier than the next deadline, because an item was removed or moved to a
+    /// later deadline. A call of `try_next` that finds no item corrects it. Call `next_wake` again
+    /// after each insertion, removal and reset.
     ///
     /// # Examples
     ///

@@ -23,8 +23,8 @@ use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::time::Instant;
 
-/// The bucket number of an item in the list of due items. Its position is that in the list. No
-/// bucket of a level has this number or a higher one.
+/// The bucket number in the location of an item that is in the list of due items. The position in
+/// that location is the index in the list. No bucket of a level has this number or a higher one.
 const DUE_LIST: u32 = u32::MAX - 3;
 
 /// The list keeps room for this many items.
@@ -205,8 +205,8 @@ impl<T> Items<T> {
         }
     }
 
-    /// Moves the items of a step to the list. Links those again that were moved to later, unless
-    /// the entries of the step were due when they were linked.
+    /// Moves the items of a step to the list. Relinks items that were moved to a later deadline,
+    /// unless the entries of the step were due when they were linked.
     fn append_step(&mut self, are_overdue: bool) {
         drop(self.raw.take_discarded());
         let Self { raw, step, due, resolution, .. } = self;

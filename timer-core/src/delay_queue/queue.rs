@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// A queue whose items come out when their deadlines have passed.
 ///
-/// One task owns the queue and awaits [`next`](Self::next) or polls it. An item that is inserted,
-/// moved or removed while the task waits wakes the task only if it changes when the queue has to be
-/// polled. An item that was moved to a later deadline may also wake the task at its former
-/// deadline.
+/// One task owns the queue and awaits [`next`](Self::next) or polls it. If an item is inserted or
+/// moved so that it is due before all others, a waiting task is woken at the deadline of that item.
+/// If the last item is removed, the task is woken at once. An item that was moved to a later
+/// deadline may also wake the task at its former deadline.
 ///
 /// # Cost
 ///
@@ -256,8 +256,8 @@ impl<T> DelayQueue<T> {
     ///
     /// Costs O(1) if the item is due within 64 ticks and no item was moved to a later deadline. If
     /// it is further away, the call reads all items of the same slot of the wheel, which may be the
-    /// whole queue. It also reads items that were moved to later and whose former deadlines come
-    /// first.
+    /// whole queue. It also reads items that were moved to a later deadline and whose former
+    /// deadlines come first.
     ///
     /// # Examples
     ///

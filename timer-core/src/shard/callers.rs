@@ -98,7 +98,7 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// [`RejectReason::Stopped`] if the shard is closed, or if another timer leases it by now.
+    /// [`RejectReason::Stopped`] if the shard is closed or has been leased to another timer since.
     pub(crate) fn submit(&self, timeout: Timeout, tick: u64) -> Result<(), RejectReason> {
         let id = timeout.shard_id();
         let request = Request { timeout, tick };

@@ -61,7 +61,7 @@ impl EntryWheel {
         either!(self, wheel => !wheel.discarded().is_empty())
     }
 
-    /// Takes out memory without entries. The caller frees it after it has left the lock.
+    /// Takes out memory without entries. The caller frees it after it has released the lock.
     pub(crate) fn take_discarded(&mut self) -> Discarded<Timeout> {
         either!(self, wheel => wheel.take_discarded())
     }

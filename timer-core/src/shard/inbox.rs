@@ -7,7 +7,7 @@
 //! # Pushing a request (caller)
 //!
 //! 1. Lock the queue. This lock is a leaf: its holder neither blocks nor calls user code. Fail if
-//!    the inbox is closed or if another timer leases the shard by now.
+//!    the inbox is closed or if the shard has been leased to another timer since.
 //! 2. Push the request and count the operation. A new timeout also acquires its permit. If the
 //!    thread has used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full
 //!    ([`CAPACITY`]), fail instead; the caller then waits for the lock and does the work itself.
@@ -15,9 +15,9 @@
 //! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
 //!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, wake the worker
 //!    before the new tick (see [`crate::alarm`]).
-//! 4. One caller at a time waits for the lock. If step 2 has failed and another caller waits, make
-//!    steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`]. Then yield
-//!    the CPU, which the holder of the lock or the waiting caller needs.
+//! 4. One caller at a time waits for the lock. If step 2 has failed and another caller waits,
+//!    perform steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`]. Then
+//!    yield the CPU, which the holder of the lock or the waiting caller needs.
 //!
 //! # Serving requests
 //!
@@ -46,9 +46,9 @@
 //!
 //! # Why only one caller waits for the lock
 //!
-//! Each thread of a queue has to be scheduled before the next one gets its turn. If many more
-//! threads than CPUs are busy, that takes milliseconds for each, and no timeout is in the wheel
-//! before. With 200 threads on 2 cores, 170 of them stood in such a queue.
+//! Threads that queue for a lock are scheduled one after the other. If many more threads than CPUs
+//! are busy, each of them takes milliseconds, and the timeout of a waiting thread is in no wheel
+//! until that thread has the lock. With 200 threads on 2 cores, 170 of them waited in such queues.
 
 use super::lease::Lease;
 use crate::context::Context;
@@ -267,7 +267,7 @@ impl Inbox {
     }
 
     /// Removes up to [`MAX_HELPED`] requests. If no others are left, the result is the buffer
-    /// itself, which the caller frees after it has left the shard's lock. Calls `lower_next` with
+    /// itself, which the caller frees after it has unlocked the shard. Calls `lower_next` with
     /// their earliest tick before it raises `due`.
     fn take(&self, requests: &mut Requests, lower_next: impl FnOnce(u64)) -> Requests {
         let taken = match requests.len() {

@@ -19,8 +19,8 @@
 //! 2. It closes the lease behind the shard's lock and takes the whole wheel.
 //! 3. With nothing held, `stop` ends the entries that it got.
 //!
-//! A caller therefore sees under either lock that the shard is closed, or that another timer leases
-//! it by now ([`lease`]).
+//! A caller therefore sees under either lock that the shard is closed, or that it has been leased
+//! to another timer since ([`lease`]).
 //!
 //! # Under the lock
 //!
@@ -32,7 +32,7 @@
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024
 //!   slots. A removal moves at most a quarter of a chunk.
 //! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
-//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 128 entries.
+//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 128 slots.
 
 mod callers;
 mod entry_wheel;
@@ -64,7 +64,7 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 ///
 /// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them
 /// only if it was moved there. One line contains the fields that both the worker and the callers
-/// write. They are the end of a hierarchical wheel, the word of the lock, and the fields behind it.
+/// write. They are the end of a hierarchical wheel, the word of the lock, and the fields after it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// The virtual time of the timer, if it has one.
@@ -178,7 +178,8 @@ impl Shard {
         &self.present
     }
 
-    /// Does as [`unlink_cancelled`](Self::unlink_cancelled), but does not compare the generation.
+    /// The same as [`unlink_cancelled`](Self::unlink_cancelled), but does not compare the
+    /// generation.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn unlink_of_any_generation(&self) {
         let core = self.lock.lock();
@@ -189,7 +190,7 @@ impl Shard {
         self.unlock(core);
     }
 
-    /// Does as [`submit`](Self::submit), but does not compare the generation.
+    /// The same as [`submit`](Self::submit), but does not compare the generation.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn submit_of_any_generation(&self, timeout: Timeout, tick: u64) {
         let mut core = self.lock.lock();
@@ -278,7 +279,7 @@ impl Shard {
             return;
         }
         self.lock.take_wake();
-        // Another timer may lease the shard by now. Then its worker wakes up once in vain.
+        // The shard may have been leased to another timer. Then its worker wakes up once in vain.
         if let Some(context) = self.context(self.id()) {
             if duties.ring() {
                 context.alarm.ring();

@@ -56,7 +56,7 @@ pub(crate) fn pool() -> &'static Pool {
     POOL.get_or_init(|| Pool::new(&SHARDS, INDICES))
 }
 
-/// Returns the shard with this name, which may serve another timer by now.
+/// Returns the shard with this name, which may have been leased to another timer since.
 #[cfg(not(all(test, timer_loom)))]
 #[inline]
 pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
@@ -74,7 +74,7 @@ pub(crate) fn pool() -> &'static Pool {
     &POOL
 }
 
-/// Returns the shard with this name, which may serve another timer by now.
+/// Returns the shard with this name, which may have been leased to another timer since.
 #[cfg(all(test, timer_loom))]
 pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
     shard_at(POOL.shards, id.index)

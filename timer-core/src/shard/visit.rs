@@ -1,5 +1,5 @@
 //! The work of the owner of the turn in a shard. It visits a shard in which entries may be due,
-//! takes them out, and links the ones again that were moved to later.
+//! takes them out, and relinks those that were moved to a later deadline.
 
 use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
 use super::{MAX_PER_LOCK, Shard, Slots};
@@ -114,8 +114,8 @@ impl Shard {
         }
     }
 
-    /// Links entries again that were taken out and have been moved to later, unless they have
-    /// ended. Called by the owner of the turn. If the shard is closed, the entries stay in
+    /// Relinks entries that were taken out and have been moved to a later deadline, unless they
+    /// have ended. Called by the owner of the turn. If the shard is closed, the entries stay in
     /// `entries`.
     pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
         while !entries.is_empty() {
@@ -137,7 +137,8 @@ impl Shard {
         }
     }
 
-    /// Returns the earliest tick after all requests were served. Called by drivers of virtual time.
+    /// Serves all waiting requests and returns the earliest tick at which an entry may be due.
+    /// Returns `None` if no entry is linked. Called by drivers of virtual time.
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let mut drop_after_unlock = Vec::new();

@@ -22,7 +22,8 @@ pub(super) const HANDOVER: usize = 1024;
 /// The number of entries that are prefetched into the cache.
 const PREFETCHED: usize = 32;
 
-/// The tasks that were won since the last batch ended, and the entries that were moved to later.
+/// The tasks that were won since the last batch ended, and the entries that were moved to a later
+/// deadline.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The deadlines of the tasks in this batch.
@@ -31,7 +32,7 @@ pub(super) struct Batch {
     /// The deadlines of the futures in this batch. Their tasks are woken here whatever the
     /// executor.
     woken: Vec<Nanos>,
-    /// The entries that were moved to later, with their new ticks.
+    /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
     slow: SlowTasks,
 }

@@ -18,8 +18,8 @@
 //!    entries that were due when the visit was opened. Then close the visit.
 //! 4. Run the tasks here that the executor has refused, or has lost in a panic or otherwise.
 //!
-//! *Fairness between shards.* The worker goes round the open visits and makes steps 2 and 3 for
-//! each in turn. A round takes about [`ROUND`], of which each visit has an equal share. A visit
+//! *Fairness between shards.* The worker goes round the open visits and performs steps 2 and 3 for
+//! each of them. A round takes about [`ROUND`], of which each visit has an equal share. A visit
 //! exceeds its share by at most a batch of tasks. The worker opens new visits between the rounds
 //! ([`Dispatcher::turn`]), so a timeout does not wait until another shard has run all its due
 //! tasks. A driver's turn ends when all its visits are closed ([`Dispatcher::turn_to_end`]). The
@@ -27,10 +27,10 @@
 //!
 //! Every visit ends, because entries that become due after its beginning belong to the next visit.
 //!
-//! *The clock.* It is read once per batch of at most [`BATCH`](super::batch::BATCH) tasks that run
-//! here, and once at its end. A task is due by the reading before it, so it is never early. Its lag
-//! is recorded by the reading after it. The recorded lag is never too low, and too high by at most
-//! the duration of the batch.
+//! *The clock.* It is read before the first batch of at most [`BATCH`](super::batch::BATCH) tasks
+//! that run here, and after each batch. A task is due by the reading before its batch, so it is
+//! never early. Its lag is recorded by the reading after its batch. The recorded lag is never too
+//! low, and too high by at most the duration of the batch.
 
 use super::batch::Batch;
 use super::visit::Visit;

@@ -10,8 +10,8 @@ use crate::transaction::{Answers, Batch, Changed, IfPending, Insert, Inserted, R
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-/// A batch takes no further part once its payloads have this many bytes. The last payload may
-/// exceed the limit.
+/// The number of payload bytes from which no part is added to a batch. The last payload may exceed
+/// the limit.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The part of a batch that a call has become, and the way back to the caller.
@@ -104,7 +104,7 @@ impl Held {
         self.queue(place).push_back(message);
     }
 
-    /// Puts a message back that was popped.
+    /// Puts back a message that was popped.
     pub(super) fn put_back(&mut self, place: Place, message: Message) {
         self.queue(place).push_front(message);
     }

@@ -5,11 +5,11 @@
 //! > **Every pending timeout of the range whose position is before the bound is in memory.**
 //!
 //! The bound advances when a page is loaded, which happens while the head is less than half full
-//! and the bound is at most an hour away. If the head grows beyond its capacity, the latest entries
-//! are dropped and the bound retreats to the first of them.
+//! and the bound is at most [`HORIZON`] (71.6 minutes) away. If the head grows beyond its capacity,
+//! the latest entries are dropped and the bound retreats to the first of them.
 //!
 //! An entry is an id and a due time. Nothing else is kept in memory until the timeout begins.
-//! Absent: the store, threads, clocks.
+//! The module uses no store, no threads and no clocks.
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position};
@@ -18,8 +18,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
 
-/// How far beyond the present the bound is at least, in microseconds. It leaves a store the time to
-/// put its rows in order, and is a slot of the SQLite store.
+/// The distance of the bound below which the next page is loaded, in microseconds. It gives a store
+/// time to put its rows in order, and equals the width of a slot of the SQLite store.
 const HORIZON: Micros = 1 << 32;
 
 /// The number of stale ids in the ready list that are always allowed.
@@ -172,7 +172,7 @@ impl Head {
         None
     }
 
-    /// Puts an entry back that could not begin.
+    /// Puts back an entry that could not begin.
     pub(super) fn push_ready(&mut self, id: TimeoutId) {
         if self.entries.get(&id).is_some_and(|entry| entry.key.is_none()) {
             self.ready.push_back(id);

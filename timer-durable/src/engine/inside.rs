@@ -16,15 +16,15 @@ impl Inside {
     /// Calls a part of the handler.
     pub(crate) fn during<R>(&self, part: impl FnOnce() -> R) -> R {
         INSIDE.with_borrow_mut(|inside| inside.push(self.0.clone()));
-        let _leave = Leave;
+        let _guard = MarkGuard;
         part()
     }
 }
 
 /// Removes the mark, also if the handler panics.
-struct Leave;
+struct MarkGuard;
 
-impl Drop for Leave {
+impl Drop for MarkGuard {
     fn drop(&mut self) {
         // Dropped after the list is no longer borrowed.
         let _keeper = INSIDE.with_borrow_mut(Vec::pop);

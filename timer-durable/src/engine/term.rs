@@ -6,9 +6,9 @@ use std::time::Instant;
 
 /// The time in which the handlers of an instance may start.
 ///
-/// A task may wait in the queue of the executor for long. When the timer was stopped, the lease is
-/// over, or the keeper has become a new instance, its timeout may run elsewhere. So the term ends
-/// then, and a handler that has not started does not start.
+/// A task may wait in the queue of the executor for a long time. Once the timer is stopped, the
+/// lease is over, or the keeper has become a new instance, the timeout of that task may run
+/// elsewhere. The term ends at that moment, and no handler starts after it.
 #[derive(Clone, Default)]
 pub(crate) struct Term(Arc<Mutex<Option<Instant>>>);
 

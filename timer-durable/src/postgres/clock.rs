@@ -46,7 +46,7 @@ impl Clock {
         self.sample.1 + micros(self.sample.0.elapsed())
     }
 
-    /// Takes the time `server` of an answer to a question that was sent at `sent`.
+    /// Takes the time `server` of an answer to a query that was sent at `sent`.
     ///
     /// The server has read its clock after `sent` and before the present, and both bounds hold for
     /// any delay:
@@ -69,7 +69,7 @@ impl Clock {
         }
     }
 
-    /// Discards the estimate and takes the answer to a question that only asked for the time.
+    /// Discards the estimate and takes the answer to a query that only asked for the time.
     pub(super) fn start(&mut self, sent: Instant, server: Micros) {
         self.trip = self.trip.min(sent.elapsed() / 2);
         self.sample = (sent + self.trip, server);
@@ -97,7 +97,7 @@ mod tests {
         clock.start(begun, server());
         let sent = Instant::now();
         std::thread::park_timeout(Duration::from_millis(150));
-        // The question was delayed on its way to the server.
+        // The query was delayed on its way to the server.
         clock.take(sent, server());
         let late = clock.now() - server();
         assert!(late < 50_000, "the clock is ahead by {late} us");

@@ -21,9 +21,9 @@ const UPGRADE_1: &str = "alter table timer.timeout set (fillfactor = 45)";
 
 /// Turns the tables of version 2 into those of version 3.
 ///
-/// The `alter table` needs the table for itself, and statements of nodes wait behind it. It gives
-/// up before they do, but not before the server ends an autovacuum in its way, which takes a
-/// second.
+/// The `alter table` needs an exclusive lock, and statements of nodes queue behind it. Its
+/// `lock_timeout` ends before theirs. It is longer than the second after which the server cancels
+/// an autovacuum that holds the lock.
 const UPGRADE_2: &str = "
     set local lock_timeout = 1500;
     alter table timer.timeout add column planned bigint, add column retry_due bigint;
@@ -39,7 +39,7 @@ pub(super) const SCHEMA: &str = include_str!("schema.sql");
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The URL is not one.
+    /// The URL cannot be parsed.
     Url {
         /// The reason.
         why: String,
@@ -75,7 +75,7 @@ pub enum ConnectError {
         /// The server.
         server: String,
     },
-    /// The schema has another version.
+    /// This program does not know the version of the schema.
     SchemaVersion {
         /// The server.
         server: String,
@@ -194,7 +194,7 @@ fn prepare_schema(connection: &mut PostgresConnection) -> Result<bool, QueryErro
         install(connection)?;
         return Ok(true);
     }
-    // Another node may have installed it between the two questions.
+    // Another node may have installed it between the two queries.
     is_installed(connection)
 }
 

@@ -81,7 +81,7 @@ pub enum QueryError {
     TimedOut(Duration),
     /// The system refuses the resources for a connection.
     Io(std::io::Error),
-    /// A question has no answer.
+    /// A query that returns one row has returned none.
     NoRow,
 }
 
@@ -287,7 +287,7 @@ impl PostgresConnection {
         self.wait(self.client.query_typed(sql, &params))
     }
 
-    /// Executes a question that has one row.
+    /// Executes a query and returns its first row.
     pub(super) fn ask(&mut self, sql: &str) -> Result<Row, QueryError> {
         let rows = self.query_typed(sql, &[], &[])?;
         rows.into_iter().next().ok_or(QueryError::NoRow)

@@ -9,12 +9,13 @@ use std::time::Duration;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
-/// How long a statement waits for a lock. A transaction of another program may keep a timeout
-/// locked for as long as it likes, and nothing else of the batch can go on meanwhile.
+/// The time for which a statement waits for a lock. A transaction of another program may keep a
+/// timeout locked for as long as it likes, and nothing else of the batch can go on meanwhile.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How much longer the client waits than the server, so that the server's answer says that nothing
-/// was written. Without an answer the connection is lost, and the outcome of the statement with it.
+/// The time by which the client waits longer than the server, so that the server's answer says that
+/// nothing was written. Without an answer, the connection and the outcome of the statement are
+/// lost.
 const MARGIN: Duration = Duration::from_millis(200);
 
 /// A statement.

@@ -15,7 +15,7 @@ use tokio_postgres::{AsyncMessage, Client, Config};
 /// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long the server may take for a notification of this connection to itself.
+/// The time within which a notification of this connection to itself must arrive.
 const ECHO: Duration = Duration::from_secs(5);
 
 /// A function that wakes the keeper.

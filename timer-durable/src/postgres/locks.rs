@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 /// If more timeouts than this are remembered, all of them are forgotten.
-const MANY: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 impl Writer<'_> {
     /// Returns `true` if one of the timeouts of the batch was locked at the last look.
@@ -43,7 +43,7 @@ impl Writer<'_> {
             Err(error) if error.is_locked() => HashSet::new(),
             Err(error) => return Err(error.into()),
         };
-        if self.locked.len() > MANY {
+        if self.locked.len() > MAX_REMEMBERED {
             self.locked.clear();
         }
         let mut targets = Vec::new();

@@ -194,7 +194,8 @@ impl PostgresStore {
         let epochs: Vec<i64> = row.get::<_, Option<Vec<i64>>>(2).unwrap_or_default();
         let suspects: Vec<i64> = row.get(3);
         self.suspects = suspects.into_iter().map(|id| (id, self.suspects.get(&id).copied().unwrap_or(sent))).collect();
-        // The lease is counted from before the question, and a bit shorter than the server counts.
+        // The lease counts from the time before the query was sent, and is an eighth shorter here
+        // than on the server.
         self.lease_end = sent + self.lease - self.lease / 8;
         self.next_renew = sent + self.lease / 3;
         if !self.suspects.is_empty() {

@@ -2,9 +2,9 @@
 //!
 //! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it
 //!   renews, and writes into its own shards, so nodes need no messages.
-//! - Every transaction of a node first locks the node's own row for share, while it is alive. A
-//!   take-over updates that row, and therefore waits for the transaction. The database fences, and
-//!   clocks do not.
+//! - Every transaction of a node first locks the node's own row for share, and does nothing if the
+//!   row says that the node was taken over. A take-over updates that row, and therefore waits for
+//!   the transaction. Fencing does not depend on clocks.
 //! - A connection that fails may have executed its last statement or may still execute it. The node
 //!   then becomes a new instance, and fences the old one in the same way.
 //!
@@ -99,7 +99,7 @@ pub struct PostgresStore {
     shards: Vec<i16>,
     epochs: Vec<Option<i64>>,
     turn: usize,
-    /// The end of the lease, counted from before it was asked for.
+    /// The end of the lease, counted from the time at which the renewal was sent.
     lease_end: Instant,
     next_renew: Instant,
     next_sweep: Instant,

@@ -7,9 +7,9 @@ use crate::transaction::{Batch, Done, Insert};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// The ways to repeat a timeout. An attempt that is retried counts towards the limit. The next run
-/// of a periodic timeout counts its attempts anew. The attempts of a timeout whose topic has no
-/// handler on this node do not count, too, and it goes elsewhere, to a shard of any node.
+/// The ways in which a timeout is repeated. A retry counts the attempt towards the limit. The next
+/// run of a periodic timeout counts its attempts anew. If this node has no handler for the topic,
+/// the attempts do not count, and the timeout moves to a shard of any node.
 const RETRIED: i16 = 0;
 const NEXT_RUN: i16 = 1;
 const ELSEWHERE: i16 = 2;
@@ -203,7 +203,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Returns the parameters of [`write`](super::statements::write) behind the first three.
+    /// Returns the parameters of [`write`](super::statements::write) after the first three.
     pub(super) fn parameters(&'a self, shard: i16, instance: u32, parts: Parts) -> Vec<Parameter<'a>> {
         let mut columns: Vec<Parameter<'a>> = Vec::with_capacity(16);
         let inserts = &self.inserts;

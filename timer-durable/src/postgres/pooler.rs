@@ -24,7 +24,7 @@ use tokio_postgres::Config;
 /// The mark of a session in SQL, or null. A setting that was reset is empty.
 pub(super) const MARK: &str = "nullif(current_setting('timer.probe', true), '')";
 
-/// How often a second connection holds a session.
+/// The number of times that a second connection holds a session.
 const PROBES: usize = 4;
 
 /// Returns a mark that no session has.
@@ -57,8 +57,8 @@ pub(super) fn is_pooled(
     let mut other = PostgresConnection::open(config, dial, limit)?;
     for _ in 0..PROBES {
         other.batch_execute("begin")?;
-        // If the pooler has one session, a question of the first connection would wait for the
-        // second one. So the second one is asked first.
+        // If the pooler has one session, a query of the first connection would wait for the second
+        // connection. So the second connection is queried first.
         let is_pooled = mark(&mut other)?.is_some() || mark(connection)?.as_ref() != Some(&own);
         other.batch_execute("rollback")?;
         if is_pooled {

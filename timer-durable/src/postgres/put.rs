@@ -1,4 +1,5 @@
-//! The inserts that met another row, which are executed with regard to their key.
+//! The inserts that met another row. They are executed again, and `IfPending` decides the effect on
+//! the row that has their key.
 
 use super::connection::QueryError;
 use super::parts::uuid;

@@ -47,8 +47,8 @@ struct Definition {
 
 /// All parts, in the order of [`Part`].
 ///
-/// No id occurs twice, because a statement sees each row as it was before and changes it once. The
-/// ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
+/// No id may occur twice, because a statement sees each row as it was before and changes it once.
+/// The ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
 /// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
 /// be planned the other way round.
 static PARTS: [Definition; 13] = [
@@ -101,7 +101,7 @@ static PARTS: [Definition; 13] = [
         name: "moved",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {MINE}{NEW_RUN}
+    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}{NEW_RUN}
     where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
     },
@@ -186,7 +186,7 @@ static PARTS: [Definition; 13] = [
         name: "requeued",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {MINE}{NEW_RUN},
+    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}{NEW_RUN},
         due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
@@ -218,8 +218,9 @@ static PARTS: [Definition; 13] = [
 /// reads the whole index of due times and compares each id.
 const LIVE: &str = "coalesce(t.ended, 0) = 0";
 
-/// Whoever writes a due time moves the row into a shard of its own, or marks it for the owner.
-const MINE: &str = "is_foreign = $3 is null,
+/// An instance that writes a due time moves the row into one of its own shards. An instance without
+/// shards marks the row for the owner instead.
+const SHARD_OF_WRITER: &str = "is_foreign = $3 is null,
         shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
 impl Part {
@@ -299,7 +300,7 @@ pub(super) fn write(parts: Parts, has_planned: bool) -> Sql {
             announced.join(" or ")
         ));
     }
-    Sql { text: text.replace("{MINE}", MINE).replace("{LIVE}", LIVE), types }
+    Sql { text: text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE), types }
 }
 
 /// The statement of inserts that met another row.

@@ -4,7 +4,7 @@
 //! 2. Execute the batch as one statement, which begins with the fence.
 //! 3. Look at the timeouts that were not changed, to tell those that run from those that are
 //!    unknown.
-//! 4. Execute the inserts that met another row, with regard to their key (`put`).
+//! 4. Execute the inserts that met another row again, by the rules of `IfPending` (`put`).
 //!
 //! Steps 3 and 4 follow a commit. If they fail as a whole, the answer is [`StoreError::InDoubt`],
 //! and the keeper reads everything anew.
@@ -33,8 +33,8 @@ use uuid::Uuid;
 /// changing.
 pub(super) const REPETITIONS: usize = 8;
 
-/// The time for which a statement is repeated that waits for a lock that is not on a row, such as
-/// that of an `alter table`.
+/// The time for which a statement is repeated if it waits for a lock that is not a row lock, such
+/// as that of an `alter table`.
 const MAX_TABLE_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of the row of the fence in the answer.

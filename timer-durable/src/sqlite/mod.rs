@@ -28,7 +28,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tally::Tally;
 
-/// How often the latest time is written to the file, with a commit that happens anyway.
+/// The shortest time between two writes of the latest time. Only commits that happen anyway write
+/// it.
 const FLOOR_INTERVAL: Micros = 1_000_000;
 
 /// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
@@ -37,7 +38,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// A store in an SQLite file.
 ///
-/// The file and its companions (`-wal`, `-shm` is not used) belong to one process at a time. The
+/// The file and its `-wal` file belong to one process at a time. There is no `-shm` file. The
 /// type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
 /// `rusqlite::Connection`.
 ///
@@ -72,10 +73,9 @@ pub struct SqliteStore {
 /// The wall clock, which never goes back.
 #[derive(Debug)]
 struct Clock {
-    /// A moment in both scales. The clock runs with the monotonic clock from there, and follows
-    /// steps of the wall clock forward.
+    /// The latest time that this clock has returned. The clock never returns an earlier one.
     floor: std::cell::Cell<Micros>,
-    /// The floor that the file has.
+    /// The latest time that the file contains.
     written: Micros,
 }
 

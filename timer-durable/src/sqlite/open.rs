@@ -66,7 +66,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The schema has another version.
+    /// This program does not know the version of the schema.
     Version {
         /// The file.
         path: PathBuf,
@@ -96,7 +96,8 @@ pub enum OpenError {
         /// The error of the system or of SQLite.
         why: String,
     },
-    /// The file cannot be synced with each commit, for example on a file system without it.
+    /// The file cannot be synced with each commit, for example because the file system does not
+    /// support that.
     NotDurable {
         /// The file.
         path: PathBuf,
@@ -232,7 +233,7 @@ pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenEr
     connection.execute_batch(upgrade).map_err(|error| explain(path, &error))
 }
 
-/// Reads the settings back that make a commit durable.
+/// Checks that the settings that make a commit durable have taken effect.
 fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let not_durable = |setting: &str| OpenError::NotDurable { path: path.to_owned(), setting: setting.to_owned() };
     let mode: String =

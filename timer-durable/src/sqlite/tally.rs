@@ -133,7 +133,7 @@ fn after(began: Instant) -> Instant {
 }
 
 impl Cursor {
-    /// Counts the slice behind this position. Returns the number of its rows and its end, or `None`
+    /// Counts the slice after this position. Returns the number of its rows and its end, or `None`
     /// as its end if there are no more rows.
     fn slice(&self, db: &Connection, has_slots: bool) -> Result<(i64, Option<Self>)> {
         if self.slot < 0 {

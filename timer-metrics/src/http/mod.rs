@@ -50,7 +50,7 @@ use std::sync::Arc;
 /// | `/stats.json` | the figures of the page |
 ///
 /// Only a server that [`TimerMetrics`] started has the last two, because a registry does not show
-/// which of its metrics belong to timers. The page asks for new figures each second while it is
+/// which of its metrics belong to timers. The page asks for new figures every second while it is
 /// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
 /// With the feature `durable`, `ServeOptions::durable` adds durable timers to the page.
 ///

@@ -87,7 +87,7 @@ impl<S: Store> Keeper<S> {
         self.wait_for_locks(locked_parts, locked);
     }
 
-    /// Sets parts aside whose timeouts other transactions have locked. Calls that have waited for
+    /// Sets aside parts whose timeouts other transactions have locked. Calls that have waited for
     /// [`MAX_LOCK_WAIT`] fail.
     pub(super) fn wait_for_locks(&mut self, mut collection: Collection, locked: Vec<Target>) {
         if collection.waited.since.is_none() {

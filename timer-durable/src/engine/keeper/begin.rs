@@ -43,8 +43,8 @@ impl<S: Store> Keeper<S> {
         let overdue_free = free.min(self.places_for_overdue());
         let (running, pace) = (&self.running, &mut self.pace);
         let mut may_begin = || pace.allows(now);
-        // Overdue timeouts come first, because new ones may fill all places for any time. If there
-        // is only one place, both kinds take turns.
+        // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
+        // there is only one place, both kinds alternate.
         let (overdue, current) = if places == 1 && self.overdue_began_last {
             let current = add_ready(&mut self.current, running, collection, free, || true);
             (
@@ -86,8 +86,8 @@ impl<S: Store> Keeper<S> {
             return None;
         };
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
-        // A run that waits for a handler gets later and later. A retry is as late as its handler
-        // wants it to be.
+        // The time for which a run waits for a handler counts as lateness. The delay of a retry
+        // does not, because the handler has chosen it.
         let is_first = attempt - forgiven == 1;
         let late = now.saturating_sub(if is_first { planned } else { due });
         if limit.is_some_and(|limit| late > limit) {

@@ -15,7 +15,8 @@ impl<S: Store> Keeper<S> {
     pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
         let mut collection = Collection::default();
         // Messages that arrive from here on are for the next turn. Otherwise work of the user could
-        // keep this turn from its end, and a delay would count from before its call.
+        // keep this turn from ending, and the delay of a late message would count from a time
+        // before its call.
         let mut waiting = self.inbox.len();
         let now = self.store.now();
         for ended in std::mem::take(&mut self.unwritten) {

@@ -3,12 +3,13 @@
 //! A turn of the keeper:
 //!
 //! 1. Collect calls, ends of attempts and due timeouts into one batch.
-//! 2. Write the batch as one transaction. Whatever arrives meanwhile goes into the next one, so a
-//!    commit is shared by all callers that wait.
+//! 2. Write the batch as one transaction. Messages that arrive meanwhile go into the next one, so
+//!    all callers that wait share a commit.
 //! 3. Apply the answers to the memory, answer callers, start handlers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
 //!
-//! The keeper sleeps until a message arrives or a timeout is due. Nothing polls.
+//! The keeper sleeps until a message arrives, a timeout is due, or the store needs upkeep. It does
+//! not poll for due timeouts.
 //!
 //! # Failures
 //!
@@ -22,7 +23,7 @@
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.
 //!   Handlers that still wait for a thread do not start ([`Term`]).
 //!
-//! Absent: user code, apart from the executor, the work of [`Store::complete_in`] and
+//! The keeper calls no user code except the executor, the work of [`Store::complete_in`] and
 //! [`Store::transact_with`], and the wakers of callers. Their panics are contained. If the keeper
 //! panics all the same, because of a fault in the store or in itself, it ends (`stop`).
 
@@ -102,7 +103,7 @@ pub(crate) struct Keeper<S> {
     /// The time in which handlers of this instance may start.
     term: Term,
     inbox: Receiver<Message>,
-    /// For the links of handlers.
+    /// The sender that each handler's `Link` gets a clone of.
     sender: Sender<Message>,
     figures: Arc<Figures>,
     /// Timeouts that were overdue when the store was opened, and all others.
