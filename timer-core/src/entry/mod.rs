@@ -66,7 +66,6 @@ use crate::time::{Deadline, Nanos};
 use crate::wheel::{Location, Tracker};
 use state::{AtomicState, Cancel, Due, Runs};
 use std::alloc::{Layout, handle_alloc_error};
-use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 use task_right::{JobCell, VTable};
 
@@ -128,6 +127,7 @@ pub(crate) struct ShardId {
 #[doc(alias = "HashedWheelTimeout")]
 #[doc(alias = "ScheduledFuture")]
 #[doc(alias = "TimerTaskEntry")]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Timeout {
     entry: NonNull<Header>,
 }
@@ -330,21 +330,6 @@ impl Drop for Timeout {
         } else {
             self.drop_one_of_many();
         }
-    }
-}
-
-impl PartialEq for Timeout {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.entry == other.entry
-    }
-}
-
-impl Eq for Timeout {}
-
-impl Hash for Timeout {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.entry.hash(state);
     }
 }
 

@@ -43,7 +43,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
-pub(crate) use outcome::{Cancel, Due, Rearm, Reset};
+pub(crate) use outcome::{Cancel, Due, Reset};
 
 mod outcome;
 
@@ -317,18 +317,17 @@ impl AtomicState {
     }
 
     /// Lets the entry wait for `next`, or for the deadline that a `reset` has set during the run.
-    /// Called by the thread whose run has returned.
-    pub(super) fn rearm(&self, next: Deadline) -> Rearm {
+    /// Called by the thread whose run has returned. Returns the deadline, for which the caller must
+    /// link the entry, or `None` if it was cancelled during the run and the caller drops the task.
+    #[must_use]
+    pub(super) fn rearm(&self, next: Deadline) -> Option<Deadline> {
         let waiting = |word: Word| match word.state() {
             State::Running => Some(Word::unlinked(next)),
             State::Moved => Some(Word::unlinked(word.deadline())),
             _ => None,
         };
-        match self.update(waiting) {
-            Ok(word) if word.state() == State::Moved => Rearm::Waiting(word.deadline()),
-            Ok(_) => Rearm::Waiting(next),
-            Err(_) => Rearm::Cancelled,
-        }
+        let before = self.update(waiting).ok()?;
+        Some(if before.state() == State::Moved { before.deadline() } else { next })
     }
 
     /// Turns a run that panicked into the last one. Returns `false` if the entry was cancelled

@@ -5,7 +5,7 @@
 //! its transition has won the task, and only one per transition.
 
 use super::job::{Job, Period};
-use super::state::{Rearm, Runs};
+use super::state::Runs;
 use super::{Entry, Header, Timeout};
 use crate::sync::UnsafeCell;
 use crate::time::Deadline;
@@ -135,10 +135,7 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
     ///
     /// Returns the right if the timeout was cancelled during the run.
     pub(crate) fn rearm(self, next: Deadline) -> Result<Deadline, Self> {
-        match self.timeout().state().rearm(next) {
-            Rearm::Waiting(deadline) => Ok(deadline),
-            Rearm::Cancelled => Err(self),
-        }
+        self.timeout().state().rearm(next).ok_or(self)
     }
 
     /// Tells the task that it will not run, and drops it. If that unwinds, the job is gone as well.

@@ -9,7 +9,6 @@ use crate::error::RejectReason;
 use crate::shard::{BlockId, now_of};
 use crate::time::{Deadline, Nanos};
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! Futures that are refused, and futures whose timer is gone.
 
 use crate::{RejectReason, Timer};
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use std::sync::Arc;

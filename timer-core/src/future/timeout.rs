@@ -4,7 +4,6 @@ use super::Sleep;
 use crate::error::RejectReason;
 use core::error::Error;
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;

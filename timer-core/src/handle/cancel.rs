@@ -108,16 +108,6 @@ impl Timeout {
     pub fn cancel_on_drop(self) -> CancelOnDrop {
         CancelOnDrop { timeout: self, armed: true }
     }
-
-    /// Cancels the timeout. Catches a panic of user code, because a `Drop` must not pass it on.
-    fn cancel_and_contain(&self) -> bool {
-        let (cancel, right) = self.decide_cancel();
-        let won = self.finish_cancel(cancel);
-        if let Some(right) = right {
-            cancel_contained(right);
-        }
-        won
-    }
 }
 
 /// Drops a task that was cancelled. A panic of user code is counted and traced.
@@ -211,7 +201,8 @@ impl std::ops::Deref for CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.armed {
-            self.timeout.cancel_and_contain();
+            // A `Drop` must not pass on a panic of user code.
+            contain(self.timeout.shard_id(), || self.timeout.cancel());
         }
     }
 }

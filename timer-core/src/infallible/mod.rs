@@ -20,7 +20,6 @@ pub use sleep::Sleep;
 pub use timeout::{Elapsed, Timeout};
 
 use crate::handle::{Timer, with_current};
-use core::fmt;
 use std::time::{Duration, Instant};
 
 /// A handle to a [`Timer`] whose futures have no error, made by [`Timer::infallible`].
@@ -40,7 +39,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(timer.timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
 /// # });
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct InfallibleTimer {
     timer: Timer,
 }
@@ -244,10 +243,4 @@ pub(crate) fn sleep(timer: &Timer, delay: Duration) -> Sleep {
 #[inline]
 pub(crate) fn sleep_until(timer: &Timer, deadline: Instant) -> Sleep {
     Sleep::new(timer.sleep_until(deadline), timer.has_virtual_time())
-}
-
-impl fmt::Debug for InfallibleTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("InfallibleTimer").field(&self.timer).finish()
-    }
 }

@@ -5,7 +5,6 @@ use crate::future;
 use crate::handle::fallback;
 use crate::time::{Deadline, Nanos};
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};

@@ -3,7 +3,6 @@
 use super::Sleep;
 use core::error::Error;
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use pin_project_lite::pin_project;

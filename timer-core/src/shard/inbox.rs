@@ -134,7 +134,7 @@ impl Inbox {
             scheduled: Counter::default(),
             cancelled: Counter::default(),
             pushed: Counter::default(),
-            queue: Mutex::new(Queue { lease: Lease::none(), requests: Requests::default() }),
+            queue: Mutex::new(Queue { lease: Lease::default(), requests: Requests::default() }),
         }
     }
 
@@ -147,7 +147,7 @@ impl Inbox {
 
     /// Ends the lease. Called by the pool.
     pub(crate) fn vacate(&self) {
-        let ended = std::mem::replace(&mut self.queue.lock().lease, Lease::none());
+        let ended = std::mem::take(&mut self.queue.lock().lease);
         drop(ended);
     }
 

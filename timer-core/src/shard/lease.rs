@@ -11,6 +11,7 @@ use crate::entry::ShardId;
 use crate::sync::{Arc, AtomicU32, Ordering};
 
 /// The timer that a shard serves under one generation.
+#[derive(Default)]
 pub(super) struct Lease {
     /// `None` while the shard serves no timer.
     context: Option<Arc<Context>>,
@@ -19,11 +20,6 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Returns the lease of a shard that serves no timer.
-    pub(super) fn none() -> Self {
-        Self { context: None, generation: 0, is_open: false }
-    }
-
     /// Returns the lease of a shard that serves the timer of `context` and accepts timeouts.
     pub(super) fn new(generation: u16, context: Arc<Context>) -> Self {
         Self { context: Some(context), generation, is_open: true }
@@ -51,13 +47,10 @@ impl Lease {
 /// A copy of a shard's lease for threads that hold no lock. It may be out of date at any time.
 ///
 /// The word is the generation, shifted left by one. Its lowest bit is set while the lease is open.
+#[derive(Default)]
 pub(super) struct LeaseHint(AtomicU32);
 
 impl LeaseHint {
-    pub(super) fn none() -> Self {
-        Self(AtomicU32::new(0))
-    }
-
     fn word(generation: u16, is_open: bool) -> u32 {
         u32::from(generation) << 1 | u32::from(is_open)
     }

@@ -54,7 +54,7 @@ use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
-use inbox::{Inbox, Request, Requests};
+use inbox::{Inbox, Request};
 use lease::{Lease, LeaseHint};
 
 /// The number of entries that are handled under one lock.
@@ -85,31 +85,18 @@ pub(crate) struct Core {
     wheel: EntryWheel,
 }
 
-/// The contents that `stop` has taken out of a shard.
-pub(crate) struct Contents {
-    requests: Requests,
-    wheel: EntryWheel,
-}
-
-impl Contents {
-    /// Returns references to all entries that may wait.
-    pub(crate) fn into_entries(self) -> impl Iterator<Item = Timeout> {
-        self.requests.into_iter().map(|request| request.timeout).chain(self.wheel.into_entries())
-    }
-}
-
 impl Shard {
     /// Allocates a shard that serves no timer and is never freed. Called by the pool.
     fn leak(index: u16) -> &'static Shard {
         let wheel = EntryWheel::new(WheelKind::Hierarchical);
         Box::leak(Box::new(Shard {
-            lock: Lock::new(Core { lease: Lease::none(), wheel }),
+            lock: Lock::new(Core { lease: Lease::default(), wheel }),
             next: AtomicU64::new(NO_TICK),
             scheduled: Counter::default(),
             cancelled: Counter::default(),
             present: Present::real(),
             index,
-            lease_hint: LeaseHint::none(),
+            lease_hint: LeaseHint::default(),
             inbox: Inbox::new(),
         }))
     }
@@ -132,7 +119,7 @@ impl Shard {
         let generation = self.id().generation.saturating_add(1);
         self.inbox.vacate();
         let mut core = self.lock.lock();
-        let ended = std::mem::replace(&mut core.lease, Lease::none());
+        let ended = std::mem::take(&mut core.lease);
         let wheel = core.take_wheel();
         self.lease_hint.set(generation, false);
         self.present.set_real();
@@ -204,8 +191,9 @@ impl Shard {
         self.inbox.context(id)
     }
 
-    /// Closes the shard and returns everything in it. Called by `stop`.
-    pub(crate) fn close(&self) -> Contents {
+    /// Closes the shard and returns references to all entries that may wait. The wheel is read when
+    /// the iterator gets there. Called by `stop`.
+    pub(crate) fn close(&self) -> impl Iterator<Item = Timeout> + use<> {
         let requests = self.inbox.close();
         let mut core = self.lock.lock();
         core.lease.close();
@@ -214,7 +202,8 @@ impl Shard {
         // ORDERING: Relaxed, as in `link`.
         self.next.store(NO_TICK, Ordering::Relaxed);
         self.unlock(core);
-        Contents { requests, wheel }
+        let in_wheel = std::iter::once(wheel).flat_map(EntryWheel::into_entries);
+        requests.into_iter().map(|request| request.timeout).chain(in_wheel)
     }
 
     /// Returns the number of timeouts that were cancelled here.

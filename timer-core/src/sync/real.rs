@@ -58,15 +58,9 @@ impl Parker {
     /// token only.
     pub(crate) fn park(&self, until: Option<Instant>) {
         let mut token = self.token.lock();
-        while !*token {
-            match until {
-                None => self.given.wait(&mut token),
-                Some(until) => {
-                    if self.given.wait_until(&mut token, until).timed_out() {
-                        break;
-                    }
-                }
-            }
+        match until {
+            None => self.given.wait_while(&mut token, |token| !*token),
+            Some(until) => _ = self.given.wait_while_until(&mut token, |token| !*token, until),
         }
         *token = false;
     }
@@ -94,15 +88,9 @@ impl Event {
     /// after each notification.
     pub(crate) fn wait(&self, until: Option<Instant>, condition: impl Fn() -> bool) {
         let mut guard = self.mutex.lock();
-        while !condition() {
-            match until {
-                None => self.happened.wait(&mut guard),
-                Some(until) => {
-                    if self.happened.wait_until(&mut guard, until).timed_out() {
-                        break;
-                    }
-                }
-            }
+        match until {
+            None => self.happened.wait_while(&mut guard, |()| !condition()),
+            Some(until) => _ = self.happened.wait_while_until(&mut guard, |()| !condition(), until),
         }
     }
 

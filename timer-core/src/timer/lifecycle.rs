@@ -22,7 +22,6 @@ use crate::config::DrivenBy;
 use crate::entry::state::Runs;
 use crate::entry::{TaskRight, Timeout};
 use crate::error::{RejectReason, StopError};
-use crate::shard::Contents;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Event, JoinHandle, Mutex, OnceLock, Ordering, ThreadId};
 use crate::sync::{is_running, spawn, thread_id};
 use crate::time::IMMEDIATE;
@@ -225,15 +224,16 @@ impl Engine {
         run_abandoned(&self.context);
     }
 
-    fn close(&self) -> Vec<Contents> {
+    /// Closes all shards. Returns the entries of each that may wait.
+    fn close(&self) -> Vec<impl Iterator<Item = Timeout> + use<>> {
         let contents = self.shards().iter().map(|shard| shard.close()).collect();
         self.context.alarm.wake_before(IMMEDIATE);
         contents
     }
 
     /// Ends the entries that have not ended yet, and returns those with tasks.
-    fn end_all(&self, contents: Vec<Contents>) -> Vec<Unprocessed> {
-        contents.into_iter().flat_map(Contents::into_entries).filter_map(|timeout| self.end_one(timeout)).collect()
+    fn end_all(&self, contents: Vec<impl Iterator<Item = Timeout>>) -> Vec<Unprocessed> {
+        contents.into_iter().flatten().filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
     /// Ends the unclaimed entries. Called by a thread that has waited for the worker, or by the

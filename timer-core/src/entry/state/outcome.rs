@@ -51,13 +51,3 @@ pub(crate) enum Reset {
     /// Lost, because the timeout had ended.
     Lost,
 }
-
-/// The outcome of [`rearm`](super::AtomicState::rearm).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Rearm {
-    /// The entry waits for this deadline. The caller must link it.
-    Waiting(Deadline),
-    /// The entry was cancelled during the run. The caller drops the task.
-    Cancelled,
-}
