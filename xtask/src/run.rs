@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -51,9 +51,14 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
+/// Returns the root of the workspace. Cargo tells it to the program that it runs. A program from a
+/// copied build folder would otherwise work on the workspace in which it was built.
 pub(crate) fn root() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here)
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&here).parent().unwrap_or(Path::new(".")).to_owned()
+    });
+    &ROOT
 }
 
 /// Returns the folder into which cargo builds.
