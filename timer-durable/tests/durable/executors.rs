@@ -80,8 +80,8 @@ fn an_executor_that_always_panics_makes_dead_letters() {
 #[test]
 fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
     let (spawned, futures) = channel();
-    // The first task gets a thread of its own. The second one is rejected when it is handed over and
-    // at the end of that turn.
+    // The first task gets a thread of its own. The second one is rejected when it is handed over,
+    // and at the end of that turn.
     let timer = DurableTimer::builder()
         .executor(Fails::first(&[Failure::Rejects; 4]))
         .spawn(move |future| spawned.send(future).unwrap())

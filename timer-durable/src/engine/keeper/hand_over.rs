@@ -38,8 +38,9 @@ impl<S: Store> Keeper<S> {
                 self.rejected_pause = (self.rejected_pause * 2).min(MAX_PAUSE);
                 return;
             }
-            // The executor has no task of this timer, so it may have no thread at all. A task that is dropped, because the system has no thread either, reports that its
-            // attempt has failed.
+            // The executor has no task of this timer, so it may have no thread at all. A task that
+            // is dropped, because the system has no thread either, reports that its attempt has
+            // failed.
             let thread = std::thread::Builder::new().name(self.settings.name.clone());
             if let Err(error) = thread.spawn(move || task.run()) {
                 tracing::warn!(timer = %self.settings.name, %error, "no thread for a handler that the executor rejects");
