@@ -41,7 +41,7 @@ fn assert_balanced(faults: &[String]) {
 /// Nodes die at random moments, and close to the moments at which they take over or stop.
 #[test]
 fn nothing_is_lost_by_kills() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let mut cluster = Cluster::new(server.url(&database), 3);
     let mut left = kills();
@@ -75,7 +75,7 @@ fn nothing_is_lost_by_kills() {
 /// executed without them or undone.
 #[test]
 fn nothing_is_lost_by_kills_at_chosen_points() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     // The first connection installs the schema, so that the trigger can be added.
     Cluster::new(server.url(&database), 1).quit(0);
@@ -123,7 +123,7 @@ fn nothing_is_lost_by_kills_at_chosen_points() {
 /// A node that is frozen for longer than its lease is taken over, and its late results are refused.
 #[test]
 fn nothing_is_lost_by_freezes() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let mut cluster = Cluster::new(server.url(&database), 2);
     for leases in [300, 1_500, 2_500, 1_100] {
@@ -138,7 +138,7 @@ fn nothing_is_lost_by_freezes() {
 /// than a lease.
 #[test]
 fn nothing_is_lost_by_restarts_of_the_server() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let mut cluster = Cluster::new(server.url(&database), 2);
     cluster.wait_until_joined(&server, &database);
@@ -156,7 +156,7 @@ fn nothing_is_lost_by_restarts_of_the_server() {
 /// Connections are cut at any byte, refused, and answered late.
 #[test]
 fn nothing_is_lost_by_the_network() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let proxy = Proxy::start(server.port());
     let url = format!("postgres://timer@127.0.0.1:{}/{database}", proxy.port());
@@ -184,7 +184,7 @@ fn nothing_is_lost_by_the_network() {
 /// The clocks of the nodes are a minute apart. Only the server's clock counts.
 #[test]
 fn clocks_of_nodes_do_not_matter() {
-    let (Some(server), Some(library)) = (Server::start(), shim::library()) else { return };
+    let (Some(server), Some(library)) = (Server::start_for_tests(), shim::library()) else { return };
     let database = server.create_database();
     let folder = std::env::temp_dir().join(format!("timer-clocks-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -206,7 +206,7 @@ fn clocks_of_nodes_do_not_matter() {
 /// at no commit a shard changes its owner while the old one is alive.
 #[test]
 fn a_herd_leaves_everything_to_its_last_node() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     // The first connection installs the schema, so that the trigger sees all changes.
     Cluster::new(server.url(&database), 1).quit(0);

@@ -47,7 +47,7 @@ fn the_live_page_shows_the_orders() {
 
 #[test]
 fn programs_share_orders_and_one_finishes_them() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let url = server.url(&server.create_database());
     let options = ["--store", &url, "--orders", "300", "--speed", "900", "--ttl", "1"];
     let mut first = Command::new(PROGRAM);
@@ -66,7 +66,7 @@ fn another_language_writes_an_order_with_its_timeout() {
         println!("skipped: {script} needs python3 with psycopg (pip install 'psycopg[binary]')");
         return;
     }
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let url = server.url(&database);
     let options = ["--store", &url, "--orders", "1", "--speed", "1800", "--ttl", "1"];

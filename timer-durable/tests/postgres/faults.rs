@@ -219,7 +219,7 @@ fn a_stop_keeps_its_limit_while_the_server_hangs() {
 
 #[test]
 fn restarts_of_the_server_are_survived() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();
     let mut store = PostgresStore::connect(&server.url(&name)).unwrap();
     store.rejoin().unwrap();

@@ -12,7 +12,7 @@ const HOUR: i64 = 3_600_000_000;
 
 #[test]
 fn an_answered_timeout_survives_a_crash_of_the_server() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();
     let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
     node.0.rejoin().unwrap();

@@ -10,7 +10,7 @@ use super::postgres_server::{Server, Shutdown};
 
 #[test]
 fn a_streaming_replica_is_refused() {
-    let Some(mut primary) = Server::start() else { return };
+    let Some(mut primary) = Server::start_for_tests() else { return };
     let name = primary.create_database();
     let mut replica = primary.start_replica();
     let mut node = Node(PostgresStore::connect(&primary.url(&name)).unwrap());

@@ -33,7 +33,7 @@ fn passes(output: &Output) -> bool {
 
 #[test]
 fn an_encrypted_server_is_used() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = Server::start_for_tests() else { return };
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let certificate = server.write_file("server.crt", &made.cert.pem());

@@ -40,21 +40,26 @@ pub(crate) struct Server {
     process: Option<Child>,
 }
 
-/// The server that the tests of this process share while at least one of them runs. It does not
-/// wait for the disk, because a build beside the tests may keep the disk busy for longer than the
-/// short leases of the tests. A killed server loses nothing, since its machine goes on.
+/// The server that the tests of this process share while at least one of them runs.
 pub(crate) fn shared() -> Option<Arc<Server>> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {
         return Some(server);
     }
-    let server = Arc::new(Server::start_with("fsync = off")?);
+    let server = Arc::new(Server::start_for_tests()?);
     *shared = Arc::downgrade(&server);
     Some(server)
 }
 
 impl Server {
+    /// Starts a server that does not wait for the disk. A build beside the tests may keep the disk
+    /// busy for longer than the short leases of tests. A killed server loses nothing, since its
+    /// machine goes on.
+    pub(crate) fn start_for_tests() -> Option<Self> {
+        Self::start_with("fsync = off")
+    }
+
     /// Starts a server with an empty database.
     ///
     /// Returns `None` and says so if PostgreSQL is not installed. Panics instead when `CI` is set.
