@@ -41,11 +41,14 @@ fn a_pinned_sleep_in_a_select_loop() {
         let mut ticked = 0;
         loop {
             tokio::select! {
+                // Otherwise a thread that was held up takes some of the missed ticks first.
+                biased;
                 () = &mut sleep => break,
                 _ = ticks.tick() => ticked += 1,
             }
         }
-        assert!((1..=6).contains(&ticked), "{ticked}");
+        // The sleep ends within the tick that follows its deadline.
+        assert!((1..=7).contains(&ticked), "{ticked}");
         sleep.as_mut().reset(Instant::now() + Duration::from_millis(1));
         sleep.await;
     });
