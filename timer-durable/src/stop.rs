@@ -15,7 +15,8 @@ const GRACE: Duration = Duration::from_millis(250);
 #[non_exhaustive]
 pub struct StopReport {
     /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
-    /// with a higher attempt. Those that still wait for a thread do not start any more.
+    /// with a higher attempt. Those that still wait for a thread do not start any more, and their
+    /// attempts do not count unless the store fails.
     pub unfinished: usize,
     /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
     /// answers. Until then a file stays in use, and shards are taken over when the lease is over. A

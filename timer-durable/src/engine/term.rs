@@ -40,7 +40,7 @@ impl Term {
     }
 }
 
-/// How far an attempt has got.
+/// Whether the handler of an attempt has started, and whether the store has ended the attempt.
 #[derive(Default)]
 pub(crate) struct Progress {
     started: AtomicBool,

@@ -48,15 +48,16 @@ impl Clock {
 
     /// Takes the time `server` of an answer to a query that was sent at `sent`.
     ///
-    /// The server has read its clock after `sent` and before the present, and both bounds hold for
-    /// any delay:
+    /// The server has read its clock after `sent` and before the present, which gives two bounds
+    /// for any delay:
     ///
-    /// - An estimate for the earliest moment of the reading that exceeds the answer is too late.
-    /// - An estimate for the present that is below the answer is too early. The server's clock was
-    ///   set forward, or has drifted.
+    /// - The estimate for the earliest moment of the reading must not exceed the answer. Otherwise
+    ///   it is ahead of the server.
+    /// - The estimate for the present must not be below the answer. Otherwise it is behind, because
+    ///   the server's clock was set forward or has drifted.
     ///
-    /// An estimate between them stays, apart from the drift. An answer that was delayed must not
-    /// replace it.
+    /// An estimate within both bounds stays, apart from the drift. An answer that was delayed must
+    /// not replace it.
     pub(super) fn take(&mut self, sent: Instant, server: Micros) {
         let at = sent + self.trip;
         let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));
@@ -92,15 +93,15 @@ mod tests {
     #[test]
     fn a_delayed_answer_does_not_set_the_clock_forward() {
         let mut clock = Clock::new();
-        let begun = Instant::now();
-        let server = || 1_000_000_000 + micros(begun.elapsed());
-        clock.start(begun, server());
-        let sent = Instant::now();
-        std::thread::park_timeout(Duration::from_millis(150));
-        // The query was delayed on its way to the server.
-        clock.take(sent, server());
-        let late = clock.now() - server();
-        assert!(late < 50_000, "the clock is ahead by {late} us");
+        let now = Instant::now();
+        let ago = |seconds| now - Duration::from_secs(seconds);
+        clock.start(ago(10), 1_000_000_000);
+        let (sampled, told) = clock.sample;
+        // The query was on its way for five seconds until the server has read its clock.
+        let server = told + micros(now - sampled);
+        clock.take(ago(5), server);
+        let ahead = clock.now() - server - micros(now.elapsed());
+        assert!(ahead < 50_000, "the clock is ahead by {ahead} us");
     }
 
     #[test]

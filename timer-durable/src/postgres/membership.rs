@@ -253,7 +253,8 @@ impl PostgresStore {
             // No later look would find these rows, so the keeper has to be told of them now. The
             // next look meets the error again, if it lasts.
             Err(StoreError::Failed(_)) if !foreign.is_empty() => self.signals.again(),
-            // After other errors the keeper joins again, and loads all rows.
+            // If nothing was found, nothing can be forgotten. After any other error the keeper
+            // joins again and loads all rows.
             result => result?,
         }
         if foreign.len() as i64 >= SWEEP_ROWS {

@@ -8,8 +8,8 @@
 //! 3. Apply the answers to the memory, answer callers, start handlers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
 //!
-//! The keeper sleeps until a message arrives, a timeout is due, or the store needs upkeep. It does
-//! not poll for due timeouts.
+//! The keeper sleeps until a message arrives, a timeout is due, the store needs upkeep, or a task
+//! that the executor has rejected is offered again. It does not poll for due timeouts.
 //!
 //! # Failures
 //!
