@@ -53,28 +53,28 @@ pub(crate) fn shared() -> Option<Arc<Server>> {
 }
 
 impl Server {
-    /// Starts a server that does not wait for the disk. A build beside the tests may keep the disk
-    /// busy for longer than the short leases of tests. A killed server loses nothing, since its
-    /// machine goes on.
+    /// Starts a server that does not wait for the disk, with its files in memory if there is room.
+    /// A build beside the tests may keep the disk busy for longer than the short leases of tests. A
+    /// killed server loses nothing, since its machine goes on.
     pub(crate) fn start_for_tests() -> Option<Self> {
-        Self::start_with("fsync = off")
+        Self::start_in(&memory_folder().unwrap_or_else(std::env::temp_dir), "fsync = off")
     }
 
     /// Starts a server with an empty database.
     ///
     /// Returns `None` and says so if PostgreSQL is not installed. Panics instead when `CI` is set.
     pub(crate) fn start() -> Option<Self> {
-        Self::start_with("")
+        Self::start_in(&std::env::temp_dir(), "")
     }
 
-    fn start_with(settings: &str) -> Option<Self> {
+    fn start_in(parent: &Path, settings: &str) -> Option<Self> {
         let Some(binaries) = binaries() else {
             let message = "PostgreSQL's server is not installed (apt-get install postgresql); the test is skipped";
             assert!(std::env::var_os("CI").is_none(), "{message}, which CI does not allow");
             eprintln!("{message}");
             return None;
         };
-        let folder = temporary_folder().expect("a temporary folder");
+        let folder = temporary_folder(parent).expect("a temporary folder");
         let user = if effective_user() == 0 { Some(unprivileged_user()) } else { None };
         if let Some((uid, gid)) = user {
             chown(&folder, Some(uid), Some(gid)).expect("the folder changes its owner");
@@ -149,7 +149,9 @@ impl Server {
     /// Starts a streaming replica. The server restarts meanwhile, so that its files can be copied.
     pub(crate) fn start_replica(&mut self) -> Self {
         self.stop(Shutdown::Fast);
-        let (folder, port) = (temporary_folder().expect("a temporary folder"), free_port().expect("a free port"));
+        let parent = self.folder.parent().expect("a folder has a parent");
+        let folder = temporary_folder(parent).expect("a temporary folder");
+        let port = free_port().expect("a free port");
         let copy = Command::new("cp").arg("-a").arg(self.folder.join("data")).arg(&folder).status();
         assert!(copy.is_ok_and(|status| status.success()), "cp copies the files");
         if let Some((uid, gid)) = self.user {
@@ -284,9 +286,18 @@ pub(crate) fn installed() -> Option<PathBuf> {
     found.pop().map(|(_, path)| path)
 }
 
-fn temporary_folder() -> io::Result<PathBuf> {
+/// Returns a folder whose files are in memory, if it has room for the databases of all tests.
+fn memory_folder() -> Option<PathBuf> {
+    let folder = PathBuf::from("/dev/shm");
+    let output = Command::new("df").args(["-P", "-k"]).arg(&folder).output().ok()?;
+    let table = String::from_utf8_lossy(&output.stdout);
+    let free: u64 = table.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    (free >= 4 << 20).then_some(folder)
+}
+
+fn temporary_folder(parent: &Path) -> io::Result<PathBuf> {
     let name = format!("timer-postgres-{}-{:x}", std::process::id(), fastrand::u32(..));
-    let folder = std::env::temp_dir().join(name);
+    let folder = parent.join(name);
     fs::create_dir(&folder)?;
     Ok(folder)
 }
