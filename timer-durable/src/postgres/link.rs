@@ -69,9 +69,11 @@ impl Link {
         let mark = (!pooled).then(pooler::new_mark);
         if let Some(mark) = &mark {
             // The plans are always searches by an index, whatever the statistics say of a table
-            // that is empty in one minute and full in the next.
+            // that is empty in one minute and full in the next. A server that sends an answer to a
+            // frozen process waits for it with no other limit, and keeps the fence locked.
             connection.batch_execute(&format!(
                 "set statement_timeout = {0}; set idle_in_transaction_session_timeout = {0};
+                 set tcp_user_timeout = {0};
                  set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan;
                  {1};
                  set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off",

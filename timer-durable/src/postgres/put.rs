@@ -6,7 +6,8 @@ use super::parts::uuid;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
-use crate::transaction::{Batch, IfPending, Insert, Inserted};
+use crate::transaction::{Batch, IfPending, Insert, Inserted, Target};
+use std::collections::HashSet;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -23,9 +24,9 @@ impl Writer<'_> {
         self.put_some(batch, draft, &missed)
     }
 
-    /// Executes some inserts as one transaction. If the database refuses one of them or another
-    /// transaction has locked the holder of its key, the halves are executed one after the other,
-    /// and only that insert is not executed.
+    /// Executes some inserts as one transaction. If another transaction has locked the holders of
+    /// their keys, those are left out. If the database refuses one of them, the halves are executed
+    /// one after the other, and only that insert is not executed.
     fn put_some(&mut self, batch: &Batch, draft: &mut Draft, missed: &[usize]) -> Result<(), StoreError> {
         let mut attempts = 0;
         let rows = loop {
@@ -39,6 +40,14 @@ impl Writer<'_> {
                         return Ok(());
                     }
                     missed => {
+                        let locked = if error.is_locked() { self.locked_of(batch, missed)? } else { HashSet::new() };
+                        let is_locked = |n: &&usize| locked.contains(&batch.inserts[**n].target());
+                        let (locked, free): (Vec<&usize>, Vec<&usize>) = missed.iter().partition(is_locked);
+                        if !locked.is_empty() {
+                            locked.iter().for_each(|n| draft.inserts[**n] = Some(Inserted::Locked));
+                            let free: Vec<usize> = free.into_iter().copied().collect();
+                            return self.put_some(batch, draft, &free);
+                        }
                         let (first, second) = missed.split_at(missed.len() / 2);
                         self.put_some(batch, draft, first)?;
                         return self.put_some(batch, draft, second);
@@ -62,6 +71,16 @@ impl Writer<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Returns those of some inserts whose rows another transaction has locked.
+    fn locked_of(&mut self, batch: &Batch, missed: &[usize]) -> Result<HashSet<Target>, StoreError> {
+        let inserts = missed.iter().map(|n| batch.inserts[*n].clone()).collect();
+        match self.check_locks(&Batch { inserts, ..Batch::default() }, &Default::default()) {
+            Ok(()) => Ok(HashSet::new()),
+            Err(StoreError::Locked(targets)) => Ok(targets.into_iter().collect()),
+            Err(error) => Err(error),
+        }
     }
 
     fn send_put(&mut self, batch: &Batch, missed: &[usize]) -> Result<Vec<Row>, QueryError> {

@@ -4,6 +4,7 @@
 mod auto_traits;
 mod book;
 mod builder;
+mod dividing;
 mod engine;
 mod events;
 mod executors;

@@ -1,5 +1,10 @@
 //! Servers that cannot be used, go away or hang.
 
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
@@ -245,4 +250,58 @@ fn an_impossible_topic_has_no_dead_letters() {
     let store = PostgresStore::connect(&database.url()).unwrap();
     let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
     assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), []);
+}
+
+/// Forwards one connection to a server. As soon as `frozen` is set it reads no more answers, like a
+/// process that is stopped, and keeps the connection open until the sender is dropped.
+fn freezing_proxy(server: u16, frozen: Arc<AtomicBool>, end: mpsc::Receiver<()>) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let end = Arc::new(Mutex::new(end));
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", server)).unwrap());
+            let (mut requests, mut questions) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            thread::spawn(move || io::copy(&mut requests, &mut questions));
+            let (frozen, end) = (frozen.clone(), end.clone());
+            thread::spawn(move || {
+                let mut bytes = [0; 4_096];
+                while !frozen.load(Ordering::Relaxed) {
+                    match server.read(&mut bytes) {
+                        Ok(1..) if frozen.load(Ordering::Relaxed) => break,
+                        Ok(length @ 1..) => client.write_all(&bytes[..length]).unwrap_or_default(),
+                        _ => return,
+                    }
+                }
+                let _ended = end.lock().unwrap().recv();
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_node_that_freezes_before_a_long_answer_is_taken_over() {
+    let Some(database) = Database::create() else { return };
+    let (frozen, (_unfreeze, end)) = (Arc::<AtomicBool>::default(), mpsc::channel());
+    let port = freezing_proxy(database.server.port(), frozen.clone(), end);
+    let mut node = super::join(&format!("postgres://timer@127.0.0.1:{port}/{}", database.name), |store| store);
+    // An answer of 64 MiB exceeds the buffers of both sockets.
+    let ids: Vec<_> = (0..64)
+        .map(|_| {
+            let due = node.0.now() - 1_000_000;
+            let mut insert = Insert::new(timer_durable::TimeoutId::made_by(node.0.instance()), due, "t");
+            insert.payload = vec![0; 1 << 20];
+            let id = insert.id;
+            node.write(|batch| batch.inserts.push(insert)).unwrap();
+            id
+        })
+        .collect();
+    node.begin(ids[0]).expect("a begin, which prepares the statement");
+    frozen.store(true, Ordering::Relaxed);
+    let error = node.write(|batch| batch.begins.extend(&ids)).unwrap_err();
+    assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
+    let mut heir = database.join();
+    heir.keep_up_until(|heir| heir.shards() == 64);
+    assert_eq!(heir.pending().len(), 64);
 }

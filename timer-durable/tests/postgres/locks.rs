@@ -319,44 +319,6 @@ fn a_row_that_is_refused_in_the_second_step_fails_its_call_only() {
 }
 
 #[test]
-fn keyed_calls_of_two_nodes_meet_no_deadlock() {
-    let Some(database) = Database::create() else { return };
-    let nodes = [database.join(), database.join()];
-    let threads = nodes.map(|mut node| {
-        std::thread::spawn(move || {
-            let is_even = node.0.instance() % 2 == 0;
-            for round in 0..40 {
-                let due = node.0.now() + 1_000_000_000 - round;
-                let mut inserts: Vec<Insert> = (0..60)
-                    .map(|n| {
-                        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), due, "t");
-                        (insert.key, insert.if_pending) = (Some(format!("{n:02}")), IfPending::Earlier);
-                        insert
-                    })
-                    .collect();
-                if is_even {
-                    inserts.reverse();
-                }
-                loop {
-                    match node.write(|batch| batch.inserts.extend(inserts.clone())) {
-                        Err(StoreError::Locked(_) | StoreError::Refused(_)) => {}
-                        answers => {
-                            answers.unwrap();
-                            break;
-                        }
-                    }
-                }
-            }
-            node
-        })
-    });
-    for thread in threads {
-        let node = thread.join().unwrap();
-        assert!(!node.0.must_rejoin());
-    }
-}
-
-#[test]
 fn an_end_of_a_locked_row_names_it() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();

@@ -4,6 +4,7 @@
 mod conformance;
 mod faults;
 mod functions;
+mod keys;
 mod locks;
 mod members;
 mod pooled;

@@ -2,10 +2,11 @@
 //!
 //! A part is set aside if it is an end or a begin that the store refuses, or if another transaction
 //! has locked its timeout. Such parts are written again without the others, after pauses that grow.
-//! All other parts go on meanwhile.
+//! All other parts go on meanwhile. A statement that waits for a lock takes a while, so a turn ends
+//! after a few of them, and the next one writes the rest.
 
 use super::super::collect::Collection;
-use super::{Keeper, MIN_PAUSE};
+use super::{DIVIDING, Keeper, MIN_PAUSE};
 use crate::store::{Store, StoreError};
 use crate::transaction::Target;
 use std::collections::HashSet;
@@ -36,19 +37,30 @@ impl<S: Store> Keeper<S> {
             return;
         }
         let now = Instant::now();
+        let until = now + DIVIDING;
         let (due, later) = std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
         self.aside = later;
         let due: Vec<Aside> = due;
-        for Aside { mut collection, .. } in due {
+        for aside in due {
+            if Instant::now() >= until {
+                self.aside.push(aside);
+                continue;
+            }
+            let mut collection = aside.collection;
             // After the keeper has joined again, its memory may have begun what waited here.
             collection.batch.begins.retain(|id| !self.running.contains_key(id));
             if !self.may_begin() {
                 std::mem::take(&mut collection.batch.begins).into_iter().for_each(|id| self.push_ready(id));
             }
             if !collection.batch.is_empty() {
-                self.write(collection);
+                self.write_until(collection, until);
             }
         }
+    }
+
+    /// Leaves a batch to the next turn.
+    pub(super) fn postpone(&mut self, collection: Collection) {
+        self.aside.push(Aside { collection, next: Instant::now() });
     }
 
     /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
@@ -74,7 +86,7 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Writes the parts of a batch that no other transaction has locked, and sets the others aside.
-    pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>) {
+    pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>, until: Instant) {
         let targets: HashSet<Target> = locked.iter().cloned().collect();
         let [locked_parts, free] = collection.divide(|part| part.is_in(&targets));
         if locked_parts.batch.is_empty() {
@@ -82,7 +94,7 @@ impl<S: Store> Keeper<S> {
             return self.give_back(free, &StoreError::Failed(why));
         }
         if !free.batch.is_empty() {
-            self.write(free);
+            self.write_until(free, until);
         }
         self.wait_for_locks(locked_parts, locked);
     }

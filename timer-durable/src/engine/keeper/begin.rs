@@ -7,9 +7,16 @@ use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::due::{Retry, Started};
 use crate::store::{Micros, Position, Store};
-use crate::transaction::Attempt;
+use crate::transaction::{Attempt, Begun};
 use std::time::{Duration, Instant};
 use timer_executor::Task;
+
+/// The most timeouts that begin in the first batch.
+pub(super) const FIRST_BEGINS: usize = 64;
+
+/// The payload bytes above which the answer to a batch of begins is too long. It must arrive before
+/// the store gives up, and the keeper does not know the payloads before.
+const MAX_BYTES: usize = 16 << 20;
 
 impl<S: Store> Keeper<S> {
     pub(super) fn may_begin(&self) -> bool {
@@ -36,10 +43,28 @@ impl<S: Store> Keeper<S> {
         (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running)
     }
 
+    /// Adapts the size of the next batch of begins to an answer.
+    pub(super) fn adapt_begins(&mut self, begun: &[Begun]) {
+        let payload = |begun: &Begun| if let Begun::Attempt(attempt) = begun { attempt.payload.len() } else { 0 };
+        let bytes: usize = begun.iter().map(payload).sum();
+        if bytes > MAX_BYTES {
+            self.halve_begins(begun.len());
+        } else if begun.len() >= self.max_begins && bytes <= MAX_BYTES / 2 {
+            self.max_begins = (2 * self.max_begins).min(self.settings.max_running.max(FIRST_BEGINS));
+        }
+    }
+
+    /// Lets fewer than `count` timeouts begin in the next batch.
+    pub(super) fn halve_begins(&mut self, count: usize) {
+        if count > 0 {
+            self.max_begins = (count / 2).max(1);
+        }
+    }
+
     /// Adds the timeouts that are due, as many as may run.
     pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
         let places = self.settings.max_running;
-        let free = places - self.running.len();
+        let free = (places - self.running.len()).min(self.max_begins);
         let overdue_free = free.min(self.places_for_overdue());
         let (running, pace) = (&self.running, &mut self.pace);
         let mut may_begin = || pace.allows(now);

@@ -3,7 +3,7 @@
 use super::super::Message;
 use super::super::collect::Collection;
 use super::Keeper;
-use super::MIN_PAUSE;
+use super::{DIVIDING, MIN_PAUSE};
 use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Answers, Batch, Begun, Changed, Insert, Inserted};
@@ -80,7 +80,12 @@ impl<S: Store> Keeper<S> {
 
     /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
     /// written one after the other.
-    pub(super) fn write(&mut self, mut collection: Collection) {
+    pub(super) fn write(&mut self, collection: Collection) {
+        self.write_until(collection, Instant::now() + DIVIDING);
+    }
+
+    /// Writes a batch. Parts into which it has been divided after `until` wait for the next turn.
+    pub(super) fn write_until(&mut self, mut collection: Collection, until: Instant) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
         self.figures.commit_time.record(began.elapsed());
@@ -90,6 +95,7 @@ impl<S: Store> Keeper<S> {
                 self.figures.operations.add(collection.batch.len() as u64);
                 self.pause = MIN_PAUSE.min(self.settings.max_pause);
                 self.paused_until = None;
+                self.adapt_begins(&answers.begins);
                 if answers.inserts.contains(&Inserted::Locked) {
                     let [locked, rest] = collection.take_locked(&mut answers);
                     let keys = locked.batch.inserts.iter().map(Insert::target).collect();
@@ -102,7 +108,9 @@ impl<S: Store> Keeper<S> {
                 self.hand_over(tasks);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
-                collection.split().into_iter().for_each(|half| self.write(half));
+                for half in collection.split() {
+                    if Instant::now() < until { self.write_until(half, until) } else { self.postpone(half) }
+                }
             }
             // Other calls go on without the pause that follows a failure.
             Err(error @ StoreError::Refused(_)) if !collection.calls.is_empty() => {
@@ -111,7 +119,7 @@ impl<S: Store> Keeper<S> {
                 collection.calls.into_iter().for_each(|call| call.fail(&error));
             }
             Err(error @ StoreError::Refused(_)) => self.set_refused_aside(collection, &error),
-            Err(StoreError::Locked(locked)) => self.write_unlocked(collection, locked),
+            Err(StoreError::Locked(locked)) => self.write_unlocked(collection, locked, until),
             Err(error) => self.give_back(collection, &error),
         }
     }
@@ -119,6 +127,9 @@ impl<S: Store> Keeper<S> {
     /// Keeps the ends and begins of a batch that was not written, and fails its calls.
     pub(super) fn give_back(&mut self, collection: Collection, error: &StoreError) {
         self.unwritten.extend(collection.ends);
+        if matches!(error, StoreError::InDoubt(_)) {
+            self.halve_begins(collection.batch.begins.len());
+        }
         collection.batch.begins.iter().for_each(|id| self.push_ready(*id));
         collection.calls.into_iter().for_each(|call| call.fail(error));
         self.fail(error);

@@ -56,6 +56,10 @@ use timer_executor::{Task, TaskExecutor};
 /// The first pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 
+/// The time after which a turn divides no more batches. The lease must not end behind one statement
+/// after the other that waits for a lock.
+const DIVIDING: Duration = Duration::from_millis(100);
+
 /// The settings of an engine.
 pub(crate) struct Settings {
     pub(crate) name: String,
@@ -114,6 +118,8 @@ pub(crate) struct Keeper<S> {
     overdue_running: usize,
     /// Whether the timeout that began last was overdue.
     overdue_began_last: bool,
+    /// The most timeouts that begin in one batch, by the size of earlier answers.
+    max_begins: usize,
     /// Messages that wait for the next batch.
     held: Held,
     /// Ends that a failed commit has not written.
@@ -165,6 +171,7 @@ impl<S: Store> Keeper<S> {
             running: IdMap::default(),
             overdue_running: 0,
             overdue_began_last: false,
+            max_begins: begin::FIRST_BEGINS,
             held: Held::default(),
             unwritten: Vec::new(),
             aside: Vec::new(),
