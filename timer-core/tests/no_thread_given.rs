@@ -64,7 +64,7 @@ fn a_poll_that_needs_a_refused_thread_fails() {
         (sleep, far, again, due, inner, elapsed, limited, ticks)
     });
     let (mut infallible, refused_everywhere) = run_without_room(|| {
-        let mut sleep = timer.infallible().sleep(2 * MILLI);
+        let mut sleep = timer.infallible().sleep(HOUR);
         let polled = poll(&mut sleep, &waker);
         (sleep, polled)
     });
@@ -80,6 +80,7 @@ fn a_poll_that_needs_a_refused_thread_fails() {
     assert_eq!((stats.scheduled, stats.pending, stats.cancelled), (0, 0, 0));
 
     // The process has room again, so the next poll finds a thread.
+    infallible.reset_after(2 * MILLI);
     while poll(&mut infallible, &waker).is_pending() {
         next(&woken);
     }

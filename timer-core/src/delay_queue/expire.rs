@@ -76,8 +76,8 @@ impl<T> DelayQueue<T> {
     /// # use std::time::{Duration, Instant};
     /// # use timer_core::{Timer, delay_queue::DelayQueue};
     /// let mut queue = DelayQueue::new(&Timer::new());
-    /// queue.insert("item", Duration::from_millis(2));
     /// assert!(queue.try_next().is_none());
+    /// queue.insert("item", Duration::from_millis(2));
     /// while let Some(wake) = queue.next_wake() {
     ///     std::thread::park_timeout(wake.saturating_duration_since(Instant::now()));
     ///     while let Some(expired) = queue.try_next() {

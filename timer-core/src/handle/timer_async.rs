@@ -119,7 +119,8 @@ impl Timer {
     /// let timer = Timer::new();
     /// let mut ticks = timer.interval(Duration::from_millis(1));
     /// let first = ticks.tick().await?;
-    /// assert_eq!(ticks.tick().await? - first, Duration::from_millis(1));
+    /// let second = ticks.tick().await?;
+    /// assert!(second >= first + Duration::from_millis(1));
     /// # Ok::<(), timer_core::RejectReason>(())
     /// # }).unwrap();
     /// ```

@@ -79,32 +79,36 @@ fn stop_and_wait_hands_back_tasks_a_pool_drops() {
     assert_eq!((stats.scheduled, stats.expired, stats.cancelled, stats.executor_rejections), (2, 1, 1, 1));
 }
 
-/// Counts the calls beside a worker that a task blocks, and returns the duration of the longest.
+/// Calls beside a worker that a task blocks, for at most ten seconds. Returns the duration of the
+/// longest call, and the number of calls.
 fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
-    const STALL: Duration = Duration::from_millis(800);
     let timer = builder.build().unwrap();
-    let (begun, inside) = channel();
+    let ((begun, inside), (release, released)) = (channel(), channel::<()>());
     accepted(timer.new_timeout(Duration::ZERO, move |_| {
         begun.send(()).unwrap();
-        watch_for(STALL);
+        let _ = released.recv();
     }));
     next(&inside);
     let (begin, mut longest, mut calls) = (Instant::now(), Duration::ZERO, 0);
-    while begin.elapsed() < STALL / 2 {
+    while calls < CALLS && begin.elapsed() < 10 * SECOND {
         let before = Instant::now();
         assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel());
         longest = longest.max(before.elapsed());
         calls += 1;
     }
+    drop(release);
     (longest, calls)
 }
 
+const CALLS: u64 = 200_000;
+
 #[test]
 fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slowed down for the whole stall would make 128 calls in each 2 to 8 ms. A
-    // caller that notices after 100 ms that a task blocks the worker makes many thousands of calls.
+    // A caller that slowed down for the whole stall would make 128 calls in each 2 to 8 ms, and
+    // fewer than this number in ten seconds. A caller that notices after 100 ms that a task blocks
+    // the worker needs less than a second.
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
-    assert!(calls > 10_000, "{calls} calls, the longest {longest:?}");
+    assert_eq!(calls, CALLS, "the longest call took {longest:?}");
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));
-    assert!(calls > 10_000, "{calls} calls, the longest {longest:?}");
+    assert_eq!(calls, CALLS, "the longest call took {longest:?}");
 }

@@ -123,7 +123,8 @@ fn storm(timer: &Timer, threads: u64, panics: bool) -> Measured {
         let (timer, ledger) = (timer, &ledger);
         let callers: Vec<_> = (0..threads).map(|seed| scope.spawn(move || call(timer, ledger, panics, seed))).collect();
         watch_for(STORM);
-        wait_until(|| timer.stats().expired > 0);
+        // A busy machine may start the threads late.
+        wait_until(|| timer.stats().expired > 0 && timer.stats().scheduled > 2_000);
         let begun = Instant::now();
         let unprocessed = timer.stop().unwrap();
         let stop = begun.elapsed();
@@ -240,11 +241,12 @@ fn turns_under_load_are_bounded_by_time() {
                 })
                 .collect();
             watch_for(STORM);
+            wait_until(|| timer.stats().scheduled > 10_000);
             over.store(true, SeqCst);
             callers.into_iter().map(|caller| caller.join().unwrap()).sum()
         });
         let (turns, millis) = (timer.stats().turns, begun.elapsed().as_millis() as u64);
         assert!(turns <= 2 * millis + 100, "{turns} turns for {calls} timeouts in {millis} ms, of which none was due");
-        assert!(calls > 2 * millis + 100, "the load was only {calls} calls");
+        assert!(calls > 10_000, "the load was only {calls} calls");
     }
 }

@@ -61,14 +61,16 @@ fn a_call_at_the_gate_wakes_the_worker() {
     let engine = engine();
     let shard = engine.shards()[0];
     let core = shard.lock.try_lock().unwrap();
-    let (said, heard) = channel();
+    let ((used_up, is_used_up), (said, heard)) = (channel(), channel());
     thread::scope(|scope| {
         scope.spawn(|| {
             let schedule = |delay| shard.schedule(new(&engine, delay).1, engine.context.now());
             // Uses up the quota. Virtual time stands still, so the next call waits at the gate.
             assert!((0..8).all(|_| schedule(2 * HOUR) == Some(NO_TICK)), "a request wakes the worker");
+            used_up.send(()).unwrap();
             said.send(schedule(HOUR)).unwrap();
         });
+        is_used_up.recv().unwrap();
         assert!(heard.recv_timeout(PATIENCE).is_err(), "the lock is held");
         shard.unlock(core);
         let at_gate = heard.recv().unwrap();

@@ -37,13 +37,14 @@ fn a_sleep_outlives_its_timer_and_is_not_early() {
 #[test]
 fn a_waiting_sleep_survives_stop() {
     let timer = Timer::new();
-    let mut sleep = timer.infallible().sleep(20 * MILLI);
-    let deadline = sleep.deadline();
+    let mut sleep = timer.infallible().sleep(HOUR);
     let (bell, waker) = Bell::new();
     assert!(poll(&mut sleep, &waker).is_pending());
     timer.stop().unwrap();
     assert_eq!(bell.rung(), 1, "stop wakes the sleep, so that it can move to the global timer");
     assert!(poll(&mut sleep, &waker).is_pending());
+    sleep.reset_after(20 * MILLI);
+    let deadline = sleep.deadline();
     futures::executor::block_on(&mut sleep);
     assert!(Instant::now() >= deadline && sleep.is_elapsed());
     sleep.reset_after(HOUR);

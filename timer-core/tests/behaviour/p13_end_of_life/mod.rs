@@ -87,9 +87,9 @@ fn a_timer_that_never_started_leaves_no_trace() {
 #[test]
 fn a_task_on_the_worker_may_drop_the_last_handle() {
     let (timer, ended) = with_drop_signal();
-    let seat = Arc::new(Mutex::new(None));
+    let seat = Arc::new(Mutex::new(Some(timer.clone())));
     let last = seat.clone();
-    let (done, reached) = channel();
+    let ((done, reached), (dropped, may_drop)) = (channel(), channel());
     let ledger = Ledger::new();
     let ends: Vec<_> = (0..50)
         .map(|id| {
@@ -100,11 +100,13 @@ fn a_task_on_the_worker_may_drop_the_last_handle() {
         })
         .collect();
     accepted(timer.new_timeout(2 * MILLI, move |me| {
+        let _ = may_drop.recv();
         let timer: Option<Timer> = last.lock().unwrap().take();
         drop(timer);
         done.send(me.is_expired()).unwrap();
     }));
-    *seat.lock().unwrap() = Some(timer);
+    drop(timer);
+    dropped.send(()).unwrap();
     assert!(next(&reached));
     all_gone(&ended);
     ledger.wait();

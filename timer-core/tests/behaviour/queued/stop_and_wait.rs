@@ -5,7 +5,7 @@ use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_core::{StopError, Timer};
 use timer_executor::ThreadPoolExecutor;
 
@@ -13,13 +13,14 @@ use timer_executor::ThreadPoolExecutor;
 fn stop_and_wait_ends_a_hundred_tasks_on_two_threads() {
     let timer = Timer::builder().executor(ThreadPoolExecutor::new(2)).build().unwrap();
     let ended = Arc::new(AtomicUsize::new(0));
+    let deadline = Instant::now() + 20 * MILLI;
     for _ in 0..100 {
         let ended = ended.clone();
         let slow = move |_: &_| {
             watch_for(2 * MILLI);
             ended.fetch_add(1, SeqCst);
         };
-        accepted(timer.new_timeout(20 * MILLI, slow));
+        accepted(timer.new_timeout_at(deadline, slow));
     }
     wait_until(|| timer.stats().runs == 100);
     let report = timer.stop_and_wait(MAX_WAIT).unwrap();

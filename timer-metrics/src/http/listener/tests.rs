@@ -37,9 +37,12 @@ fn silent_clients_are_cut_off_and_slow_ones_get_408() {
     let server = listen(Registry::default(), soon);
     let silent = connect(server.addr());
     assert_eq!(rest(&silent), "");
-    let mut stops = connect(server.addr());
-    stops.write_all(b"GET /metrics HT").unwrap();
-    assert!(rest(&stops).starts_with("HTTP/1.1 408 "));
+    // A test thread that is held up is a silent client.
+    let is_told = || {
+        let mut stops = connect(server.addr());
+        stops.write_all(b"GET /metrics HT").is_ok() && rest(&stops).starts_with("HTTP/1.1 408 ")
+    };
+    assert!((0..5).any(|_| is_told()));
 }
 
 #[test]
