@@ -7,7 +7,7 @@ use crate::manual::{ManualDurableDriver, ManualParts};
 use crate::memory_store::MemoryStore;
 use crate::payload::Payload;
 use crate::stats::Figures;
-use crate::stop::StopReport;
+use crate::stop::End;
 use crate::store::Store;
 use crate::timer::DurableTimer;
 use crate::topic::{Handler, Spawn, Topic, blocking, spawning};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
@@ -245,13 +245,13 @@ impl DurableTimerBuilder {
             None => self.executor.unwrap_or_else(|| Arc::new(ThreadPoolExecutor::new(THREADS))),
         };
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
-        let ended = Arc::<OnceLock<StopReport>>::default();
+        let end = Arc::<End>::default();
         let parts = Parts {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
             figures: figures.clone(),
-            ended: ended.clone(),
+            end: end.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
             max_payload: self.max_payload,
         };
@@ -267,7 +267,7 @@ impl DurableTimerBuilder {
             executor,
             settle: manual.map(ManualParts::settler),
         };
-        let keeper = Keeper::new(store, settings, channel, figures, ended).map_err(Error::Store)?;
+        let keeper = Keeper::new(store, settings, channel, figures, end).map_err(Error::Store)?;
         Ok((parts, keeper))
     }
 }
@@ -278,8 +278,7 @@ pub(crate) struct Parts {
     pub(crate) store: String,
     pub(crate) keeper: crossbeam_channel::Sender<Message>,
     pub(crate) figures: Arc<Figures>,
-    /// The report of the keeper, once it has ended.
-    pub(crate) ended: Arc<OnceLock<StopReport>>,
+    pub(crate) end: Arc<End>,
     pub(crate) topics: Vec<Arc<str>>,
     pub(crate) max_payload: usize,
 }

@@ -3,7 +3,8 @@
 use crate::engine::{Message, is_inside, is_keeper};
 use crate::error::Error;
 use crate::timer::{DurableTimer, Engine, Inner};
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time beyond its limit for which a stop waits for the keeper. The keeper ends within it
@@ -19,9 +20,26 @@ pub struct StopReport {
     /// attempts do not count unless the store fails.
     pub unfinished: usize,
     /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
-    /// answers. Until then a file stays in use, and shards are taken over when the lease is over. A
-    /// keeper that has ended by a panic has closed the store without handing its shards back.
+    /// answers. Until then a file stays in use, and shards are taken over when the lease is over.
+    /// The same is true of shards if the store could not be reached. A keeper that has ended by a
+    /// panic has closed the store without handing its shards back.
     pub is_released: bool,
+}
+
+/// The end of a timer, which its handles and its keeper share.
+#[derive(Default)]
+pub(crate) struct End {
+    /// The report of the keeper, once it has ended.
+    pub(crate) report: OnceLock<StopReport>,
+    is_given_up: AtomicBool,
+}
+
+impl End {
+    /// Returns `true` if `stop` has given up a store that hangs. No handler starts after that.
+    pub(crate) fn is_given_up(&self) -> bool {
+        // ORDERING: Acquire, pairs with the store in `stop`.
+        self.is_given_up.load(Ordering::Acquire)
+    }
 }
 
 impl DurableTimer {
@@ -72,6 +90,8 @@ impl DurableTimer {
             // The keeper has ended before it saw the message.
             Err(oneshot::RecvTimeoutError::Disconnected) => Ok(self.inner.report()),
             Err(oneshot::RecvTimeoutError::Timeout) => {
+                // ORDERING: Release, pairs with `is_given_up`.
+                self.inner.parts.end.is_given_up.store(true, Ordering::Release);
                 self.inner.abandon();
                 let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
                 Ok(StopReport { unfinished, is_released: false })
@@ -84,7 +104,7 @@ impl Inner {
     /// Returns the report of a keeper that has ended.
     fn report(&self) -> StopReport {
         // A keeper that was dropped with its driver has left no report.
-        self.parts.ended.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
+        self.parts.end.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
     }
 
     /// Waits for the keeper's thread, unless this is the thread.

@@ -342,6 +342,13 @@ pub trait Store: Send + 'static {
         Err(StoreError::Unsupported("backups"))
     }
 
-    /// Hands everything back before the process ends.
-    fn leave(&mut self) {}
+    /// Hands everything back before the process ends. The store is not used after this.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if shards could not be handed back. They are taken over when the lease is
+    /// over.
+    fn leave(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

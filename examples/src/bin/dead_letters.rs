@@ -83,7 +83,7 @@ fn run(Options { store, action, id }: Options) -> Result<Checks, Box<dyn Error>>
             _ => change(&mut store, action, &page)?,
         }
     }
-    store.leave();
+    store.leave()?;
     match id {
         Some(id) if met == 0 => Err(Refused(format!("--id: '{id}' given; allowed: the id of a dead letter")).into()),
         _ => Ok(Checks::default()),

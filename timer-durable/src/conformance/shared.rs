@@ -152,7 +152,8 @@ fn departures<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     let due = first.future();
     let ids = sorted(insert_some(first, due));
     join(second);
-    first.store.leave();
+    let left = first.store.leave();
+    assert!(left.is_ok(), "{}: {left:?}", first.name);
     until(second.name, || {
         keep_up(second, &[]);
         sorted(pending(second)) == ids

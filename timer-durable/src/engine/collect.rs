@@ -153,6 +153,11 @@ impl Collection {
         self.ids.insert(id)
     }
 
+    /// Lets messages about the timeouts of another batch wait for this one.
+    pub(super) fn stand_for(&mut self, other: &Self) {
+        (self.ids, self.keys) = (other.ids.clone(), other.keys.clone());
+    }
+
     /// Returns `true` if the batch can take another part.
     pub(super) fn has_room(&self, max_batch: usize) -> bool {
         self.batch.len() < max_batch && self.bytes < MAX_BYTES

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 pub(super) struct Waited {
     pub(super) since: Option<Instant>,
     pub(super) pause: Duration,
+    /// The time at which a turn first left them to the next one. They keep their place in the queue
+    /// when they are divided.
+    pub(super) postponed: Option<Instant>,
 }
 
 /// The facts about a part of a batch that a division needs.
@@ -59,6 +62,7 @@ impl Collection {
     pub(super) fn divide(mut self, mut is_first: impl FnMut(&Member<'_>) -> bool) -> [Self; 2] {
         let mut second = Self::default();
         second.waited = self.waited;
+        second.stand_for(&self);
         let (first, batch) = (&mut self.batch, &mut second.batch);
         let places = [
             divide(&mut first.inserts, &mut batch.inserts, |part| {

@@ -1,5 +1,6 @@
 //! The term of an instance.
 
+use crate::stop::End;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,10 +10,17 @@ use std::time::Instant;
 /// A task may wait in the queue of the executor for a long time. Once the timer is stopped, the
 /// lease is over, or the keeper has become a new instance, the timeout of that task may run
 /// elsewhere. The term ends at that moment, and no handler starts after it.
-#[derive(Clone, Default)]
-pub(crate) struct Term(Arc<Mutex<Option<Instant>>>);
+#[derive(Clone)]
+pub(crate) struct Term {
+    end: Arc<Mutex<Option<Instant>>>,
+    timer: Arc<End>,
+}
 
 impl Term {
+    pub(super) fn new(timer: Arc<End>, end: Option<Instant>) -> Self {
+        Self { end: Arc::new(Mutex::new(end)), timer }
+    }
+
     /// Sets the end, or no end.
     pub(crate) fn set_end(&self, end: Option<Instant>) {
         *self.lock() = end;
@@ -26,7 +34,7 @@ impl Term {
     /// Notes that a handler starts. Returns `false` if the term is over and it may not.
     pub(super) fn start(&self, progress: &Progress) -> bool {
         let end = self.lock();
-        if end.is_some_and(|end| end <= Instant::now()) {
+        if self.timer.is_given_up() || end.is_some_and(|end| end <= Instant::now()) {
             return false;
         }
         // Under the lock, so that nothing starts unseen after `finish`.
@@ -36,7 +44,7 @@ impl Term {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,8 +8,12 @@ use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Batch, IfPending, Insert, Inserted, Target};
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use uuid::Uuid;
+
+/// The time for which inserts that wait for locks are divided.
+const DIVIDING: Duration = Duration::from_millis(100);
 
 impl Writer<'_> {
     /// Executes the inserts that step 2 has not executed.
@@ -21,13 +25,20 @@ impl Writer<'_> {
             let insert = &batch.inserts[*n];
             (&insert.topic, &insert.key, insert.id)
         });
-        self.put_some(batch, draft, &missed)
+        self.put_some(batch, draft, &missed, Instant::now() + DIVIDING)
     }
 
     /// Executes some inserts as one transaction. If another transaction has locked the holders of
     /// their keys, those are left out. If the database refuses one of them, the halves are executed
-    /// one after the other, and only that insert is not executed.
-    fn put_some(&mut self, batch: &Batch, draft: &mut Draft, missed: &[usize]) -> Result<(), StoreError> {
+    /// one after the other, and only that insert is not executed. After `until`, all that wait for
+    /// a lock are left out.
+    fn put_some(
+        &mut self,
+        batch: &Batch,
+        draft: &mut Draft,
+        missed: &[usize],
+        until: Instant,
+    ) -> Result<(), StoreError> {
         let mut attempts = 0;
         let rows = loop {
             match self.send_put(batch, missed) {
@@ -40,17 +51,21 @@ impl Writer<'_> {
                         return Ok(());
                     }
                     missed => {
-                        let locked = if error.is_locked() { self.locked_of(batch, missed)? } else { HashSet::new() };
-                        let is_locked = |n: &&usize| locked.contains(&batch.inserts[**n].target());
-                        let (locked, free): (Vec<&usize>, Vec<&usize>) = missed.iter().partition(is_locked);
+                        let (locked, free): (Vec<usize>, Vec<usize>) = if !error.is_locked() {
+                            (Vec::new(), missed.to_vec())
+                        } else if Instant::now() >= until {
+                            (missed.to_vec(), Vec::new())
+                        } else {
+                            let targets = self.locked_of(batch, missed)?;
+                            missed.iter().partition(|n| targets.contains(&batch.inserts[**n].target()))
+                        };
                         if !locked.is_empty() {
-                            locked.iter().for_each(|n| draft.inserts[**n] = Some(Inserted::Locked));
-                            let free: Vec<usize> = free.into_iter().copied().collect();
-                            return self.put_some(batch, draft, &free);
+                            locked.iter().for_each(|n| draft.inserts[*n] = Some(Inserted::Locked));
+                            return self.put_some(batch, draft, &free, until);
                         }
-                        let (first, second) = missed.split_at(missed.len() / 2);
-                        self.put_some(batch, draft, first)?;
-                        return self.put_some(batch, draft, second);
+                        let (first, second) = free.split_at(free.len() / 2);
+                        self.put_some(batch, draft, first, until)?;
+                        return self.put_some(batch, draft, second, until);
                     }
                 },
                 result => break result?,
@@ -79,6 +94,8 @@ impl Writer<'_> {
         match self.check_locks(&Batch { inserts, ..Batch::default() }, &Default::default()) {
             Ok(()) => Ok(HashSet::new()),
             Err(StoreError::Locked(targets)) => Ok(targets.into_iter().collect()),
+            // The whole table is locked. Step 2 was committed, so the batch cannot fail.
+            Err(StoreError::Failed(_)) => Ok(missed.iter().map(|n| batch.inserts[*n].target()).collect()),
             Err(error) => Err(error),
         }
     }

@@ -144,17 +144,13 @@ impl Store for PostgresStore {
         self.pending
     }
 
-    fn leave(&mut self) {
-        let instance = self.instance;
-        let left = self.link.as_mut().map(|link| {
-            link.limit_locks(false)?;
-            link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&instance])
-        });
-        if let Some(Err(error)) = left {
-            tracing::warn!(%error, "the shards could not be handed back; they are taken over when the lease is over");
-        }
+    fn leave(&mut self) -> Result<(), StoreError> {
         self.listener = None;
-        self.link = None;
+        let mut link = self.link.take().ok_or_else(lost)?;
+        link.limit_locks(false)
+            .and_then(|()| link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&self.instance]))
+            .map_err(|error| StoreError::Failed(error.to_string()))?;
+        Ok(())
     }
 }
 

@@ -308,11 +308,12 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self) -> Result<(), StoreError> {
         // A clean end leaves no log behind, so that the file alone can be copied.
         if let Err(error) = self.connection.execute_batch("pragma wal_checkpoint(truncate)") {
             tracing::warn!(%error, "the log could not be written back");
         }
+        Ok(())
     }
 }
 

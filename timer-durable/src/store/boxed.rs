@@ -98,7 +98,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).backup(path)
     }
 
-    fn leave(&mut self) {
-        (**self).leave();
+    fn leave(&mut self) -> Result<(), StoreError> {
+        (**self).leave()
     }
 }

@@ -1,48 +1,196 @@
 //! Batches that are too much for one statement or one turn.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use futures::executor::block_on;
 use timer_durable::transaction::{Batch, Target};
-use timer_durable::{Due, DurableTimer, IfPending, StoreError};
+use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, StoreError, TimeoutId};
+use timer_executor::ThreadPoolExecutor;
 
 use crate::scripted::Scripted;
 
 const LONG: Duration = Duration::from_secs(60);
 
-#[test]
-fn refused_calls_do_not_hold_up_the_upkeep() {
+/// Lets a timer write 64 calls of which each waits for a lock, and returns the largest number of
+/// such statements in a turn.
+fn most_waits_of_a_turn(has_lease: bool) -> usize {
     let store = Scripted::new();
-    let statements = Arc::<AtomicUsize>::default();
-    let longest = Arc::<AtomicUsize>::default();
-    let mut waits = 0..200;
+    if has_lease {
+        // A renewal is due in each turn.
+        store.set_next_upkeep(Instant::now());
+    }
+    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let waits = Arc::new(Mutex::new(HashMap::<u64, usize>::new()));
+    let (mut left, turns) = (0..100, timer.clone());
     store.on_write({
-        let statements = statements.clone();
+        let waits = waits.clone();
         move |batch| {
-            statements.fetch_add(1, Ordering::Relaxed);
-            waits.next()?;
-            // A statement that has waited for a lock.
-            std::thread::park_timeout(Duration::from_millis(20));
-            let locked = batch.inserts.iter().map(|insert| Target::Id(insert.id));
-            Some(if batch.inserts.len() > 1 {
-                StoreError::Refused("another transaction inserts a timeout with the same key".to_owned())
-            } else {
-                StoreError::Locked(locked.collect())
-            })
+            left.next()?;
+            *waits.lock().unwrap().entry(turns.stats().turns).or_default() += 1;
+            wait_for_a_lock(batch, Duration::from_millis(20))
         }
     });
-    store.on_upkeep({
-        let longest = longest.clone();
-        move || _ = longest.fetch_max(statements.swap(0, Ordering::Relaxed), Ordering::Relaxed)
+    let calls: Vec<_> = (0..64).map(|n| schedule(&timer, &n.to_string())).collect();
+    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    store.on_write(|_| None);
+    *waits.lock().unwrap().values().max().unwrap()
+}
+
+/// Answers like a server after a statement that has waited for the lock of an insert.
+fn wait_for_a_lock(batch: &Batch, limit: Duration) -> Option<StoreError> {
+    std::thread::park_timeout(limit);
+    let locked = batch.inserts.iter().map(|insert| Target::Id(insert.id));
+    Some(if batch.inserts.len() > 1 {
+        StoreError::Refused("another transaction inserts a timeout with the same key".to_owned())
+    } else {
+        StoreError::Locked(locked.collect())
+    })
+}
+
+fn schedule(timer: &DurableTimer, key: &str) -> impl Future<Output = Result<TimeoutId, Error>> + use<> {
+    timer.new_timeout_keyed_async("t", key, LONG, &(), IfPending::Keep)
+}
+
+#[test]
+fn refused_calls_do_not_hold_up_the_upkeep() {
+    let most = most_waits_of_a_turn(true);
+    assert!(most <= 4, "{most} statements of 20 ms in a turn with a renewal");
+}
+
+#[test]
+fn refused_calls_do_not_hold_up_others() {
+    let most = most_waits_of_a_turn(false);
+    assert!(most <= 8, "{most} statements of 20 ms in one turn");
+}
+
+/// Returns `true` if a batch has an insert whose key another transaction is inserting.
+fn is_blocked(batch: &Batch) -> bool {
+    batch.inserts.iter().any(|insert| insert.key.as_deref().is_some_and(|key| key.starts_with("blocked")))
+}
+
+/// Opens a timer whose store lets batches with blocked keys wait for 60 ms. Its first batch is held
+/// up until the sender is dropped.
+fn blocked_timer() -> (DurableTimer, Scripted, Sender<()>, Receiver<()>) {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let ((open, gate), (waiting, waits)) = (channel::<()>(), channel());
+    store.on_write(move |batch| {
+        let _open = gate.recv();
+        if !is_blocked(batch) {
+            return None;
+        }
+        let _ignored = waiting.send(());
+        wait_for_a_lock(batch, Duration::from_millis(60))
     });
-    store.set_next_upkeep(Instant::now());
-    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store).unwrap();
-    let schedule = |n: usize| timer.new_timeout_keyed_async("t", &n.to_string(), LONG, &(), IfPending::Keep);
-    let calls: Vec<_> = (0..64).map(schedule).collect();
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
-    let longest = longest.load(Ordering::Relaxed);
-    assert!(longest <= 14, "{longest} statements of 20 ms in one turn");
+    // Everything until the gate opens is in the next batch.
+    drop(schedule(&timer, "first"));
+    (timer, store, open, waits)
+}
+
+#[test]
+fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
+    let (timer, _store, open, waits) = blocked_timer();
+    let blocked = |n: usize| drop(schedule(&timer, &format!("blocked {n}")));
+    (0..6).for_each(blocked);
+    let call = schedule(&timer, "free");
+    drop(open);
+    let (sender, answers) = channel();
+    thread::spawn(move || sender.send(block_on(call)).unwrap());
+    // A new blocked call after each statement that has waited.
+    for n in 6..100 {
+        waits.recv_timeout(LONG).unwrap();
+        blocked(n);
+        if let Ok(answer) = answers.try_recv() {
+            answer.unwrap();
+            return;
+        }
+    }
+    panic!("the call was not answered while 100 others were blocked");
+}
+
+#[test]
+fn a_later_call_does_not_overtake_a_postponed_one() {
+    let (timer, _store, open, waits) = blocked_timer();
+    (0..7).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
+    let call = schedule(&timer, "free");
+    drop(open);
+    waits.recv_timeout(LONG).unwrap();
+    let cancel = timer.cancel_async("t", "free");
+    assert_eq!(block_on(cancel).unwrap(), Cancelled::Cancelled);
+    block_on(call).unwrap();
+}
+
+#[test]
+fn a_lost_connection_fails_only_the_call_under_way() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let is_lost = Arc::<AtomicBool>::default();
+    let (mut waits, mut losses) = (0..20, 0..1);
+    store.on_write({
+        let is_lost = is_lost.clone();
+        move |batch| {
+            if is_lost.load(Ordering::Relaxed) {
+                return Some(StoreError::Disconnected("no connection".to_owned()));
+            }
+            if waits.next().is_some() {
+                return wait_for_a_lock(batch, Duration::from_millis(1));
+            }
+            losses.next()?;
+            is_lost.store(true, Ordering::Relaxed);
+            Some(StoreError::InDoubt("no answer".to_owned()))
+        }
+    });
+    store.on_rejoin(move || {
+        is_lost.store(false, Ordering::Relaxed);
+        None
+    });
+    let calls: Vec<_> = (0..8).map(|n| schedule(&timer, &n.to_string())).collect();
+    let failed: Vec<Error> = calls.into_iter().filter_map(|call| block_on(call).err()).collect();
+    assert!(matches!(failed[..], [Error::OutcomeUnknown { .. }]), "{failed:?}");
+}
+
+#[test]
+fn begins_that_waited_aside_use_no_more_than_the_free_places() {
+    let store = Scripted::new();
+    let (entered, entries) = channel();
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let blocks = move |_: &Due<()>| {
+        entered.send(()).unwrap();
+        let _ended = released.lock().unwrap().recv();
+        Ok(())
+    };
+    let timer = DurableTimer::builder()
+        .max_running(8)
+        .executor(ThreadPoolExecutor::new(16))
+        .topic("t", blocks)
+        .open(store.clone())
+        .unwrap();
+    let calls: Vec<_> = (0..15).map(|_| timer.new_timeout_async("t", LONG, &())).collect();
+    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    let mut waits = 0..1;
+    store.on_write(move |batch: &Batch| {
+        batch.begins.first()?;
+        waits.next()?;
+        assert_eq!(batch.begins.len(), 8);
+        Some(StoreError::Locked(batch.begins.iter().copied().map(Target::Id).collect()))
+    });
+    store.memory.advance_clock(LONG);
+    timer.counts().unwrap();
+    (0..8).for_each(|_| entries.recv_timeout(LONG).unwrap());
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(100) {
+        assert!(timer.stats().running <= 8, "{:?}", timer.stats());
+        timer.counts().unwrap();
+    }
+    drop(release);
+    (0..7).for_each(|_| entries.recv_timeout(LONG).unwrap());
 }
 
 /// Runs timeouts whose payloads have this length, on a store that answers `on_begins` to batches
@@ -55,7 +203,7 @@ fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreErro
     let timer = timer.unwrap();
     let payload = "x".repeat(payload);
     let calls: Vec<_> = (0..count).map(|_| timer.new_timeout_async("t", LONG, &payload)).collect();
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
     store.on_write({
         let sizes = sizes.clone();
         move |batch: &Batch| {

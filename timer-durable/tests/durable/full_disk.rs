@@ -21,7 +21,7 @@ fn fill(folder: &str) -> (u64, u64) {
     let (mut accepted, mut failed, mut unknown) = (0, 0, 0);
     while failed + unknown < 3 {
         assert!(accepted < 10_000, "D16: the disk is full, and calls still succeed");
-        match timer.new_timeout("t", LONG, &payload) {
+        match timer.new_timeout("t", 60 * LONG, &payload) {
             Ok(_) => accepted += 1,
             Err(Error::Store(StoreError::Failed(_))) => failed += 1,
             Err(Error::OutcomeUnknown { id: Some(_), .. }) => unknown += 1,

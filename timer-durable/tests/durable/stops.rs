@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry};
 
+use crate::handlers::stop_now;
 use crate::scripted::Scripted;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -54,7 +55,7 @@ fn a_stop_after_the_end_returns_the_same_report() {
     let timer = DurableTimer::builder().topic("t", blocks).open(Scripted::new()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     starts.recv_timeout(LONG).unwrap();
-    let reports = [timer.stop(Duration::ZERO).unwrap(), timer.stop(LONG).unwrap()];
+    let reports = [stop_now(&timer), timer.stop(LONG).unwrap()];
     assert_eq!(reports.map(|report| (report.unfinished, report.is_released)), [(1, true); 2]);
     drop(release);
 }

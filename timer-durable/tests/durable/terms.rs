@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
+use crate::handlers::stop_now;
 use crate::scripted::Scripted;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -38,7 +39,7 @@ fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
         timer.new_timeout("t", Duration::ZERO, &()).unwrap();
         let task = tasks.recv_timeout(LONG).unwrap();
         if stops {
-            assert_eq!(timer.stop(Duration::ZERO).unwrap().unfinished, 1);
+            assert_eq!(stop_now(&timer).unfinished, 1);
         }
         drop(timer);
         task.run();
@@ -48,6 +49,30 @@ fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
         tasks.recv_timeout(LONG).unwrap().run();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3: the first attempt does not count");
     }
+}
+
+#[test]
+fn a_handler_does_not_start_after_a_stop_that_gave_up() {
+    let (builder, tasks, ran) = queued(1);
+    let store = Scripted::new();
+    let timer = builder.open(store.clone()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let task = tasks.recv_timeout(LONG).unwrap();
+    let (release, released) = channel::<()>();
+    let (entered, entries) = channel();
+    store.on_write(move |_| {
+        entered.send(()).unwrap();
+        let _ended = released.recv();
+        None
+    });
+    let call = timer.new_timeout_async("t", LONG, &());
+    entries.recv_timeout(LONG).unwrap();
+    assert!(!timer.stop(Duration::ZERO).unwrap().is_released);
+    task.run();
+    drop(release);
+    futures::executor::block_on(call).unwrap();
+    assert!(timer.stop(LONG).unwrap().is_released);
+    assert!(ran.try_recv().is_err(), "the timer has stopped");
 }
 
 #[test]
@@ -66,7 +91,7 @@ fn a_handler_that_has_started_counts_after_a_stop() {
     let timer = DurableTimer::builder().topic(topic, handler).open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     running.recv_timeout(LONG).unwrap();
-    assert_eq!(timer.stop(Duration::ZERO).unwrap().unfinished, 1);
+    assert_eq!(stop_now(&timer).unfinished, 1);
     drop(release);
     let (builder, _tasks, _ran) = queued(1);
     let timer = builder.open(store).unwrap();
@@ -90,7 +115,7 @@ fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
         .unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     let future = futures.recv_timeout(LONG).unwrap();
-    timer.stop(Duration::ZERO).unwrap();
+    stop_now(&timer);
     futures::executor::block_on(future);
     assert!(ran.try_recv().is_err(), "the timer has stopped");
 }

@@ -141,7 +141,7 @@ fn a_node_that_leaves_hands_over_at_once() {
     let id = first.insert();
     let mut second = database.join_with(|store| store.lease(LEASE * 3600));
     second.listen();
-    first.0.leave();
+    first.0.leave().unwrap();
     second.keep_up_until(|node| node.shards() == 64);
     assert_eq!(second.attempt(id).attempt, 1);
 }
@@ -157,7 +157,7 @@ fn a_name_belongs_to_the_last_process() {
     assert_eq!(old.begin(id), Err(StoreError::Fenced));
     let error = old.0.rejoin().unwrap_err();
     assert!(error.to_string().contains("another process has joined with the name billing"), "{error}");
-    new.0.leave();
+    new.0.leave().unwrap();
     old.0.rejoin().unwrap();
     assert_eq!(old.shards(), 64);
 }

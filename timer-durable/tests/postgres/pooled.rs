@@ -86,7 +86,7 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
         wait_for_clients(&pooler, 1);
         database.sql("select timer.schedule('topic', ''::text, '1 hour')");
         node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
-        node.0.leave();
+        node.0.leave().unwrap();
     }
 }
 
@@ -280,15 +280,15 @@ fn a_locked_row_does_not_cost_the_lease() {
         }
         let done = |id| Done { id, attempt: 1, next: None };
         assert_eq!(first.write(|batch| batch.dones.extend(ids.iter().copied().map(done))).unwrap().dones, [true; 64]);
-        first.0.leave();
-        second.0.leave();
+        first.0.leave().unwrap();
+        second.0.leave().unwrap();
     }
 }
 
 #[test]
 fn a_serializable_database_behind_a_pooler_is_refused() {
     let Some(database) = Database::create() else { return };
-    database.join().0.leave();
+    database.join().0.leave().unwrap();
     database.sql(&format!("alter database {} set default_transaction_isolation = 'serializable'", database.name));
     let pooler = Pooler::start(&database, 2);
     let error = PostgresStore::connect(&pooler.url()).expect_err("the default breaks the protocol");
@@ -320,8 +320,8 @@ fn an_idle_node_behind_a_pooler_looks_once_a_second() {
     let lease = LEASE * 3 / 2;
     let mut node = join_pooled(&pooler, lease);
     let (begun, before) = (Instant::now(), pooler.transactions());
-    node.keep_up_until(|_| begun.elapsed() > 2 * LOOK);
+    node.keep_up_until(|_| pooler.transactions() - before >= 6);
     let (took, count) = (begun.elapsed().as_secs_f64(), pooler.transactions() - before);
     let most = (took / LOOK.as_secs_f64() + 1.0) + (3.0 * took / lease.as_secs_f64() + 1.0);
-    assert!((4..=most as usize).contains(&count), "{count} transactions in {took} s, at most {most}");
+    assert!(count <= most as usize, "{count} transactions in {took} s, at most {most}");
 }

@@ -154,13 +154,13 @@ impl Pool {
                 }
             }
             let answer = exchange(server, &request)?;
-            client.write_all(&answer)?;
             if answer.last() == Some(&b'I') {
                 self.transactions.fetch_add(1, Ordering::Relaxed);
                 if !self.keeps_sessions.load(Ordering::Relaxed) {
                     session.take().into_iter().for_each(|session| self.give(session));
                 }
             }
+            client.write_all(&answer)?;
         }
     }
 

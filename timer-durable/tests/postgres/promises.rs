@@ -143,7 +143,7 @@ fn two_nodes_share_one_key() {
 #[test]
 fn a_page_visits_a_bounded_number_of_rows() {
     let Some(database) = Database::create() else { return };
-    database.join().0.leave();
+    database.join().0.leave().unwrap();
     database.sql(
         "create sequence public.visits;
          create role clerk_of_pages login password 'right';

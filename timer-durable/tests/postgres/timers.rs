@@ -239,7 +239,7 @@ fn old_timeouts_do_not_hold_up_new_ones() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     (0..100).for_each(|_| _ = node.insert());
-    node.0.leave();
+    node.0.leave().unwrap();
     let (sender, ran) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let timer = open(&database, DurableTimer::builder().overdue_rate(1).topic("topic", record));
@@ -317,13 +317,13 @@ impl Asked {
             sender.send(due.attempt())?;
             outcomes.lock().unwrap().recv()?
         };
-        Self { timer: open(database, DurableTimer::builder().topic("t", asks)), begun, outcome }
+        let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE * 10);
+        Self { timer: DurableTimer::builder().topic("t", asks).open(store).unwrap(), begun, outcome }
     }
 
     /// Occupies the keeper, so that all messages that `send` sends within it are one batch.
     fn in_one_batch<R>(&self, send: impl FnOnce() -> R) -> R {
-        let (occupied, is_occupied) = mpsc::channel();
-        let (release, released) = mpsc::channel::<()>();
+        let ((occupied, is_occupied), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
         let timer = self.timer.clone();
         let occupying = std::thread::spawn(move || {
             timer.with_connection(move |_: &mut PostgresConnection| {
@@ -396,5 +396,5 @@ fn a_renewal_that_fails_is_repeated_after_a_pause() {
     std::thread::park_timeout(2 * LEASE);
     let before = timer.stats().store_errors;
     std::thread::park_timeout(2 * LEASE);
-    assert!((1..60).contains(&(timer.stats().store_errors - before)), "renewals in two seconds");
+    assert!((1..60).contains(&(timer.stats().store_errors - before)), "renewals in two leases");
 }

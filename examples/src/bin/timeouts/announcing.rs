@@ -137,7 +137,7 @@ impl<S: Store> Store for Announcing<S> {
         self.store.backup(path)
     }
 
-    fn leave(&mut self) {
-        self.store.leave();
+    fn leave(&mut self) -> Result<(), StoreError> {
+        self.store.leave()
     }
 }

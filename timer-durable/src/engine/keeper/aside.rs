@@ -5,8 +5,9 @@
 //! All other parts go on meanwhile. A statement that waits for a lock takes a while, so a turn ends
 //! after a few of them, and the next one writes the rest.
 
-use super::super::collect::Collection;
-use super::{DIVIDING, Keeper, MIN_PAUSE};
+use super::super::Message;
+use super::super::collect::{Collection, Place};
+use super::{Keeper, MIN_PAUSE};
 use crate::store::{Store, StoreError};
 use crate::transaction::Target;
 use std::collections::HashSet;
@@ -23,6 +24,9 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Aside {
     collection: Collection,
     next: Instant,
+    /// Whether the batch waits only because a turn was over. Later calls about its timeouts wait
+    /// until it was written.
+    is_postponed: bool,
 }
 
 impl<S: Store> Keeper<S> {
@@ -31,46 +35,55 @@ impl<S: Store> Keeper<S> {
         self.aside.iter().map(|aside| aside.next).min()
     }
 
-    /// Writes again the batches whose pause is over.
-    pub(super) fn write_aside(&mut self) {
-        if self.must_rejoin || self.aside.is_empty() {
+    /// Returns the place at which a message has to wait for a postponed batch about its timeout.
+    pub(super) fn conflict_aside(&self, message: &Message) -> Option<Place> {
+        self.aside.iter().filter(|aside| aside.is_postponed).find_map(|aside| aside.collection.conflict(message))
+    }
+
+    /// Writes again the batches whose pause is over, until the turn is over, and at least one.
+    /// Those that have waited the longest come first, so that each is reached.
+    pub(super) fn write_aside(&mut self, until: Instant) {
+        if self.aside.is_empty() {
             return;
         }
         let now = Instant::now();
-        let until = now + DIVIDING;
-        let (due, later) = std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
+        let (mut due, later): (Vec<Aside>, _) =
+            std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
         self.aside = later;
-        let due: Vec<Aside> = due;
-        for aside in due {
-            if Instant::now() >= until {
+        due.sort_by_key(|aside| aside.next);
+        for (n, aside) in due.into_iter().enumerate() {
+            if self.must_rejoin || n > 0 && Instant::now() >= until {
                 self.aside.push(aside);
                 continue;
             }
             let mut collection = aside.collection;
+            let begins = &mut collection.batch.begins;
             // After the keeper has joined again, its memory may have begun what waited here.
-            collection.batch.begins.retain(|id| !self.running.contains_key(id));
-            if !self.may_begin() {
-                std::mem::take(&mut collection.batch.begins).into_iter().for_each(|id| self.push_ready(id));
-            }
+            begins.retain(|id| !self.running.contains_key(id));
+            let free = if self.may_begin() { self.free_places() } else { 0 };
+            let surplus = begins.split_off(free.min(begins.len()));
+            surplus.into_iter().for_each(|id| self.push_ready(id));
             if !collection.batch.is_empty() {
-                self.write_until(collection, until);
+                self.write(collection, until);
             }
         }
     }
 
     /// Leaves a batch to the next turn.
-    pub(super) fn postpone(&mut self, collection: Collection) {
-        self.aside.push(Aside { collection, next: Instant::now() });
+    pub(super) fn postpone(&mut self, mut collection: Collection) {
+        let next = *collection.waited.postponed.get_or_insert_with(Instant::now);
+        self.aside.push(Aside { collection, next, is_postponed: true });
     }
 
     /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
     pub(super) fn fail_calls_aside(&mut self) {
         let error = StoreError::Failed("the store cannot be reached".to_owned());
-        for Aside { collection, next } in std::mem::take(&mut self.aside) {
-            let [calls, attempts] = collection.divide(|part| part.is_call());
+        for mut aside in std::mem::take(&mut self.aside) {
+            let [calls, attempts] = aside.collection.divide(|part| part.is_call());
             calls.calls.into_iter().for_each(|call| call.fail(&error));
             if !attempts.batch.is_empty() {
-                self.aside.push(Aside { collection: attempts, next });
+                aside.collection = attempts;
+                self.aside.push(aside);
             }
         }
     }
@@ -94,7 +107,7 @@ impl<S: Store> Keeper<S> {
             return self.give_back(free, &StoreError::Failed(why));
         }
         if !free.batch.is_empty() {
-            self.write_until(free, until);
+            self.write(free, until);
         }
         self.wait_for_locks(locked_parts, locked);
     }
@@ -122,6 +135,7 @@ impl<S: Store> Keeper<S> {
         collection.waited.since.get_or_insert(now);
         let pause = collection.waited.pause.max(least);
         collection.waited.pause = (pause * 2).min(max);
-        self.aside.push(Aside { collection, next: now + pause });
+        collection.waited.postponed = None;
+        self.aside.push(Aside { collection, next: now + pause, is_postponed: false });
     }
 }

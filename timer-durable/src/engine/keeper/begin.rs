@@ -57,14 +57,18 @@ impl<S: Store> Keeper<S> {
     /// Lets fewer than `count` timeouts begin in the next batch.
     pub(super) fn halve_begins(&mut self, count: usize) {
         if count > 0 {
-            self.max_begins = (count / 2).max(1);
+            self.max_begins = self.max_begins.min(count / 2).max(1);
         }
+    }
+
+    /// Returns the number of timeouts that may begin in one batch.
+    pub(super) fn free_places(&self) -> usize {
+        self.settings.max_running.saturating_sub(self.running.len()).min(self.max_begins)
     }
 
     /// Adds the timeouts that are due, as many as may run.
     pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
-        let places = self.settings.max_running;
-        let free = (places - self.running.len()).min(self.max_begins);
+        let (places, free) = (self.settings.max_running, self.free_places());
         let overdue_free = free.min(self.places_for_overdue());
         let (running, pace) = (&self.running, &mut self.pace);
         let mut may_begin = || pace.allows(now);

@@ -1,9 +1,9 @@
 //! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the answers.
 
 use super::super::Message;
-use super::super::collect::Collection;
+use super::super::collect::{Collection, Place};
 use super::Keeper;
-use super::{DIVIDING, MIN_PAUSE};
+use super::MIN_PAUSE;
 use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Answers, Batch, Begun, Changed, Insert, Inserted};
@@ -28,7 +28,7 @@ impl<S: Store> Keeper<S> {
                 break;
             }
             let Some((place, message)) = self.held.pop() else { break };
-            if collection.conflict(&message).is_some() {
+            if self.conflict(&collection, &message).is_some() {
                 self.held.put_back(place, message);
             } else {
                 self.take(&mut collection, message, now);
@@ -42,7 +42,7 @@ impl<S: Store> Keeper<S> {
             });
             let Some(message) = next else { break };
             let may_take_long = matches!(message, Message::Visit(_) | Message::Complete { .. });
-            match collection.conflict(&message).or_else(|| self.held.place_of(&message)) {
+            match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
             }
@@ -58,6 +58,11 @@ impl<S: Store> Keeper<S> {
             self.add_begins(&mut collection, now);
         }
         collection
+    }
+
+    /// Returns the place at which a message has to wait for a batch that was not written yet.
+    fn conflict(&self, collection: &Collection, message: &Message) -> Option<Place> {
+        collection.conflict(message).or_else(|| self.conflict_aside(message))
     }
 
     /// Adds a message to a batch that has nothing about the same timeout.
@@ -79,13 +84,8 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
-    /// written one after the other.
-    pub(super) fn write(&mut self, collection: Collection) {
-        self.write_until(collection, Instant::now() + DIVIDING);
-    }
-
-    /// Writes a batch. Parts into which it has been divided after `until` wait for the next turn.
-    pub(super) fn write_until(&mut self, mut collection: Collection, until: Instant) {
+    /// written one after the other. After `until` they wait for the next turn.
+    pub(super) fn write(&mut self, mut collection: Collection, until: Instant) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
         self.figures.commit_time.record(began.elapsed());
@@ -109,7 +109,8 @@ impl<S: Store> Keeper<S> {
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 for half in collection.split() {
-                    if Instant::now() < until { self.write_until(half, until) } else { self.postpone(half) }
+                    let is_over = self.must_rejoin || Instant::now() >= until;
+                    if is_over { self.postpone(half) } else { self.write(half, until) }
                 }
             }
             // Other calls go on without the pause that follows a failure.

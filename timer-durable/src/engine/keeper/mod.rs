@@ -41,14 +41,14 @@ use super::pace::Pace;
 use super::{Ended, Message, Progress, Settle, Term};
 use crate::TimeoutId;
 use crate::stats::Figures;
-use crate::stop::StopReport;
+use crate::stop::{End, StopReport};
 use crate::store::{Micros, Store, StoreError};
 use crate::topic::{Handler, Topic};
 use aside::Aside;
 use crossbeam_channel::{Receiver, Sender};
 use memory::heads;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::Ending;
 use timer_executor::{Task, TaskExecutor};
@@ -56,8 +56,8 @@ use timer_executor::{Task, TaskExecutor};
 /// The first pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 
-/// The time after which a turn divides no more batches. The lease must not end behind one statement
-/// after the other that waits for a lock.
+/// The time after which a turn divides no more batches. Other calls must not wait behind one
+/// statement after the other that waits for a lock. A turn in which a renewal is due ends earlier.
 const DIVIDING: Duration = Duration::from_millis(100);
 
 /// The settings of an engine.
@@ -134,8 +134,7 @@ pub(crate) struct Keeper<S> {
     /// No commit before this time, unless a caller waits for one.
     paused_until: Option<Instant>,
     stopping: Option<Stopping>,
-    /// The report for callers of `stop` that come after the end.
-    ended: Arc<OnceLock<StopReport>>,
+    end: Arc<End>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -145,7 +144,7 @@ impl<S: Store> Keeper<S> {
         settings: Settings,
         channel: (Sender<Message>, Receiver<Message>),
         figures: Arc<Figures>,
-        ended: Arc<OnceLock<StopReport>>,
+        end: Arc<End>,
     ) -> Result<Self, StoreError> {
         let (sender, inbox) = channel;
         let waker = sender.clone();
@@ -156,8 +155,7 @@ impl<S: Store> Keeper<S> {
         let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
-        let term = Term::default();
-        term.set_end(store.lease_end());
+        let term = Term::new(end.clone(), store.lease_end());
         Ok(Self {
             overdue,
             current,
@@ -181,7 +179,7 @@ impl<S: Store> Keeper<S> {
             pause,
             paused_until: None,
             stopping: None,
-            ended,
+            end,
         })
     }
 
@@ -267,10 +265,12 @@ impl<S: Store> Keeper<S> {
             self.fail_calls_aside();
         }
         let collection = self.collect(first);
+        let until = Instant::now() + DIVIDING;
+        let until = self.store.next_upkeep().map_or(until, |next| until.min(next));
         if !collection.batch.is_empty() {
-            self.write(collection);
+            self.write(collection, until);
         }
-        self.write_aside();
+        self.write_aside(until);
         self.start_rejected();
         if !self.must_rejoin {
             if self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
@@ -307,8 +307,7 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
-                self.term = Term::default();
-                self.term.set_end(self.store.lease_end());
+                self.term = Term::new(self.end.clone(), self.store.lease_end());
                 (self.overdue, self.current) = heads(&self.store, &self.settings);
             }
             Err(error) => self.fail(&error),

@@ -53,7 +53,7 @@ impl<S: Store> Keeper<S> {
     /// Drops the keeper and answers the callers of `stop`.
     pub(crate) fn close(self, ending: Ending) {
         // Callers read it if they find the channel closed. The store is closed before the channel.
-        let _first = self.ended.set(ending.report);
+        let _first = self.end.report.set(ending.report);
         // Handlers and the executor may own values of the user.
         panics::contain("a part of a timer panicked while it was dropped", || drop(self));
         for reply in ending.replies {
@@ -94,8 +94,15 @@ impl<S: Store> Keeper<S> {
         }
         self.term.finish();
         self.put_back();
-        self.store.leave();
+        let is_released = match self.store.leave() {
+            Ok(()) => true,
+            Err(error) => {
+                let (timer, store) = (&self.settings.name, self.store.describe());
+                tracing::warn!(%timer, %store, %error, "the store could not be handed back");
+                false
+            }
+        };
         let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
-        Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released: true }, replies })
+        Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released }, replies })
     }
 }
