@@ -95,7 +95,7 @@ stream! {
     ///
     /// # futures::executor::block_on(async {
     /// let mut queue = DelayQueue::new(&Timer::new());
-    /// queue.insert("second", Duration::from_millis(2));
+    /// queue.insert("second", Duration::from_millis(200));
     /// queue.insert("first", Duration::from_millis(1));
     /// let items: Vec<_> = DelayQueueStream::new(queue).map(|item| item.into_inner()).collect().await;
     /// assert_eq!(items, ["first", "second"]);

@@ -126,6 +126,7 @@ fn nothing_is_lost_by_freezes() {
     let Some(server) = Server::start_for_tests() else { return };
     let database = server.create_database();
     let mut cluster = Cluster::new(server.url(&database), 2);
+    cluster.wait_until_joined(&server, &database);
     for leases in [300, 1_500, 2_500, 1_100] {
         cluster.load(500 * MILLI);
         cluster.freeze(0, (LEASE * leases) as u32 * MILLI);
@@ -161,6 +162,7 @@ fn nothing_is_lost_by_the_network() {
     let proxy = Proxy::start(server.port());
     let url = format!("postgres://timer@127.0.0.1:{}/{database}", proxy.port());
     let mut cluster = Cluster::new(url, 2);
+    cluster.wait_until_joined(&server, &database);
     cluster.load(1_000 * MILLI);
     cluster.all_suffer();
     for _ in 0..20 {

@@ -6,7 +6,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_http_server");
 fn every_request_is_answered_with_each_timer() {
     for timer in ["ours", "limits", "tokio"] {
         let sizes = ["--connections", "20", "--requests", "40", "--stuck", "20", "--silent", "5"];
-        let limits = ["--header", "300", "--request", "30", "--metrics", "127.0.0.1:0"];
+        let limits = ["--header", "2000", "--request", "30", "--metrics", "127.0.0.1:0"];
         let output = success(PROGRAM, &[&sizes[..], &limits, &["--timer", timer]].concat());
         assert!(output.starts_with("800 requests over 20 connections, and 5 silent clients"), "{output}");
         assert_eq!((number(&output, "answered"), number(&output, "timed out")), (760, 40), "{output}");
