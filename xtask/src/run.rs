@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{LazyLock, OnceLock};
 
 use xshell::{Cmd, Shell, cmd};
@@ -122,16 +122,48 @@ pub(crate) fn run(cmd: Cmd<'_>) -> Result {
 
 /// Runs a command after `change`, which sets options that xshell lacks.
 pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Result {
+    start(cmd, change, Command::status)
+}
+
+/// Runs a command and passes the lines of its standard output to `on_line`.
+pub(crate) fn run_reading(cmd: Cmd<'_>, mut on_line: impl FnMut(&str)) -> Result {
+    start(
+        cmd,
+        |_| (),
+        |command| {
+            let mut child = command.stdout(Stdio::piped()).spawn()?;
+            for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+                let line = line?;
+                match output()? {
+                    Some(mut file) => writeln!(file, "{line}")?,
+                    None => println!("{line}"),
+                }
+                on_line(&line);
+            }
+            child.wait()
+        },
+    )
+}
+
+/// Returns the file that gets the output of children, or `None` if that is the output of xtask.
+fn output() -> std::io::Result<Option<File>> {
+    OUTPUT.with_borrow(|file| file.as_ref().or(LOG.get()).map(File::try_clone)).transpose()
+}
+
+fn start(
+    cmd: Cmd<'_>,
+    change: impl FnOnce(&mut Command),
+    wait: impl FnOnce(&mut Command) -> std::io::Result<ExitStatus>,
+) -> Result {
     let line = cmd.to_string();
     let mut command = Command::from(cmd);
-    if let Some(file) = OUTPUT.with_borrow(|file| file.as_ref().or(LOG.get()).map(File::try_clone)) {
-        let file = file?;
+    if let Some(file) = output()? {
         command.stdout(file.try_clone()?).stderr(file);
     }
     change(&mut command);
     let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));
     report(&format!("$ {}{line}\n", set.collect::<String>()));
-    let status = command.status().map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
+    let status = wait(&mut command).map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
     // A child that a signal ended has no code.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     if status.success() { Ok(()) } else { Err(Failure { code, message: format!("`{line}` failed ({status})") }) }
@@ -140,15 +172,18 @@ pub(crate) fn run_with(cmd: Cmd<'_>, change: impl FnOnce(&mut Command)) -> Resul
 /// Runs lines of cargo. In a line, `{all}` is the workspace with all features but the bench's
 /// peers, `{peers}` is the bench with them, and `{libraries}` are the published crates.
 pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
-    first_failure(lines.iter().map(|line| {
-        let mut line = line.replace("{peers}", "-p timer-bench --features peers");
-        if line.contains("{all}") {
-            line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
-        }
-        let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
-        let words = line.split_whitespace();
-        run(cmd!(sh, "cargo {words...}"))
-    }))
+    first_failure(lines.iter().map(|line| run(cargo_line(sh, line)?)))
+}
+
+/// Returns the command of a line for [`cargo`].
+pub(crate) fn cargo_line<'a>(sh: &'a Shell, line: &str) -> Result<Cmd<'a>> {
+    let mut line = line.replace("{peers}", "-p timer-bench --features peers");
+    if line.contains("{all}") {
+        line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
+    }
+    let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
+    let words = line.split_whitespace();
+    Ok(cmd!(sh, "cargo {words...}"))
 }
 
 /// Returns the first failure after all commands have run, so that it does not hide the others.
