@@ -11,9 +11,9 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
-use crate::run::{Failure, Result, cargo, cargo_line, flags_and, log_to, need, report, run, run_reading};
+use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
+use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -22,7 +22,7 @@ const STEPS: &[Step] = &[
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
     ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
-    ("test", Call(test_twice)),
+    ("test", Call(attempts::test_twice)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
 ];
 
@@ -117,7 +117,7 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
 fn long() -> Vec<Phase> {
     let mut first = Phase { steps: [STEPS, LONG].concat(), beside: [BESIDE, WAITING].concat() };
     // Nothing has a second attempt in hours of checks, which look for rare failures too.
-    first.steps.iter_mut().filter(|(name, _)| *name == "test").for_each(|(_, work)| *work = Call(test));
+    first.steps.iter_mut().filter(|(name, _)| *name == "test").for_each(|(_, work)| *work = Call(attempts::test));
     vec![first, Phase { steps: ALONE.to_vec(), ..Phase::default() }]
 }
 
@@ -130,41 +130,6 @@ fn find(step: &str) -> Result<Step> {
     let names = all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.into_iter().find(|(name, _)| *name == step);
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
-}
-
-/// Runs twice as many tests at a time as there are CPUs, because many of them wait for leases,
-/// servers or the clock. Run as a test, a criterion benchmark does each operation once.
-fn test(sh: &Shell) -> Result {
-    test_noting(sh, |_| ())
-}
-
-fn test_noting(sh: &Shell, on_line: impl FnMut(&str)) -> Result {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    sh.set_var("RUST_TEST_THREADS", (2 * cpus).to_string());
-    run_reading(cargo_line(sh, "test --no-fail-fast {all} --tests --benches")?, on_line)
-}
-
-/// The most failed tests that have a second attempt. A fault of the code often fails more.
-const MAX_AGAIN: usize = 8;
-
-/// Runs the tests, and again those that fail. A machine that stands still for a second ends the
-/// leases and the connections of the tests that run.
-fn test_twice(sh: &Shell) -> Result {
-    let mut failed = Vec::new();
-    let result = test_noting(sh, |line| failed.extend(failed_test(line)));
-    if result.is_ok() || failed.is_empty() || failed.len() > MAX_AGAIN {
-        return result;
-    }
-    report(&format!("\n== a second attempt for {}\n", failed.join(", ")));
-    cargo(sh, &[&format!("test {{all}} --tests -- --exact {}", failed.join(" "))])?;
-    report(&format!("== passed at the second attempt: {}\n", failed.join(", ")));
-    Ok(())
-}
-
-/// Returns the name of the test if a line tells that it has failed.
-fn failed_test(line: &str) -> Option<String> {
-    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
-    Some(name.strip_suffix(" - should panic").unwrap_or(name).to_owned())
 }
 
 /// Builds the libraries on the oldest compiler that they support.
@@ -213,7 +178,7 @@ fn instructions(sh: &Shell) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{MSRV, all_steps, failed_test, find};
+    use super::{MSRV, all_steps, find};
     use crate::crates::{LIBRARIES, metadata};
     use crate::run::shell;
 
@@ -224,12 +189,6 @@ mod tests {
             let name = package["name"].as_str().unwrap();
             assert!(!LIBRARIES.contains(&name) || package["rust_version"] == MSRV, "{name}");
         }
-    }
-
-    #[test]
-    fn failed_tests_are_recognized() {
-        let lines = ["test a::b ... FAILED", "test c - should panic ... FAILED", "test d ... ok", "failures:"];
-        assert_eq!(lines.iter().filter_map(|line| failed_test(line)).collect::<Vec<_>>(), ["a::b", "c"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod attempts;
 mod chores;
 mod ci;
 mod crates;

@@ -153,9 +153,21 @@ impl Collection {
         self.ids.insert(id)
     }
 
-    /// Lets messages about the timeouts of another batch wait for this one.
-    pub(super) fn stand_for(&mut self, other: &Self) {
-        (self.ids, self.keys) = (other.ids.clone(), other.keys.clone());
+    /// Reserves the timeouts of the parts of this batch, and no others.
+    pub(super) fn reserve_parts(&mut self) {
+        self.ids.clear();
+        self.keys.clear();
+        let batch = &self.batch;
+        let ids = batch.inserts.iter().map(|part| part.id).chain(batch.requeues.iter().map(|part| part.id));
+        self.ids.extend(ids.chain(batch.purges.iter().chain(&batch.begins).copied()).chain(super::divide::ends(batch)));
+        let keys = batch.inserts.iter().filter_map(|part| Some(Place::key(&part.topic, part.key.as_ref()?)));
+        let targets = batch.resets.iter().map(|part| &part.target).chain(&batch.cancels).map(Place::target);
+        for place in keys.chain(targets) {
+            match place {
+                Place::Id(id) => _ = self.ids.insert(id),
+                Place::Key(key) => _ = self.keys.insert(key),
+            }
+        }
     }
 
     /// Returns `true` if the batch can take another part.

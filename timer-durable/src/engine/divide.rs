@@ -62,7 +62,6 @@ impl Collection {
     pub(super) fn divide(mut self, mut is_first: impl FnMut(&Member<'_>) -> bool) -> [Self; 2] {
         let mut second = Self::default();
         second.waited = self.waited;
-        second.stand_for(&self);
         let (first, batch) = (&mut self.batch, &mut second.batch);
         let places = [
             divide(&mut first.inserts, &mut batch.inserts, |part| {
@@ -93,6 +92,9 @@ impl Collection {
         let ended: HashSet<TimeoutId> = ends(&self.batch).collect();
         let (ends, others) = std::mem::take(&mut self.ends).into_iter().partition(|end| ended.contains(&end.id));
         (self.ends, second.ends) = (ends, others);
+        for half in [&mut self, &mut second] {
+            half.reserve_parts();
+        }
         [self, second]
     }
 
@@ -108,7 +110,7 @@ impl Collection {
 }
 
 /// Returns the ids of the attempts that a batch ends.
-fn ends(batch: &Batch) -> impl Iterator<Item = TimeoutId> {
+pub(super) fn ends(batch: &Batch) -> impl Iterator<Item = TimeoutId> {
     let dones = batch.dones.iter().map(|part| part.id);
     let retries = batch.retries.iter().map(|part| part.id);
     dones.chain(retries).chain(batch.buries.iter().map(|part| part.id))

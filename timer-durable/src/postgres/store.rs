@@ -146,7 +146,9 @@ impl Store for PostgresStore {
 
     fn leave(&mut self) -> Result<(), StoreError> {
         self.listener = None;
-        let mut link = self.link.take().ok_or_else(lost)?;
+        let Some(mut link) = self.link.take() else {
+            return if self.instance == 0 { Ok(()) } else { Err(lost()) };
+        };
         link.limit_locks(false)
             .and_then(|()| link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&self.instance]))
             .map_err(|error| StoreError::Failed(error.to_string()))?;

@@ -127,30 +127,84 @@ fn a_later_call_does_not_overtake_a_postponed_one() {
 }
 
 #[test]
+fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
+    let (timer, _store, open, waits) = blocked_timer();
+    let call = schedule(&timer, "free");
+    (0..31).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
+    drop(open);
+    block_on(call).unwrap();
+    let before = waits.try_iter().count();
+    assert_eq!(timer.cancel("t", "free").unwrap(), Cancelled::Cancelled);
+    let meanwhile = waits.try_iter().count();
+    // One statement is under way, and a turn has two or three.
+    assert!(meanwhile <= 6, "{meanwhile} statements waited after {before}");
+}
+
+#[test]
+fn a_call_fails_at_once_while_the_store_cannot_be_reached() {
+    let store = Scripted::new();
+    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let id = timer.new_timeout("t", LONG, &()).unwrap();
+    let ((entered, entries), (open, gate)) = (channel(), channel::<()>());
+    let lost = || StoreError::Disconnected("no connection".to_owned());
+    let mut answers = [None, Some(StoreError::Refused("no".to_owned()))].into_iter();
+    store.on_write(move |_| {
+        let _ignored = entered.send(());
+        let _open = gate.recv();
+        answers.next().unwrap_or_else(|| Some(lost()))
+    });
+    store.on_rejoin(move || Some(lost()));
+    drop(schedule(&timer, "first"));
+    entries.recv_timeout(LONG).unwrap();
+    // The begin of the due timeout and this call are in one batch, and the begin is in the half
+    // that was not written when the connection was lost.
+    store.memory.advance_clock(LONG);
+    let call = schedule(&timer, "second");
+    drop(open);
+    assert!(matches!(block_on(call), Err(Error::Store(StoreError::Disconnected(_)))));
+    let (sender, answers) = channel();
+    let canceller = timer.clone();
+    thread::spawn(move || sender.send(canceller.cancel_by_id(id)));
+    let answer = answers.recv_timeout(LONG).expect("an answer during the outage");
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    store.on_rejoin(|| None);
+    store.on_write(|_| None);
+}
+
+#[test]
 fn a_lost_connection_fails_only_the_call_under_way() {
     let store = Scripted::new();
     let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    let is_lost = Arc::<AtomicBool>::default();
-    let (mut waits, mut losses) = (0..20, 0..1);
+    let [breaks, is_lost] = [(); 2].map(|()| Arc::<AtomicBool>::default());
+    let (waiting, waits) = channel();
     store.on_write({
-        let is_lost = is_lost.clone();
+        let (breaks, is_lost) = (breaks.clone(), is_lost.clone());
         move |batch| {
             if is_lost.load(Ordering::Relaxed) {
                 return Some(StoreError::Disconnected("no connection".to_owned()));
             }
-            if waits.next().is_some() {
-                return wait_for_a_lock(batch, Duration::from_millis(1));
+            if breaks.swap(false, Ordering::Relaxed) {
+                is_lost.store(true, Ordering::Relaxed);
+                return Some(StoreError::InDoubt("no answer".to_owned()));
             }
-            losses.next()?;
-            is_lost.store(true, Ordering::Relaxed);
-            Some(StoreError::InDoubt("no answer".to_owned()))
+            waiting.send(()).ok()?;
+            wait_for_a_lock(batch, Duration::from_millis(1))
         }
+    });
+    let calls: Vec<_> = (0..8).map(|n| schedule(&timer, &n.to_string())).collect();
+    // Each call is set aside by itself, and waits for a lock again.
+    (0..30).for_each(|_| waits.recv_timeout(LONG).unwrap());
+    store.on_count(move || {
+        // All pauses end.
+        thread::park_timeout(Duration::from_millis(300));
+        breaks.store(true, Ordering::Relaxed);
     });
     store.on_rejoin(move || {
         is_lost.store(false, Ordering::Relaxed);
         None
     });
-    let calls: Vec<_> = (0..8).map(|n| schedule(&timer, &n.to_string())).collect();
+    timer.counts().unwrap();
+    drop(waits);
     let failed: Vec<Error> = calls.into_iter().filter_map(|call| block_on(call).err()).collect();
     assert!(matches!(failed[..], [Error::OutcomeUnknown { .. }]), "{failed:?}");
 }

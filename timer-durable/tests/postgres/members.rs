@@ -28,6 +28,7 @@ fn a_store_that_has_not_joined_may_ask() {
     let mut store = PostgresStore::connect(&database.url()).unwrap();
     assert_eq!(store.counts().unwrap().pending, 1);
     assert!(store.dead_letters(None, None, 9).unwrap().is_empty());
+    store.leave().expect("there is nothing to hand back");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A part is set aside if it is an end or a begin that the store refuses, or if another transaction
 //! has locked its timeout. Such parts are written again without the others, after pauses that grow.
 //! All other parts go on meanwhile. A statement that waits for a lock takes a while, so a turn ends
-//! after a few of them, and the next one writes the rest.
+//! after a few of them, and the next ones write the rest, which waits here without a pause.
 
 use super::super::Message;
 use super::super::collect::{Collection, Place};
@@ -37,6 +37,9 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the place at which a message has to wait for a postponed batch about its timeout.
     pub(super) fn conflict_aside(&self, message: &Message) -> Option<Place> {
+        if self.must_rejoin {
+            return None;
+        }
         self.aside.iter().filter(|aside| aside.is_postponed).find_map(|aside| aside.collection.conflict(message))
     }
 

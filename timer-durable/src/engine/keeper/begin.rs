@@ -54,7 +54,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Lets fewer than `count` timeouts begin in the next batch.
+    /// Lets at most half of `count` timeouts begin in the next batch, and at least one.
     pub(super) fn halve_begins(&mut self, count: usize) {
         if count > 0 {
             self.max_begins = self.max_begins.min(count / 2).max(1);

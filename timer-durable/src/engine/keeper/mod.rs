@@ -57,7 +57,7 @@ use timer_executor::{Task, TaskExecutor};
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 
 /// The time after which a turn divides no more batches. Other calls must not wait behind one
-/// statement after the other that waits for a lock. A turn in which a renewal is due ends earlier.
+/// statement after the other that waits for a lock. A turn in which upkeep is due ends earlier.
 const DIVIDING: Duration = Duration::from_millis(100);
 
 /// The settings of an engine.

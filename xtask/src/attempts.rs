@@ -1,0 +1,96 @@
+//! The step `test`, which repeats tests that fail.
+//!
+//! A machine that stands still for a second ends the leases and the connections of the tests that
+//! run. Such tests have a second attempt, except in `ci --long`.
+
+use xshell::Shell;
+
+use crate::run::{Result, cargo, cargo_line, report, run_reading};
+
+/// The most failed tests that have a second attempt. A fault of the code often fails more.
+const MAX_AGAIN: usize = 8;
+
+/// Runs the tests and the benches.
+pub(crate) fn test(sh: &Shell) -> Result {
+    tests(sh, |_| ()).and(benches(sh))
+}
+
+/// Runs the tests, again those that fail, and the benches.
+pub(crate) fn test_twice(sh: &Shell) -> Result {
+    let mut seen = Seen::default();
+    let mut result = tests(sh, |line| seen.note(line));
+    if result.is_err() && seen.may_repeat() {
+        let names = seen.failed.join(", ");
+        report(&format!("\n== a second attempt for {names}\n"));
+        result = cargo(sh, &[&format!("test {{all}} --tests -- --exact {}", seen.failed.join(" "))]);
+        if result.is_ok() {
+            report(&format!("== passed at the second attempt: {names}\n"));
+        }
+    }
+    result.and(benches(sh))
+}
+
+/// Runs twice as many tests at a time as there are CPUs, because many of them wait for leases,
+/// servers or the clock.
+fn tests(sh: &Shell, on_line: impl FnMut(&str)) -> Result {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    sh.set_var("RUST_TEST_THREADS", (2 * cpus).to_string());
+    run_reading(cargo_line(sh, "test --no-fail-fast {all} --tests")?, on_line)
+}
+
+/// Runs each operation of the criterion benches once.
+fn benches(sh: &Shell) -> Result {
+    cargo(sh, &["test --no-fail-fast {all} --benches"])
+}
+
+/// The output of the test programs, as far as it decides about a second attempt.
+#[derive(Default)]
+struct Seen {
+    failed: Vec<String>,
+    begun: usize,
+    ended: usize,
+}
+
+impl Seen {
+    fn note(&mut self, line: &str) {
+        let failed = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
+        self.failed.extend(failed.map(|name| name.strip_suffix(" - should panic").unwrap_or(name).to_owned()));
+        let is_begin = line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test"));
+        self.begun += usize::from(is_begin);
+        self.ended += usize::from(line.starts_with("test result: "));
+    }
+
+    /// Returns `true` if a few tests have failed, and no program has ended without a result.
+    fn may_repeat(&self) -> bool {
+        (1..=MAX_AGAIN).contains(&self.failed.len()) && self.begun == self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+
+    fn seen(lines: &[&str]) -> Seen {
+        let mut seen = Seen::default();
+        lines.iter().for_each(|line| seen.note(line));
+        seen
+    }
+
+    #[test]
+    fn a_few_failed_tests_have_a_second_attempt() {
+        let result = "test result: FAILED. 1 passed; 2 failed; 0 ignored";
+        let lines =
+            ["running 3 tests", "test a::b ... FAILED", "test c - should panic ... FAILED", "test d ... ok", result];
+        let few = seen(&lines);
+        assert_eq!(few.failed, ["a::b", "c"]);
+        assert!(few.may_repeat());
+        assert!(!seen(&["running 1 test", "test d ... ok", "test result: ok. 1 passed"]).may_repeat());
+        assert!(!seen(&[&lines[..], &["test a ... FAILED"; 7]].concat()).may_repeat(), "too many");
+    }
+
+    #[test]
+    fn a_program_that_aborts_has_no_second_attempt() {
+        let lines = ["running 1 test", "test a ... FAILED", "test result: FAILED. 0 passed", "running 2 tests"];
+        assert!(!seen(&lines).may_repeat());
+    }
+}
