@@ -7,7 +7,7 @@ use crate::manual::{ManualDurableDriver, ManualParts};
 use crate::memory_store::MemoryStore;
 use crate::payload::Payload;
 use crate::stats::Figures;
-use crate::stop::End;
+use crate::stop::Shutdown;
 use crate::store::Store;
 use crate::timer::DurableTimer;
 use crate::topic::{Handler, Spawn, Topic, blocking, spawning};
@@ -245,13 +245,13 @@ impl DurableTimerBuilder {
             None => self.executor.unwrap_or_else(|| Arc::new(ThreadPoolExecutor::new(THREADS))),
         };
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
-        let end = Arc::<End>::default();
+        let shutdown = Arc::<Shutdown>::default();
         let parts = Parts {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
             figures: figures.clone(),
-            end: end.clone(),
+            shutdown: shutdown.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
             max_payload: self.max_payload,
         };
@@ -267,7 +267,7 @@ impl DurableTimerBuilder {
             executor,
             settle: manual.map(ManualParts::settler),
         };
-        let keeper = Keeper::new(store, settings, channel, figures, end).map_err(Error::Store)?;
+        let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;
         Ok((parts, keeper))
     }
 }
@@ -278,7 +278,7 @@ pub(crate) struct Parts {
     pub(crate) store: String,
     pub(crate) keeper: crossbeam_channel::Sender<Message>,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) end: Arc<End>,
+    pub(crate) shutdown: Arc<Shutdown>,
     pub(crate) topics: Vec<Arc<str>>,
     pub(crate) max_payload: usize,
 }

@@ -26,15 +26,15 @@ pub struct StopReport {
     pub is_released: bool,
 }
 
-/// The end of a timer, which its handles and its keeper share.
+/// The shutdown of a timer, which its handles, its keeper and its handlers see.
 #[derive(Default)]
-pub(crate) struct End {
+pub(crate) struct Shutdown {
     /// The report of the keeper, once it has ended.
     pub(crate) report: OnceLock<StopReport>,
     is_given_up: AtomicBool,
 }
 
-impl End {
+impl Shutdown {
     /// Returns `true` if `stop` has given up a store that hangs. No handler starts after that.
     pub(crate) fn is_given_up(&self) -> bool {
         // ORDERING: Acquire, pairs with the store in `stop`.
@@ -91,7 +91,7 @@ impl DurableTimer {
             Err(oneshot::RecvTimeoutError::Disconnected) => Ok(self.inner.report()),
             Err(oneshot::RecvTimeoutError::Timeout) => {
                 // ORDERING: Release, pairs with `is_given_up`.
-                self.inner.parts.end.is_given_up.store(true, Ordering::Release);
+                self.inner.parts.shutdown.is_given_up.store(true, Ordering::Release);
                 self.inner.abandon();
                 let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
                 Ok(StopReport { unfinished, is_released: false })
@@ -104,7 +104,7 @@ impl Inner {
     /// Returns the report of a keeper that has ended.
     fn report(&self) -> StopReport {
         // A keeper that was dropped with its driver has left no report.
-        self.parts.end.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
+        self.parts.shutdown.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
     }
 
     /// Waits for the keeper's thread, unless this is the thread.

@@ -150,6 +150,7 @@ fn output() -> std::io::Result<Option<File>> {
     OUTPUT.with_borrow(|file| file.as_ref().or(LOG.get()).map(File::try_clone)).transpose()
 }
 
+/// Prints the command line, and runs the command by `wait`.
 fn start(
     cmd: Cmd<'_>,
     change: impl FnOnce(&mut Command),

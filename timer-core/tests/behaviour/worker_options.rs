@@ -79,8 +79,10 @@ fn stop_and_wait_hands_back_tasks_a_pool_drops() {
     assert_eq!((stats.scheduled, stats.expired, stats.cancelled, stats.executor_rejections), (2, 1, 1, 1));
 }
 
-/// Calls beside a worker that a task blocks, for at most ten seconds. Returns the duration of the
-/// longest call, and the number of calls.
+const CALLS: u64 = 200_000;
+
+/// Schedules and cancels [`CALLS`] timeouts beside a worker that a task blocks, for at most ten
+/// seconds. Returns the duration of the longest call, and the number of calls.
 fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
     let timer = builder.build().unwrap();
     let ((begun, inside), (release, released)) = (channel(), channel::<()>());
@@ -100,13 +102,10 @@ fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
     (longest, calls)
 }
 
-const CALLS: u64 = 200_000;
-
 #[test]
 fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slowed down for the whole stall would make 128 calls in each 2 to 8 ms, and
-    // fewer than this number in ten seconds. A caller that notices after 100 ms that a task blocks
-    // the worker needs less than a second.
+    // A caller that slowed down for the whole stall would soon make 32 calls in each 8 ms, and made
+    // 68,000 in ten seconds. This one notices after 100 ms that a task blocks the worker.
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
     assert_eq!(calls, CALLS, "the longest call took {longest:?}");
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));

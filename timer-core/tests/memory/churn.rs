@@ -99,7 +99,7 @@ fn churn_beside_worker(wheel: WheelKind, standing: usize, threads: usize, work: 
         format!("{threads} threads, {done} cancelled among {standing}, {wheel:?}, {} requests", stats.inbox_handovers);
     let limit = limit(standing, threads.min(stats.shards as usize));
     assert_at_most(&format!("{label}, peak"), peak, if threads > 1 { limit + REQUESTS } else { limit });
-    // The worker frees what callers handed over.
+    // The worker frees the entries that callers handed over.
     assert_at_most(&format!("{label}, left"), mark.falls_to(limit), limit);
     drop(held);
 }

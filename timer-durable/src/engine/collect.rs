@@ -1,6 +1,6 @@
 //! Collecting messages into a batch.
 
-use super::divide::Waited;
+use super::divide::{Waited, ends};
 use super::head::IdHasher;
 use super::{Answer, Ended, Message, NewTimeout, Reply, Request};
 use crate::TimeoutId;
@@ -142,32 +142,49 @@ pub(super) struct Collection {
     pub(super) ends: Vec<Ended>,
     /// The time that its parts have spent aside.
     pub(super) waited: Waited,
+    places: Places,
+    bytes: usize,
+}
+
+/// The places of the parts of a batch.
+#[derive(Default)]
+struct Places {
     ids: HashSet<TimeoutId, BuildHasherDefault<IdHasher>>,
     keys: HashSet<u64>,
-    bytes: usize,
+}
+
+impl Places {
+    /// Adds a place. Returns `false` if the set has it already.
+    fn insert(&mut self, place: Place) -> bool {
+        match place {
+            Place::Id(id) => self.ids.insert(id),
+            Place::Key(key) => self.keys.insert(key),
+        }
+    }
+
+    fn contains(&self, place: &Place) -> bool {
+        match place {
+            Place::Id(id) => self.ids.contains(id),
+            Place::Key(key) => self.keys.contains(key),
+        }
+    }
 }
 
 impl Collection {
     /// Reserves a timeout for this batch. Returns `false` if it occurs in the batch already.
     pub(super) fn reserve(&mut self, id: TimeoutId) -> bool {
-        self.ids.insert(id)
+        self.places.insert(Place::Id(id))
     }
 
     /// Reserves the timeouts of the parts of this batch, and no others.
     pub(super) fn reserve_parts(&mut self) {
-        self.ids.clear();
-        self.keys.clear();
         let batch = &self.batch;
         let ids = batch.inserts.iter().map(|part| part.id).chain(batch.requeues.iter().map(|part| part.id));
-        self.ids.extend(ids.chain(batch.purges.iter().chain(&batch.begins).copied()).chain(super::divide::ends(batch)));
+        let ids = ids.chain(batch.purges.iter().chain(&batch.begins).copied()).chain(ends(batch)).map(Place::Id);
         let keys = batch.inserts.iter().filter_map(|part| Some(Place::key(&part.topic, part.key.as_ref()?)));
         let targets = batch.resets.iter().map(|part| &part.target).chain(&batch.cancels).map(Place::target);
-        for place in keys.chain(targets) {
-            match place {
-                Place::Id(id) => _ = self.ids.insert(id),
-                Place::Key(key) => _ = self.keys.insert(key),
-            }
-        }
+        self.places = Places::default();
+        ids.chain(keys).chain(targets).for_each(|place| _ = self.places.insert(place));
     }
 
     /// Returns `true` if the batch can take another part.
@@ -178,20 +195,13 @@ impl Collection {
     /// Returns the place at which the message has to wait, if it is about a timeout that occurs in
     /// the batch already.
     pub(super) fn conflict(&self, message: &Message) -> Option<Place> {
-        Place::of(message).into_iter().flatten().find(|place| match place {
-            Place::Id(id) => self.ids.contains(id),
-            Place::Key(key) => self.keys.contains(key),
-        })
+        Place::of(message).into_iter().flatten().find(|place| self.places.contains(place))
     }
 
     /// Adds a call to the batch.
     pub(super) fn add(&mut self, request: Request, reply: Reply, now: Micros, instance: u32) {
-        for place in Place::of_request(&request).into_iter().flatten() {
-            match place {
-                Place::Id(id) => _ = self.ids.insert(id),
-                Place::Key(key) => _ = self.keys.insert(key),
-            }
-        }
+        let places = Place::of_request(&request).into_iter().flatten();
+        places.for_each(|place| _ = self.places.insert(place));
         let mut refuses = false;
         let (part, index, id) = match request {
             Request::Insert(new) => {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Waited {
     pub(super) since: Option<Instant>,
     pub(super) pause: Duration,
-    /// The time at which a turn first left them to the next one. They keep their place in the queue
-    /// when they are divided.
+    /// The time at which a turn first left them to the next one. It is their place in the queue,
+    /// which they keep when they are divided.
     pub(super) postponed: Option<Instant>,
 }
 

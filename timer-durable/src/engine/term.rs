@@ -1,6 +1,6 @@
 //! The term of an instance.
 
-use crate::stop::End;
+use crate::stop::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -13,12 +13,12 @@ use std::time::Instant;
 #[derive(Clone)]
 pub(crate) struct Term {
     end: Arc<Mutex<Option<Instant>>>,
-    timer: Arc<End>,
+    shutdown: Arc<Shutdown>,
 }
 
 impl Term {
-    pub(super) fn new(timer: Arc<End>, end: Option<Instant>) -> Self {
-        Self { end: Arc::new(Mutex::new(end)), timer }
+    pub(super) fn new(shutdown: Arc<Shutdown>, end: Option<Instant>) -> Self {
+        Self { end: Arc::new(Mutex::new(end)), shutdown }
     }
 
     /// Sets the end, or no end.
@@ -34,7 +34,7 @@ impl Term {
     /// Notes that a handler starts. Returns `false` if the term is over and it may not.
     pub(super) fn start(&self, progress: &Progress) -> bool {
         let end = self.lock();
-        if self.timer.is_given_up() || end.is_some_and(|end| end <= Instant::now()) {
+        if self.shutdown.is_given_up() || end.is_some_and(|end| end <= Instant::now()) {
             return false;
         }
         // Under the lock, so that nothing starts unseen after `finish`.

@@ -44,7 +44,7 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
 
 /// Answers like a server after a statement that has waited for the lock of an insert.
 fn wait_for_a_lock(batch: &Batch, limit: Duration) -> Option<StoreError> {
-    std::thread::park_timeout(limit);
+    thread::park_timeout(limit);
     let locked = batch.inserts.iter().map(|insert| Target::Id(insert.id));
     Some(if batch.inserts.len() > 1 {
         StoreError::Refused("another transaction inserts a timeout with the same key".to_owned())
@@ -74,9 +74,9 @@ fn is_blocked(batch: &Batch) -> bool {
     batch.inserts.iter().any(|insert| insert.key.as_deref().is_some_and(|key| key.starts_with("blocked")))
 }
 
-/// Opens a timer whose store lets batches with blocked keys wait for 60 ms. Its first batch is held
-/// up until the sender is dropped.
-fn blocked_timer() -> (DurableTimer, Scripted, Sender<()>, Receiver<()>) {
+/// Returns a timer whose store lets batches with blocked keys wait for 60 ms, a sender that holds
+/// up the first batch until it is dropped, and a receiver that hears of each wait.
+fn blocked_timer() -> (DurableTimer, Sender<()>, Receiver<()>) {
     let store = Scripted::new();
     let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let ((open, gate), (waiting, waits)) = (channel::<()>(), channel());
@@ -88,14 +88,14 @@ fn blocked_timer() -> (DurableTimer, Scripted, Sender<()>, Receiver<()>) {
         let _ignored = waiting.send(());
         wait_for_a_lock(batch, Duration::from_millis(60))
     });
-    // Everything until the gate opens is in the next batch.
+    // All calls until the gate opens are in one batch.
     drop(schedule(&timer, "first"));
-    (timer, store, open, waits)
+    (timer, open, waits)
 }
 
 #[test]
 fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
-    let (timer, _store, open, waits) = blocked_timer();
+    let (timer, open, waits) = blocked_timer();
     let blocked = |n: usize| drop(schedule(&timer, &format!("blocked {n}")));
     (0..6).for_each(blocked);
     let call = schedule(&timer, "free");
@@ -116,7 +116,7 @@ fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
 
 #[test]
 fn a_later_call_does_not_overtake_a_postponed_one() {
-    let (timer, _store, open, waits) = blocked_timer();
+    let (timer, open, waits) = blocked_timer();
     (0..7).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
     let call = schedule(&timer, "free");
     drop(open);
@@ -128,13 +128,14 @@ fn a_later_call_does_not_overtake_a_postponed_one() {
 
 #[test]
 fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
-    let (timer, _store, open, waits) = blocked_timer();
+    let (timer, open, waits) = blocked_timer();
     let call = schedule(&timer, "free");
     (0..31).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
     drop(open);
     block_on(call).unwrap();
+    let cancel = timer.cancel_async("t", "free");
     let before = waits.try_iter().count();
-    assert_eq!(timer.cancel("t", "free").unwrap(), Cancelled::Cancelled);
+    assert_eq!(block_on(cancel).unwrap(), Cancelled::Cancelled);
     let meanwhile = waits.try_iter().count();
     // One statement is under way, and a turn has two or three.
     assert!(meanwhile <= 6, "{meanwhile} statements waited after {before}");

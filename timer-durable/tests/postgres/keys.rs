@@ -2,12 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::store::Store;
+use timer_durable::store::{Micros, Store};
 use timer_durable::transaction::{Insert, Inserted};
 use timer_durable::{IfPending, StoreError, TimeoutId};
 
 use super::Database;
 use super::locks::Session;
+
+/// Returns an insert that moves the timeout with its key if that is later.
+fn keyed(instance: u32, key: String, due: Micros) -> Insert {
+    let mut insert = Insert::new(TimeoutId::made_by(instance), due, "t");
+    (insert.key, insert.if_pending) = (Some(key), IfPending::Earlier);
+    insert
+}
 
 #[test]
 fn keyed_calls_of_two_nodes_meet_no_deadlock() {
@@ -18,13 +25,8 @@ fn keyed_calls_of_two_nodes_meet_no_deadlock() {
             let is_even = node.0.instance() % 2 == 0;
             for round in 0..40 {
                 let due = node.0.now() + 1_000_000_000 - round;
-                let mut inserts: Vec<Insert> = (0..60)
-                    .map(|n| {
-                        let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), due, "t");
-                        (insert.key, insert.if_pending) = (Some(format!("{n:02}")), IfPending::Earlier);
-                        insert
-                    })
-                    .collect();
+                let mut inserts: Vec<Insert> =
+                    (0..60).map(|n| keyed(node.0.instance(), format!("{n:02}"), due)).collect();
                 if is_even {
                     inserts.reverse();
                 }
@@ -51,18 +53,13 @@ fn keyed_calls_of_two_nodes_meet_no_deadlock() {
 fn many_locked_keys_cost_one_wait() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
-    let due = node.0.now() + 1_000_000_000;
-    let insert = |instance, n: usize, due| {
-        let mut insert = Insert::new(TimeoutId::made_by(instance), due, "t");
-        (insert.key, insert.if_pending) = (Some(format!("{n:02}")), IfPending::Earlier);
-        insert
-    };
-    let instance = node.0.instance();
-    node.write(|batch| batch.inserts.extend((0..64).map(|n| insert(instance, n, due)))).unwrap();
+    let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
+    let inserts = |due| (0..64).map(move |n| keyed(instance, format!("{n:02}"), due));
+    node.write(|batch| batch.inserts.extend(inserts(due))).unwrap();
     let mut session = Session::begin(&database);
     session.ask("select max(key) from (select key from timer.timeout where key::int % 2 = 0 for update) t");
     let begun = Instant::now();
-    let answers = node.write(|batch| batch.inserts.extend((0..64).map(|n| insert(instance, n, due - 1)))).unwrap();
+    let answers = node.write(|batch| batch.inserts.extend(inserts(due - 1))).unwrap();
     let took = begun.elapsed();
     let is_right = |(n, answer): (usize, &Inserted)| match answer {
         Inserted::Locked => n % 2 == 0,
@@ -70,25 +67,21 @@ fn many_locked_keys_cost_one_wait() {
         _ => false,
     };
     assert!(answers.inserts.iter().enumerate().all(is_right), "{answers:?}");
-    // One statement after the other would wait for 50 ms in each of 63.
+    // Dividing would take 63 statements of 50 ms.
     assert!(took < Duration::from_secs(3), "{took:?}");
     session.end("rollback");
 }
 
 #[test]
 fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
-    // The first lock also excludes the look for locked rows, and the second one only writes.
+    // The first lock also excludes the look for locked rows, and the second one excludes only
+    // writes.
     for mode in ["access exclusive", "share"] {
         let Some(database) = Database::create() else { return };
         let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
         let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
-        let insert = |key: String, due| {
-            let mut insert = Insert::new(TimeoutId::made_by(instance), due, "t");
-            (insert.key, insert.if_pending) = (Some(key), IfPending::Earlier);
-            insert
-        };
-        let keys = || (0..32).map(|n| n.to_string());
-        node.write(|batch| batch.inserts.extend(keys().map(|key| insert(key, due)))).unwrap();
+        let inserts = |due| (0..32).map(move |n| keyed(instance, n.to_string(), due));
+        node.write(|batch| batch.inserts.extend(inserts(due))).unwrap();
         database.sql(
             "create function pause() returns trigger language plpgsql as $$
              begin if new.key = 'slow' then perform pg_sleep(2); end if; return new; end $$;
@@ -105,13 +98,13 @@ fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
             database
         });
         let begun = Instant::now();
-        let slow = insert("slow".to_owned(), due);
-        let again = keys().map(|key| insert(key, due - 1));
-        let answers = node.write(|batch| batch.inserts.extend(std::iter::once(slow).chain(again))).unwrap();
+        let slow = keyed(instance, "slow".to_owned(), due);
+        let all = std::iter::once(slow).chain(inserts(due - 1));
+        let answers = node.write(|batch| batch.inserts.extend(all)).unwrap();
         let took = begun.elapsed();
         assert!(matches!(answers.inserts[0], Inserted::Created { .. }), "{answers:?}");
         assert!(answers.inserts[1..].iter().all(|answer| *answer == Inserted::Locked), "{mode}: {answers:?}");
-        // One insert after the other would wait for 50 ms in each of 63 statements.
+        // Without a limit, dividing would take 63 statements of 50 ms.
         assert!(took < Duration::from_secs(5), "{mode}: {took:?}");
         locking.join().unwrap();
     }

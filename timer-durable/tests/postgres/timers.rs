@@ -112,7 +112,7 @@ fn a_server_clock_that_jumps_loses_nothing() {
     schedule("hour", Duration::from_secs(1800));
     schedule("soon", Duration::from_millis(300));
     expect("soon");
-    // An hour forward. Every lease seems to be over, and what was due within the hour runs.
+    // An hour forward. Every lease seems to be over, and all timeouts of that hour run.
     database.sql("update public.step set micros = 3600000000");
     expect("hour");
     schedule("forward", Duration::from_millis(300));

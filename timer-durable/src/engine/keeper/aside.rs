@@ -25,7 +25,7 @@ pub(super) struct Aside {
     collection: Collection,
     next: Instant,
     /// Whether the batch waits only because a turn was over. Later calls about its timeouts wait
-    /// until it was written.
+    /// until it is written.
     is_postponed: bool,
 }
 
@@ -43,8 +43,8 @@ impl<S: Store> Keeper<S> {
         self.aside.iter().filter(|aside| aside.is_postponed).find_map(|aside| aside.collection.conflict(message))
     }
 
-    /// Writes again the batches whose pause is over, until the turn is over, and at least one.
-    /// Those that have waited the longest come first, so that each is reached.
+    /// Writes again the batches whose pause is over, until the turn is over, and at least one. The
+    /// batch that has waited the longest comes first, so that each is reached.
     pub(super) fn write_aside(&mut self, until: Instant) {
         if self.aside.is_empty() {
             return;

@@ -16,7 +16,7 @@ pub(super) const FIRST_BEGINS: usize = 64;
 
 /// The payload bytes above which the answer to a batch of begins is too long. It must arrive before
 /// the store gives up, and the keeper does not know the payloads before.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_ANSWER: usize = 16 << 20;
 
 impl<S: Store> Keeper<S> {
     pub(super) fn may_begin(&self) -> bool {
@@ -47,9 +47,9 @@ impl<S: Store> Keeper<S> {
     pub(super) fn adapt_begins(&mut self, begun: &[Begun]) {
         let payload = |begun: &Begun| if let Begun::Attempt(attempt) = begun { attempt.payload.len() } else { 0 };
         let bytes: usize = begun.iter().map(payload).sum();
-        if bytes > MAX_BYTES {
+        if bytes > MAX_ANSWER {
             self.halve_begins(begun.len());
-        } else if begun.len() >= self.max_begins && bytes <= MAX_BYTES / 2 {
+        } else if begun.len() >= self.max_begins && bytes <= MAX_ANSWER / 2 {
             self.max_begins = (2 * self.max_begins).min(self.settings.max_running.max(FIRST_BEGINS));
         }
     }

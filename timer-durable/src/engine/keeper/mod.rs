@@ -41,7 +41,7 @@ use super::pace::Pace;
 use super::{Ended, Message, Progress, Settle, Term};
 use crate::TimeoutId;
 use crate::stats::Figures;
-use crate::stop::{End, StopReport};
+use crate::stop::{Shutdown, StopReport};
 use crate::store::{Micros, Store, StoreError};
 use crate::topic::{Handler, Topic};
 use aside::Aside;
@@ -134,7 +134,7 @@ pub(crate) struct Keeper<S> {
     /// No commit before this time, unless a caller waits for one.
     paused_until: Option<Instant>,
     stopping: Option<Stopping>,
-    end: Arc<End>,
+    shutdown: Arc<Shutdown>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -144,7 +144,7 @@ impl<S: Store> Keeper<S> {
         settings: Settings,
         channel: (Sender<Message>, Receiver<Message>),
         figures: Arc<Figures>,
-        end: Arc<End>,
+        shutdown: Arc<Shutdown>,
     ) -> Result<Self, StoreError> {
         let (sender, inbox) = channel;
         let waker = sender.clone();
@@ -155,7 +155,7 @@ impl<S: Store> Keeper<S> {
         let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
-        let term = Term::new(end.clone(), store.lease_end());
+        let term = Term::new(shutdown.clone(), store.lease_end());
         Ok(Self {
             overdue,
             current,
@@ -179,7 +179,7 @@ impl<S: Store> Keeper<S> {
             pause,
             paused_until: None,
             stopping: None,
-            end,
+            shutdown,
         })
     }
 
@@ -307,7 +307,7 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
-                self.term = Term::new(self.end.clone(), self.store.lease_end());
+                self.term = Term::new(self.shutdown.clone(), self.store.lease_end());
                 (self.overdue, self.current) = heads(&self.store, &self.settings);
             }
             Err(error) => self.fail(&error),

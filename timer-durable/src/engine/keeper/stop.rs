@@ -53,7 +53,7 @@ impl<S: Store> Keeper<S> {
     /// Drops the keeper and answers the callers of `stop`.
     pub(crate) fn close(self, ending: Ending) {
         // Callers read it if they find the channel closed. The store is closed before the channel.
-        let _first = self.end.report.set(ending.report);
+        let _first = self.shutdown.report.set(ending.report);
         // Handlers and the executor may own values of the user.
         panics::contain("a part of a timer panicked while it was dropped", || drop(self));
         for reply in ending.replies {
