@@ -52,10 +52,15 @@ impl Load {
         child.send(&format!("schedule {key} {delay} payload-{key}"))
     }
 
-    /// Sends commands for `time`, or until the child is dead.
-    pub(crate) fn send_for(&mut self, child: &mut Running, time: Duration) {
+    /// Sends commands for `time`. Returns `false` as soon as the child is dead.
+    pub(crate) fn send_for(&mut self, child: &mut Running, time: Duration) -> bool {
         let end = Instant::now() + time;
-        while Instant::now() < end && self.send_one(child) {}
+        while Instant::now() < end {
+            if !self.send_one(child) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Lets a last child end everything that is left, stops it, and returns the faults.

@@ -17,7 +17,6 @@ mod shim;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -79,7 +78,7 @@ fn in_commits(name: &str, rounds: u64, power: impl Fn(u64) -> Option<String>) {
     }
     let mut load = Load::new(seed());
     let store = fresh_store(name);
-    let mut killed = 0;
+    let mut deaths = 0;
     for round in 0..rounds {
         let point = ["write", "sync", "synced"][load.random.usize(..3)];
         let number = if round % 3 == 0 { load.random.u32(1..12) } else { load.random.u32(1..120) };
@@ -87,11 +86,11 @@ fn in_commits(name: &str, rounds: u64, power: impl Fn(u64) -> Option<String>) {
         shim.extend(power(round).map(|power| ("SHIM_POWER", power)));
         let options = Options { store: store.clone(), shim, ..Options::default() };
         let mut child = Running::start(&options, &load.ledger);
-        load.send_for(&mut child, Duration::from_secs(3));
+        deaths += u64::from(!load.send_for(&mut child, Duration::from_secs(3)));
         child.signal("KILL");
-        killed += u64::from(child.wait().signal() == Some(9));
+        child.wait();
     }
-    assert_eq!(killed, rounds, "every child was killed");
+    assert!(deaths >= rounds / 4, "the shim has killed {deaths} of {rounds} children");
     assert_balanced(&load.settle(&Options { store, ..Options::default() }));
 }
 
