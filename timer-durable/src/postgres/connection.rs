@@ -7,6 +7,7 @@ use super::connect::ConnectError;
 use crate::store::StoreError;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -319,9 +320,16 @@ impl Driver {
         call: impl Future<Output = Result<R, Error>> + Send,
     ) -> Result<R, QueryError> {
         let limited = async {
-            match tokio::time::timeout(limit, call).await {
-                Ok(result) => result.map_err(QueryError::Postgres),
-                Err(_) => Err(QueryError::TimedOut(limit)),
+            let mut call = pin!(call);
+            if let Ok(result) = tokio::time::timeout(limit, &mut call).await {
+                return result.map_err(QueryError::Postgres);
+            }
+            // A process that stood still finds the limit exceeded and the answer in its socket. The
+            // task that reads the socket runs during the yield.
+            tokio::task::yield_now().await;
+            match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
+                Poll::Ready(result) => result.map_err(QueryError::Postgres),
+                Poll::Pending => Err(QueryError::TimedOut(limit)),
             }
         };
         let runtime = self.runtime();
@@ -343,5 +351,35 @@ impl Drop for Driver {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn an_answer_that_waits_in_the_socket_is_not_given_up() {
+        let limit = Duration::from_millis(100);
+        let driver = Driver::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut server = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (client, _) = listener.accept().unwrap();
+        client.set_nonblocking(true).unwrap();
+        let (answer, call) = tokio::sync::oneshot::channel();
+        driver.runtime().spawn(async move {
+            let client = tokio::net::TcpStream::from_std(client).unwrap();
+            client.readable().await.unwrap();
+            answer.send(7).unwrap();
+        });
+        driver.runtime().spawn(async move {
+            // The answer arrives while the process stands still.
+            std::thread::park_timeout(limit * 2);
+            server.write_all(&[7]).unwrap();
+        });
+        let result = driver.wait(limit, async { Ok(call.await.unwrap()) });
+        assert_eq!(result.unwrap(), 7);
     }
 }
