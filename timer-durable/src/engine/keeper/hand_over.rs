@@ -18,8 +18,10 @@ impl<S: Store> Keeper<S> {
         if let Err(panic) = panics::catch(|| self.settings.executor.execute_batch(&mut tasks)) {
             self.report_executor(&panic);
         }
+        if self.rejected.is_empty() {
+            self.rejected_pause = MIN_PAUSE;
+        }
         self.rejected.extend(tasks);
-        self.rejected_pause = MIN_PAUSE;
     }
 
     /// Offers rejected tasks to the executor again. The keeper calls it in each turn, and so when a
