@@ -21,7 +21,7 @@ const STEPS: &[Step] = &[
     ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
-    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES])),
+    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES, CLIPPY_DURABLE_TESTS])),
     ("test", Call(attempts::test_twice)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
 ];
@@ -74,6 +74,9 @@ const ALONE: &[Step] = &[("durable-long-run", Call(durable_long_run)), ("instruc
 
 /// Lints the libraries alone, because the dependencies of their tests would enable features.
 const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features --lib -- -D warnings";
+
+/// Finds a test that needs a feature without asking for it.
+const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-features --tests -- -D warnings";
 
 /// The tests without features. Each crate has its own line, because one line for all would enable
 /// in every crate the features that one of them asks for.

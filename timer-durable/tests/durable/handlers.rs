@@ -7,9 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry, SqliteStore, StopReport, Topic};
+use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry, SqliteStore, Topic};
 
 use crate::folder::Folder;
+use crate::stops::stop_now;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -19,13 +20,6 @@ fn wait_for(is_true: impl Fn() -> bool) {
         assert!(begun.elapsed() < LONG, "the condition did not come true");
         std::thread::park_timeout(Duration::from_millis(1));
     }
-}
-
-/// Stops a timer at once. A machine that is busy for longer than the patience of `stop` may need a
-/// second call.
-pub(crate) fn stop_now(timer: &DurableTimer) -> StopReport {
-    let report = timer.stop(Duration::ZERO).unwrap();
-    if report.is_released { report } else { timer.stop(LONG).unwrap() }
 }
 
 #[test]

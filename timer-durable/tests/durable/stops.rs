@@ -5,15 +5,21 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry};
+use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry, StopReport};
 
-use crate::handlers::stop_now;
 use crate::scripted::Scripted;
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn ok(_: &Due<()>) -> Result<(), Retry> {
     Ok(())
+}
+
+/// Stops a timer at once. A machine that is busy for longer than the patience of `stop` may need a
+/// second call.
+pub(crate) fn stop_now(timer: &DurableTimer) -> StopReport {
+    let report = timer.stop(Duration::ZERO).unwrap();
+    if report.is_released { report } else { timer.stop(LONG).unwrap() }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-use crate::handlers::stop_now;
 use crate::scripted::Scripted;
+use crate::stops::stop_now;
 
 const LONG: Duration = Duration::from_secs(60);
 
