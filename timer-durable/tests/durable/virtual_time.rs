@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -41,11 +42,15 @@ fn overdue_timeouts_begin_at_their_rate() {
 
 #[test]
 fn work_may_send_calls_of_its_timer() {
-    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
-    let handle = timer.clone();
-    let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async("t", SECOND, &()))).unwrap();
-    call.now_or_never().expect("the next turn has executed it").unwrap();
-    assert_eq!(driver.advance(SECOND), 1);
+    let (ends, ended) = channel();
+    thread::spawn(move || {
+        let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+        let handle = timer.clone();
+        let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async("t", SECOND, &()))).unwrap();
+        call.now_or_never().expect("the next turn has executed it").unwrap();
+        ends.send(driver.advance(SECOND)).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(10 * SECOND), Ok(1), "no call waits for another one");
 }
 
 #[test]

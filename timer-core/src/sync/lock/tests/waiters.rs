@@ -22,11 +22,11 @@ fn a_caller_does_not_barge_past_the_gate() {
 fn a_caller_at_the_gate_respects_a_reservation() {
     let lock = free_lock_with(RESERVED);
     std::thread::scope(|scope| {
-        scope.spawn(|| *lock.lock() += 1);
+        let caller = scope.spawn(|| *lock.lock() += 1);
         let word = loop {
             // ORDERING: Relaxed, because the caller writes only the word until it has the lock.
             let word = lock.word.load(Ordering::Relaxed);
-            if word != RESERVED {
+            if word != RESERVED || caller.is_finished() {
                 break word;
             }
             std::thread::yield_now();
