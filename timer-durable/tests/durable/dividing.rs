@@ -116,12 +116,11 @@ fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
 
 #[test]
 fn a_later_call_does_not_overtake_a_postponed_one() {
-    let (timer, open, waits) = blocked_timer();
+    let (timer, open, _waits) = blocked_timer();
     (0..7).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
     let call = schedule(&timer, "free");
-    drop(open);
-    waits.recv_timeout(LONG).unwrap();
     let cancel = timer.cancel_async("t", "free");
+    drop(open);
     assert_eq!(block_on(cancel).unwrap(), Cancelled::Cancelled);
     block_on(call).unwrap();
 }
@@ -197,7 +196,7 @@ fn a_lost_connection_fails_only_the_call_under_way() {
     (0..30).for_each(|_| waits.recv_timeout(LONG).unwrap());
     store.on_count(move || {
         // All pauses end.
-        thread::park_timeout(Duration::from_millis(300));
+        thread::park_timeout(Duration::from_millis(1_100));
         breaks.store(true, Ordering::Relaxed);
     });
     store.on_rejoin(move || {
@@ -241,8 +240,8 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
     (0..8).for_each(|_| entries.recv_timeout(LONG).unwrap());
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(100) {
-        assert!(timer.stats().running <= 8, "{:?}", timer.stats());
         timer.counts().unwrap();
+        assert!(timer.stats().running <= 8, "{:?}", timer.stats());
     }
     drop(release);
     (0..7).for_each(|_| entries.recv_timeout(LONG).unwrap());

@@ -83,19 +83,20 @@ fn timeouts_run_after_a_restart() {
 fn nothing_begins_early_and_soon_after() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
-    let delay = Duration::from_millis(20);
+    // Much longer than a sync.
+    let delay = Duration::from_millis(300);
     let mut taken = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..5 {
         let begun = Instant::now();
         timer.new_timeout("t", delay, &"a".to_owned()).unwrap();
         ran.recv_timeout(LONG).unwrap();
         taken.push(begun.elapsed());
     }
-    assert_eq!(timer.stats().lag.count(), 20);
+    assert_eq!(timer.stats().lag.count(), 5);
     taken.sort_unstable();
     assert!(taken[0] >= delay, "D5: {taken:?}");
     // A busy machine delays some of them, but not most.
-    assert!(taken[10] < delay + Duration::from_millis(500), "D6: {taken:?}");
+    assert!(taken[2] < delay + Duration::from_millis(500), "D6: {taken:?}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ struct Script {
     next_upkeep: Option<Instant>,
     max_sleep: Option<Duration>,
     lease_end: Option<Instant>,
+    must_rejoin: bool,
 }
 
 impl Scripted {
@@ -82,6 +83,11 @@ impl Scripted {
 
     pub(crate) fn set_lease_end(&self, end: Option<Instant>) {
         self.script.lock().unwrap().lease_end = end;
+    }
+
+    /// Lets the store say that its connection is broken, until the keeper joins again.
+    pub(crate) fn lose_connection(&self) {
+        self.script.lock().unwrap().must_rejoin = true;
     }
 
     pub(crate) fn set_max_sleep(&self, limit: Duration) {
@@ -122,8 +128,15 @@ impl Store for Scripted {
         self.memory.load(range, max, out)
     }
 
+    fn must_rejoin(&self) -> bool {
+        self.script.lock().unwrap().must_rejoin
+    }
+
     fn rejoin(&mut self) -> Result<(), StoreError> {
-        let error = self.script.lock().unwrap().on_rejoin.as_mut().and_then(|hook| hook());
+        let mut script = self.script.lock().unwrap();
+        script.must_rejoin = false;
+        let error = script.on_rejoin.as_mut().and_then(|hook| hook());
+        drop(script);
         error.map_or_else(|| self.memory.rejoin(), Err)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry, StopReport};
 
@@ -30,7 +30,17 @@ fn every_stop_waits_until_the_store_is_closed() {
         closing.send(()).unwrap();
         let _ended = released.recv();
     });
-    let timer = DurableTimer::builder().topic("t", ok).open(store).unwrap();
+    let (started, starts) = channel();
+    let (end, ended) = channel::<()>();
+    let ended = Mutex::new(ended);
+    let waits = move |_: &Due<()>| {
+        started.send(())?;
+        let _ended = ended.lock().unwrap().recv();
+        Ok(())
+    };
+    let timer = DurableTimer::builder().topic("t", waits).open(store).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    starts.recv_timeout(LONG).unwrap();
     let (sender, reports) = channel();
     let stopping: Vec<_> = (0..2)
         .map(|_| {
@@ -38,6 +48,9 @@ fn every_stop_waits_until_the_store_is_closed() {
             thread::spawn(move || sender.send(timer.stop(LONG).unwrap()).unwrap())
         })
         .collect();
+    // Both stops arrive while the handler runs.
+    thread::park_timeout(Duration::from_millis(500));
+    drop(end);
     closes.recv_timeout(LONG).unwrap();
     assert!(reports.recv_timeout(Duration::from_millis(200)).is_err(), "the store is still open");
     drop(release);
@@ -114,8 +127,9 @@ fn a_stop_on_virtual_time_does_not_wait_for_real_time() {
     let (timer, driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     assert_eq!(timer.stats().running, 1, "its handler waits for the driver");
-    // Without a limit, this would not return.
-    let report = timer.stop(Duration::MAX).unwrap();
+    let (begun, limit) = (Instant::now(), LONG / 6);
+    let report = timer.stop(limit).unwrap();
+    assert!(begun.elapsed() < limit, "the handler does not end meanwhile");
     assert_eq!((report.unfinished, report.is_released), (1, true));
     drop((timer, driver));
     let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store).unwrap();

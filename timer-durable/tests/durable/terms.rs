@@ -144,18 +144,24 @@ fn a_handler_that_waits_when_the_lease_ends_runs_later() {
 
 #[test]
 fn a_handler_that_waits_while_the_keeper_joins_again_is_begun_again() {
-    let (builder, tasks, ran) = queued(10);
-    let store = Scripted::new();
-    let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
-    let first = tasks.recv_timeout(LONG).unwrap();
-    let mut fails = true;
-    store.on_write(move |_| std::mem::take(&mut fails).then(|| StoreError::InDoubt("lost".to_owned())));
-    timer.new_timeout("other", LONG, &()).unwrap_err();
-    while timer.new_timeout("other", LONG, &()).is_err() {}
-    first.run();
-    tasks.recv_timeout(LONG).unwrap().run();
-    assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "the first attempt has not started");
-    assert!(timer.stop(LONG).unwrap().is_released);
-    assert!(ran.try_recv().is_err());
+    for fails_at_a_write in [true, false] {
+        let (builder, tasks, ran) = queued(10);
+        let store = Scripted::new();
+        let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        let first = tasks.recv_timeout(LONG).unwrap();
+        if fails_at_a_write {
+            let mut fails = true;
+            store.on_write(move |_| std::mem::take(&mut fails).then(|| StoreError::InDoubt("lost".to_owned())));
+            timer.new_timeout("other", LONG, &()).unwrap_err();
+        } else {
+            store.lose_connection();
+        }
+        while timer.new_timeout("other", LONG, &()).is_err() {}
+        first.run();
+        tasks.recv_timeout(LONG).unwrap().run();
+        assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "the first attempt has not started");
+        assert!(timer.stop(LONG).unwrap().is_released);
+        assert!(ran.try_recv().is_err());
+    }
 }

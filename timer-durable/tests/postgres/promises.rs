@@ -2,7 +2,7 @@
 
 use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{Begun, Changed, Done, IfPending, Insert, Inserted, Reset, Retry, Target};
-use timer_durable::{PostgresStore, StoreError, TimeoutId};
+use timer_durable::{PostgresConnection, PostgresStore, StoreError, TimeoutId};
 
 use super::postgres_server::{Server, Shutdown};
 use super::{Database, LEASE, Node};
@@ -16,6 +16,13 @@ fn an_answered_timeout_survives_a_crash_of_the_server() {
     let name = server.create_database();
     let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
     node.0.rejoin().unwrap();
+    // The server may flush a commit by itself before it is stopped.
+    let asks = |connection: &mut dyn std::any::Any| {
+        let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
+        assert_eq!(connection.query_one("show synchronous_commit", &[])?.get::<_, String>(0), "on");
+        Ok(())
+    };
+    node.0.transact_with(Box::new(asks)).unwrap();
     let mut answered = Vec::new();
     for _ in 0..3 {
         answered.push(node.insert());
