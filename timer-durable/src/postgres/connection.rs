@@ -183,8 +183,8 @@ impl From<Error> for QueryError {
 /// A connection to PostgreSQL whose calls block.
 ///
 /// The work of [`Due::complete_in`](crate::Due::complete_in) receives it inside a transaction. Its
-/// methods are those of [`tokio_postgres::Client`] with the same names. A call that takes longer
-/// than the store's limit fails.
+/// methods are those of [`tokio_postgres::Client`] with the same names. A call whose answer
+/// has not arrived within the store's limit fails.
 pub struct PostgresConnection {
     client: Client,
     limit: Duration,
@@ -324,8 +324,8 @@ impl Driver {
             if let Ok(result) = tokio::time::timeout(limit, &mut call).await {
                 return result.map_err(QueryError::Postgres);
             }
-            // A process that stood still finds the limit exceeded and the answer in its socket. The
-            // task that reads the socket runs during the yield.
+            // If the process stood still, the limit is over and the answer may be in the socket.
+            // The task that reads the socket runs during the yield.
             tokio::task::yield_now().await;
             match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
                 Poll::Ready(result) => result.map_err(QueryError::Postgres),

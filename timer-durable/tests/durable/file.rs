@@ -83,7 +83,7 @@ fn timeouts_run_after_a_restart() {
 fn nothing_begins_early_and_soon_after() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
-    // Much longer than a sync.
+    // A sync takes much less, so a delay that is too short shows.
     let delay = Duration::from_millis(300);
     let mut taken = Vec::new();
     for _ in 0..5 {

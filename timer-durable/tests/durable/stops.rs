@@ -1,6 +1,6 @@
 //! Stopping a timer: by several callers, by its handlers, and on virtual time.
 
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +22,22 @@ pub(crate) fn stop_now(timer: &DurableTimer) -> StopReport {
     if report.is_released { report } else { timer.stop(LONG).unwrap() }
 }
 
+/// Returns a timer whose handler is running, and a sender that lets it go when it is dropped.
+fn running(store: Scripted) -> (DurableTimer, Sender<()>) {
+    let (started, starts) = channel();
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let blocks = move |_: &Due<()>| {
+        started.send(())?;
+        let _ended = released.lock().unwrap().recv();
+        Ok(())
+    };
+    let timer = DurableTimer::builder().topic("t", blocks).open(store).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    starts.recv_timeout(LONG).unwrap();
+    (timer, release)
+}
+
 #[test]
 fn every_stop_waits_until_the_store_is_closed() {
     let (closing, closes) = channel();
@@ -30,17 +46,7 @@ fn every_stop_waits_until_the_store_is_closed() {
         closing.send(()).unwrap();
         let _ended = released.recv();
     });
-    let (started, starts) = channel();
-    let (end, ended) = channel::<()>();
-    let ended = Mutex::new(ended);
-    let waits = move |_: &Due<()>| {
-        started.send(())?;
-        let _ended = ended.lock().unwrap().recv();
-        Ok(())
-    };
-    let timer = DurableTimer::builder().topic("t", waits).open(store).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
-    starts.recv_timeout(LONG).unwrap();
+    let (timer, handler) = running(store);
     let (sender, reports) = channel();
     let stopping: Vec<_> = (0..2)
         .map(|_| {
@@ -50,7 +56,7 @@ fn every_stop_waits_until_the_store_is_closed() {
         .collect();
     // Both stops arrive while the handler runs.
     thread::park_timeout(Duration::from_millis(500));
-    drop(end);
+    drop(handler);
     closes.recv_timeout(LONG).unwrap();
     assert!(reports.recv_timeout(Duration::from_millis(200)).is_err(), "the store is still open");
     drop(release);
@@ -63,20 +69,10 @@ fn every_stop_waits_until_the_store_is_closed() {
 
 #[test]
 fn a_stop_after_the_end_returns_the_same_report() {
-    let (started, starts) = channel();
-    let (release, released) = channel::<()>();
-    let released = Mutex::new(released);
-    let blocks = move |_: &Due<()>| {
-        started.send(())?;
-        let _ended = released.lock().unwrap().recv();
-        Ok(())
-    };
-    let timer = DurableTimer::builder().topic("t", blocks).open(Scripted::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
-    starts.recv_timeout(LONG).unwrap();
+    let (timer, handler) = running(Scripted::new());
     let reports = [stop_now(&timer), timer.stop(LONG).unwrap()];
     assert_eq!(reports.map(|report| (report.unfinished, report.is_released)), [(1, true); 2]);
-    drop(release);
+    drop(handler);
 }
 
 /// A place for the handle that a handler uses.
@@ -127,9 +123,10 @@ fn a_stop_on_virtual_time_does_not_wait_for_real_time() {
     let (timer, driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     assert_eq!(timer.stats().running, 1, "its handler waits for the driver");
+    // A wait for the handler would last as long as the limit.
     let (begun, limit) = (Instant::now(), LONG / 6);
     let report = timer.stop(limit).unwrap();
-    assert!(begun.elapsed() < limit, "the handler does not end meanwhile");
+    assert!(begun.elapsed() < limit, "`stop` waits for no real time");
     assert_eq!((report.unfinished, report.is_released), (1, true));
     drop((timer, driver));
     let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store).unwrap();

@@ -50,7 +50,7 @@ fn work_may_send_calls_of_its_timer() {
         call.now_or_never().expect("the next turn has executed it").unwrap();
         ends.send(driver.advance(SECOND)).unwrap();
     });
-    assert_eq!(ended.recv_timeout(10 * SECOND), Ok(1), "no call waits for another one");
+    assert_eq!(ended.recv_timeout(10 * SECOND), Ok(1), "no call waits for the turn that it is in");
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn many_locked_keys_cost_one_wait() {
 
 #[test]
 fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
-    // The first lock also excludes the look for locked rows, which comes only if there is time for
-    // it. The second lock excludes only writes.
+    // `share` excludes only writes. `access exclusive` also excludes the look for locked rows. The
+    // writer looks only if there is time, so this mode is tried twice.
     for mode in ["access exclusive", "access exclusive", "share"] {
         let Some(database) = Database::create() else { return };
         let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));

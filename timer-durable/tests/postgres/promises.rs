@@ -16,13 +16,13 @@ fn an_answered_timeout_survives_a_crash_of_the_server() {
     let name = server.create_database();
     let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
     node.0.rejoin().unwrap();
-    // The server may flush a commit by itself before it is stopped.
-    let asks = |connection: &mut dyn std::any::Any| {
+    // The server may flush a commit by itself before it is stopped, so the setting counts too.
+    let is_synchronous = |connection: &mut dyn std::any::Any| {
         let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
         assert_eq!(connection.query_one("show synchronous_commit", &[])?.get::<_, String>(0), "on");
         Ok(())
     };
-    node.0.transact_with(Box::new(asks)).unwrap();
+    node.0.transact_with(Box::new(is_synchronous)).unwrap();
     let mut answered = Vec::new();
     for _ in 0..3 {
         answered.push(node.insert());
