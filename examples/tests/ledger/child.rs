@@ -1,7 +1,7 @@
 //! A child process that runs `timeouts`, and the threads that talk to it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -172,13 +172,4 @@ impl Running {
 pub(crate) fn signal(process: u32, name: &str) {
     let status = Command::new("kill").args([format!("-{name}"), process.to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()), "kill -{name} {process}");
-}
-
-/// Returns the path of an empty store in the folder of the tests, and removes the files of an older
-/// one.
-pub(crate) fn fresh_store(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ledger").join(name);
-    _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("the folder of the tests");
-    folder.join("timeouts.db")
 }

@@ -11,6 +11,7 @@
 
 mod account;
 mod child;
+mod folder;
 mod load;
 mod shim;
 
@@ -21,7 +22,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use child::{Options, Running, fresh_store, signal};
+use child::{Options, Running, signal};
+use folder::Folder;
 use load::Load;
 
 fn kills() -> u64 {
@@ -42,8 +44,8 @@ fn assert_balanced(faults: &[String]) {
 #[test]
 fn nothing_is_lost_by_kills_at_random() {
     let mut load = Load::new(seed());
-    let store = fresh_store("random");
-    let options = |handler| Options { store: store.clone(), handler, ..Options::default() };
+    let folder = Folder::new("random");
+    let options = |handler| Options { store: folder.store(), handler, ..Options::default() };
     for round in 0..kills() / 2 {
         // A slow handler is certainly running when its child dies, and its timeout has to run
         // again.
@@ -77,28 +79,29 @@ fn in_commits(name: &str, rounds: u64, power: impl Fn(u64) -> Option<String>) {
         return;
     }
     let mut load = Load::new(seed());
-    let store = fresh_store(name);
+    let folder = Folder::new(name);
     let mut deaths = 0;
     for round in 0..rounds {
         let point = ["write", "sync", "synced"][load.random.usize(..3)];
         let number = if round % 3 == 0 { load.random.u32(1..12) } else { load.random.u32(1..120) };
         let mut shim = vec![("SHIM_FILE", "timeouts.db".to_owned()), ("SHIM_KILL", format!("{point}:{number}"))];
         shim.extend(power(round).map(|power| ("SHIM_POWER", power)));
-        let options = Options { store: store.clone(), shim, ..Options::default() };
+        let options = Options { store: folder.store(), shim, ..Options::default() };
         let mut child = Running::start(&options, &load.ledger);
         deaths += u64::from(!load.send_for(&mut child, Duration::from_secs(3)));
         child.signal("KILL");
         child.wait();
     }
     assert!(deaths >= rounds / 4, "the shim has killed {deaths} of {rounds} children");
-    assert_balanced(&load.settle(&Options { store, ..Options::default() }));
+    assert_balanced(&load.settle(&Options { store: folder.store(), ..Options::default() }));
 }
 
 /// A frozen child goes on where it was.
 #[test]
 fn nothing_is_lost_by_a_freeze() {
     let mut load = Load::new(seed());
-    let options = Options { store: fresh_store("freeze"), ..Options::default() };
+    let folder = Folder::new("freeze");
+    let options = Options { store: folder.store(), ..Options::default() };
     let mut child = Running::start(&options, &load.ledger);
     for _ in 0..3 {
         load.send_for(&mut child, Duration::from_millis(100));
@@ -114,15 +117,15 @@ fn nothing_is_lost_by_a_freeze() {
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
     let mut load = Load::new(seed());
-    let store = fresh_store("full");
-    let options = Options { store: store.clone(), file_limit: Some(600), ..Options::default() };
+    let folder = Folder::new("full");
+    let options = Options { store: folder.store(), file_limit: Some(600), ..Options::default() };
     let mut child = Running::start(&options, &load.ledger);
     while load.ledger.account().totals().errors < 5 && load.schedule(&mut child, 30_000) {}
     let totals = load.ledger.account().totals();
     assert!(totals.errors >= 5 && totals.scheduled > 0, "{totals:?}");
     child.kill();
     // These are due in half a minute. The clock of the next child is ahead.
-    assert_balanced(&with_clock(&mut load, &Options { store, ..Options::default() }, 60));
+    assert_balanced(&with_clock(&mut load, &Options { store: folder.store(), ..Options::default() }, 60));
 }
 
 /// A commit whose sync has failed is in the log all the same, and a kill lets the next start read
@@ -134,9 +137,9 @@ fn a_failed_sync_leaves_the_outcome_open() {
     }
     let mut failed = 0;
     for sync in 1..16 {
-        let store = fresh_store("sync");
+        let folder = Folder::new("sync");
         let shim = vec![("SHIM_FILE", "timeouts.db".to_owned()), ("SHIM_KILL", format!("fail:{sync}"))];
-        let mut command = Options { store, shim, ..Options::default() }.command();
+        let mut command = Options { store: folder.store(), shim, ..Options::default() }.command();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = child.expect("timeouts starts");
         let (mut input, mut answer) = (child.stdin.take().expect("a pipe"), String::new());
@@ -167,11 +170,11 @@ fn nothing_is_early_or_lost_when_the_clock_steps() {
         return;
     }
     let mut load = Load::new(seed());
-    let store = fresh_store("clock");
-    let clock = store.with_extension("clock");
+    let folder = Folder::new("clock");
+    let clock = folder.store().with_extension("clock");
     set_clock(&clock, 0);
     let shim = vec![("SHIM_CLOCK", clock.display().to_string())];
-    let options = Options { store, shim, ..Options::default() };
+    let options = Options { store: folder.store(), shim, ..Options::default() };
     let mut child = Running::start(&options, &load.ledger);
     for seconds in [0, 600, 599, 1_200, 1_198, 1_199] {
         set_clock(&clock, seconds);

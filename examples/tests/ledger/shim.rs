@@ -23,10 +23,12 @@ fn build() -> Option<PathBuf> {
     if !cfg!(target_os = "linux") {
         return None;
     }
+    // Renamed when it is complete, because another process may build it or load it.
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let library = folder.join(format!("shim-{}.so", std::process::id()));
+    let (library, part) = (folder.join("shim.so"), folder.join(format!("shim-{}.so", std::process::id())));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ledger/shim.c");
     let arguments = ["-shared", "-fPIC", "-O1", "-o"];
-    let built = Command::new("cc").args(arguments).arg(&library).arg(source).arg("-ldl").status();
-    built.is_ok_and(|status| status.success()).then_some(library)
+    let built = Command::new("cc").args(arguments).arg(&part).arg(source).arg("-ldl").status();
+    let is_built = built.is_ok_and(|status| status.success()) && std::fs::rename(part, &library).is_ok();
+    is_built.then_some(library)
 }
