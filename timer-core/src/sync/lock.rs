@@ -208,6 +208,22 @@ impl<T> Lock<T> {
     /// Makes the worker's step 3. Returns `None` if the lock is held. The holder then wakes the
     /// worker.
     pub(crate) fn try_lock_or_ask(&self) -> Option<Guard<'_, T>> {
+        self.lock_or_set(WAKE)
+    }
+
+    /// Makes the worker's step 4. The calling thread is the next one that locks. `park` waits for
+    /// the holder's ring and may return early.
+    pub(crate) fn lock_reserved(&self, park: impl Fn()) -> Guard<'_, T> {
+        loop {
+            if let Some(guard) = self.lock_or_set(RESERVED) {
+                return guard;
+            }
+            park();
+        }
+    }
+
+    /// Locks for the worker. Returns `None` if the lock stays held. `bit` is then set.
+    fn lock_or_set(&self, bit: u32) -> Option<Guard<'_, T>> {
         let mut spins = 0;
         loop {
             // ORDERING: Relaxed, as in `try_lock`.
@@ -219,28 +235,8 @@ impl<T> Lock<T> {
             } else if spins < WORKER_SPINS {
                 spins += 1;
                 spin_loop();
-            } else if word & WAKE != 0 || self.swap(word, word | WAKE) {
+            } else if word & bit != 0 || self.swap(word, word | bit) {
                 return None;
-            }
-        }
-    }
-
-    /// Makes the worker's step 4. The calling thread is the next one that locks. `park` waits for
-    /// the holder's ring and may return early.
-    pub(crate) fn lock_reserved(&self, park: impl Fn()) -> Guard<'_, T> {
-        let mut spins = 0;
-        loop {
-            // ORDERING: Relaxed, as in `try_lock`.
-            let word = self.word.load(Ordering::Relaxed);
-            if word & LOCKED == 0 {
-                if self.swap(word, (word | LOCKED) & !(RESERVED | WAKE)) {
-                    return Guard { lock: self };
-                }
-            } else if spins < WORKER_SPINS {
-                spins += 1;
-                spin_loop();
-            } else if word & RESERVED != 0 || self.swap(word, word | RESERVED) {
-                park();
             }
         }
     }
@@ -258,6 +254,13 @@ impl<T> Lock<T> {
         // ORDERING: Acquire pairs with `take_wake`, so that the earlier operations of its thread
         // are seen as well.
         self.word.load(Ordering::Acquire) & WAKE != 0
+    }
+
+    /// Returns `true` if a caller waits at the gate, or the worker at its reservation.
+    #[cfg(all(test, not(timer_loom)))]
+    pub(crate) fn has_waiter(&self) -> bool {
+        // ORDERING: Relaxed, because a test only waits for a bit.
+        self.word.load(Ordering::Relaxed) & (GATE | RESERVED) != 0
     }
 
     #[inline]

@@ -99,6 +99,12 @@ impl Event {
         drop(self.mutex.lock());
         self.happened.notify_all();
     }
+
+    /// Wakes one thread, which finds its condition unchanged. Returns `false` if no thread waits.
+    #[cfg(test)]
+    pub(crate) fn wake_in_vain(&self) -> bool {
+        self.happened.notify_one()
+    }
 }
 
 /// Returns the event for the object at this address. There is a fixed number of events, so objects

@@ -9,15 +9,11 @@ use crate::sync::Arc;
 use crate::time::NO_TICK;
 use crate::timer::Engine;
 use crate::worker::Dispatcher;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// The time that another thread gets to reach the held lock. A thread that does not reach it in
-/// time makes a test weaker, and never fail.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The time after which a call counts as one that waits for the lock.
 const A_WHILE: Duration = Duration::from_secs(20);
@@ -29,6 +25,18 @@ fn engine() -> Arc<Engine> {
 fn new(engine: &Engine, delay: Duration) -> (Timeout, Timeout) {
     let now = engine.context.now();
     Timeout::new(engine.shards()[0].id(), deadline_after(now, delay), Closure(|_: &Timeout| {}))
+}
+
+/// Waits until another thread waits for the held lock of `shard`. Returns `false` if that thread
+/// sends its result instead.
+fn wait_for_waiter<T>(shard: &Shard, heard: &Receiver<T>) -> bool {
+    while !shard.lock.has_waiter() {
+        if heard.try_recv().is_ok() {
+            return false;
+        }
+        thread::yield_now();
+    }
+    true
 }
 
 /// Finds the lock of `shard` held `times` times, as turns of the worker.
@@ -71,7 +79,7 @@ fn a_call_at_the_gate_wakes_the_worker() {
             said.send(schedule(HOUR)).unwrap();
         });
         is_used_up.recv().unwrap();
-        assert!(heard.recv_timeout(PATIENCE).is_err(), "the lock is held");
+        assert!(wait_for_waiter(shard, &heard), "the lock is held");
         shard.unlock(core);
         let at_gate = heard.recv().unwrap();
         assert!(at_gate.is_some_and(|tick| tick != NO_TICK), "the worker would sleep for too long");
@@ -91,7 +99,7 @@ fn one_caller_at_a_time_waits_for_the_lock() {
             scope.spawn(move || said.send(calls()).unwrap());
         }
         let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE).is_ok_and(|accepted| accepted)).count();
-        let waits = heard.recv_timeout(PATIENCE).is_err();
+        let waits = wait_for_waiter(shard, &heard);
         shard.unlock(core);
         assert_eq!(returned, 7, "the other callers leave a request");
         assert!(waits && heard.recv().unwrap(), "the first caller waits for the lock");
@@ -113,7 +121,7 @@ fn the_worker_reserves_a_lock_after_two_failures() {
             let now = engine.context.now();
             said.send(dispatcher.turn_to_end(now)).unwrap();
         });
-        assert!(heard.recv_timeout(PATIENCE).is_err(), "the turn gave up once more");
+        assert!(wait_for_waiter(shard, &heard), "the turn gave up once more");
         assert!(shard.lock.try_lock_or_ask().is_none());
         shard.unlock(core);
         let turned = heard.recv().unwrap();
