@@ -160,9 +160,9 @@ pub trait TimingWheel<T>: sealed::Sealed {
     /// wheel is empty. O(1).
     ///
     /// The tick is after [`now`](TimingWheel::now) and not after the earliest deadline. It is the
-    /// earliest deadline itself, unless a removal has left the wheel with a lower bound. Advancing
-    /// to that tick brings the bound up to date. If a value is overdue, the tick is the next one.
-    /// If `now` is `u64::MAX`, the tick is `u64::MAX`.
+    /// earliest deadline itself, unless a removal or a panic of `expired` has left the wheel with a
+    /// lower bound. Advancing to that tick brings the bound up to date. If a value is overdue, the
+    /// tick is the next one. If `now` is `u64::MAX`, the tick is `u64::MAX`.
     ///
     /// ```
     /// use timer_core::wheel::{HashedWheel, TimingWheel};

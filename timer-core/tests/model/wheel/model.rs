@@ -24,13 +24,16 @@ struct Model<W> {
     stale: Vec<Key>,
     serial: u32,
     now: u64,
-    /// Whether no removal has happened, so that the next expiry is exact.
+    /// Whether nothing was removed since the wheel was empty, so that the next expiry is exact.
     exact: bool,
+    /// Whether the last advance ended with a panic. Then the next one continues its work, and the
+    /// next expiry is a lower bound until then.
+    is_interrupted: bool,
 }
 
 impl<W: TimingWheel<u32>> Model<W> {
     fn new(wheel: W) -> Self {
-        Model { wheel, live: BTreeMap::new(), stale: Vec::new(), serial: 0, now: 0, exact: true }
+        Model { wheel, live: BTreeMap::new(), stale: Vec::new(), serial: 0, now: 0, exact: true, is_interrupted: false }
     }
 
     fn insert(&mut self, deadline: u64) {
@@ -46,7 +49,7 @@ impl<W: TimingWheel<u32>> Model<W> {
         {
             assert_eq!(self.wheel.remove(key), Some(entry.1));
             self.stale.push(key);
-            self.exact = self.live.is_empty();
+            self.exact = self.live.is_empty() && !self.is_interrupted;
         }
     }
 
@@ -62,7 +65,8 @@ impl<W: TimingWheel<u32>> Model<W> {
                 }
             });
         }));
-        assert_eq!(outcome.is_err(), due.len() > after);
+        self.is_interrupted = outcome.is_err();
+        assert_eq!(self.is_interrupted, due.len() > after);
         let now = self.wheel.now();
         assert!(self.now <= now && now <= to.max(self.now));
         self.now = now;
@@ -72,12 +76,13 @@ impl<W: TimingWheel<u32>> Model<W> {
             assert!(entry.0 <= now, "early");
             self.stale.extend(self.live.remove(&entry));
         }
-        self.exact = self.live.is_empty();
+        self.exact = self.live.is_empty() && !self.is_interrupted;
     }
 
     fn advance(&mut self, to: u64) {
         let mut due = Vec::new();
         self.wheel.advance(to, |serial| due.push(serial));
+        self.is_interrupted = false;
         self.now = self.now.max(to);
         let later = match self.now.checked_add(1) {
             Some(next) => self.live.split_off(&(next, 0)),
