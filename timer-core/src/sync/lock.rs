@@ -222,7 +222,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Locks for the worker. Returns `None` if the lock stays held. `bit` is then set.
+    /// Locks for the worker, or sets `bit` and returns `None` if the lock stays held.
     fn lock_or_set(&self, bit: u32) -> Option<Guard<'_, T>> {
         let mut spins = 0;
         loop {

@@ -183,8 +183,8 @@ impl From<Error> for QueryError {
 /// A connection to PostgreSQL whose calls block.
 ///
 /// The work of [`Due::complete_in`](crate::Due::complete_in) receives it inside a transaction. Its
-/// methods are those of [`tokio_postgres::Client`] with the same names. A call whose answer
-/// has not arrived within the store's limit fails.
+/// methods are those of [`tokio_postgres::Client`] with the same names. A call whose answer has not
+/// arrived within the store's limit fails.
 pub struct PostgresConnection {
     client: Client,
     limit: Duration,

@@ -24,7 +24,8 @@ struct Model<W> {
     stale: Vec<Key>,
     serial: u32,
     now: u64,
-    /// Whether nothing was removed since the wheel was empty, so that the next expiry is exact.
+    /// Whether nothing was removed and no advance was interrupted since the wheel was empty, so
+    /// that the next expiry is exact.
     exact: bool,
     /// Whether the last advance ended with a panic. Then the next one continues its work, and the
     /// next expiry is a lower bound until then.
