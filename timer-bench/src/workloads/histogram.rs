@@ -26,7 +26,9 @@ impl Histogram {
     pub(super) fn add(&self, value: u64) {
         // ORDERING: Relaxed, because these are only counts.
         self.buckets[bucket(value)].fetch_add(1, Ordering::Relaxed);
-        self.max.fetch_max(value, Ordering::Relaxed);
+        if value > self.max.load(Ordering::Relaxed) {
+            self.max.fetch_max(value, Ordering::Relaxed);
+        }
     }
 
     /// Adds a value from the only thread that ever does so, which is cheaper.

@@ -137,12 +137,14 @@ pub(super) struct Mark {
     pub(super) due: u64,
     pub(super) place: u32,
     pub(super) is_kept: bool,
+    /// Whether the lateness is recorded. Only kept timeouts can be timed.
+    pub(super) is_timed: bool,
 }
 
 impl Job for Mark {
     fn run(self) {
-        let Self { book, due, place, is_kept } = self;
-        if is_kept {
+        let Self { book, due, place, is_kept, is_timed } = self;
+        if is_timed {
             let now = book.now();
             let lag = now.saturating_sub(due);
             book.lags.add(lag);
@@ -150,9 +152,16 @@ impl Job for Mark {
             if lag > book.worst_lag.load(Ordering::Relaxed) {
                 book.worst_lag.fetch_max(lag, Ordering::Relaxed);
             }
-            book.early.fetch_add(u64::from(now < due), Ordering::Relaxed);
+            if now < due {
+                book.early.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if is_kept {
+            // ORDERING: Relaxed, as above.
             book.ran_by_due[millisecond(due, &book.ran_by_due)].fetch_add(1, Ordering::Relaxed);
-            book.newest_due.fetch_max(due, Ordering::Relaxed);
+            if due > book.newest_due.load(Ordering::Relaxed) {
+                book.newest_due.fetch_max(due, Ordering::Relaxed);
+            }
         }
         book.ended(place, RAN);
         // ORDERING: Relaxed, because this is only a count.

@@ -21,6 +21,11 @@ const BURST: u64 = 100;
 const SAMPLED: u64 = 64;
 /// The CPU time of a call that took more than this many nanoseconds is also measured.
 const LONG: u64 = 50_000;
+/// In an overload, one timeout in this many records its lateness. Reading the clock and recording
+/// the lateness take longer than the timer needs for the rest of a run.
+const TIMED: u64 = 8;
+/// A load in which fewer percent of the timeouts are cancelled at once is an overload.
+const OVERLOAD_BELOW: u64 = 90;
 /// If dropping a handle cancels the timeout, the handle is dropped once a timeout has run whose
 /// deadline is this many nanoseconds later.
 const SURELY_RUN: u64 = 50_000_000;
@@ -191,7 +196,7 @@ impl<P: Storming> Caller<'_, P> {
         let book = self.common.book;
         let mut random = SplitMix64::delays(index << 32);
         // Timeouts to be cancelled share one job, unless each is checked.
-        let common_work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false });
+        let common_work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false, is_timed: false });
         let mut last_cpu = thread_cpu();
         for pair in 0_u64.. {
             // ORDERING: Relaxed, because the flag guards no other data.
@@ -199,10 +204,11 @@ impl<P: Storming> Caller<'_, P> {
                 break;
             }
             let (delay, is_kept) = (random.duration(&DELAYS), spread(pair) >= self.common.cancelled);
+            let is_timed = is_kept && (self.common.cancelled >= OVERLOAD_BELOW || pair % TIMED == 0);
             let (place, mut due) = (self.place(), 0);
             let own = (is_kept || book.has_places()).then(|| {
                 due = book.now() + delay.as_nanos() as u64;
-                P::work(Mark { book, due, place, is_kept })
+                P::work(Mark { book, due, place, is_kept, is_timed })
             });
             let work = own.as_ref().unwrap_or(&common_work);
             let cpu = if pair % SAMPLED == 0 { Cpu::Read } else { Cpu::ReadIfLong };

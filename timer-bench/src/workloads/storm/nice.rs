@@ -103,7 +103,7 @@ fn use_at_full_speed<P: Storming>(peer: P, book: &'static Book, common: &Common)
     let context = peer.clone();
     context.on_thread(|| {
         let mut peer = peer;
-        let work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false });
+        let work = P::work(Mark { book, due: 0, place: u32::MAX, is_kept: false, is_timed: false });
         while !common.is_over() {
             let handle = peer.schedule::<Mark>(FAR, &work);
             peer.cancel(handle);
@@ -123,7 +123,7 @@ fn call<P: Storming>(peer: P, book: &'static Book, span: Duration, common: &Comm
             }
             let (start, is_kept) = (book.now(), pair % 10 == 0);
             let due = start + DELAY.as_nanos() as u64;
-            let work = P::work(Mark { book, due, place: u32::MAX, is_kept });
+            let work = P::work(Mark { book, due, place: u32::MAX, is_kept, is_timed: is_kept });
             let start = book.now();
             let handle = peer.schedule::<Mark>(DELAY, &work);
             common.calls.add_alone(book.now() - start);
