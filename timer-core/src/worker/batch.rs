@@ -34,6 +34,8 @@ pub(super) struct Batch {
     woken: Vec<Nanos>,
     /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
+    /// The number of entries that were decided since it was last taken.
+    decided: usize,
     slow: SlowTasks,
 }
 
@@ -82,6 +84,7 @@ impl Batch {
         }
         expired += self.deadlines.len() + self.woken.len();
         self.finish(engine, now);
+        self.decided += visit.decided - begin;
         if visit.decided == slots.len() {
             slots.clear();
             visit.decided = 0;
@@ -95,6 +98,11 @@ impl Batch {
             }
         }
         expired
+    }
+
+    /// Returns the number of entries that were decided since the last call.
+    pub(super) fn take_decided(&mut self) -> usize {
+        std::mem::take(&mut self.decided)
     }
 
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.

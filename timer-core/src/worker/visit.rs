@@ -17,8 +17,15 @@ pub(super) const MAX_REQUEST_STEPS: usize = 16;
 /// smaller ones from its caches and free lists.
 const SWEEPING_SIZE: usize = 2 << 10;
 
-/// The number of such requests before a step. glibc sorts at most 10,000 free pieces in each.
-const SWEEPS: usize = 4;
+/// The least number of such requests before a step.
+const MIN_SWEEPS: usize = 4;
+
+/// One more request is made for this many entries that were decided since the last step. Most of
+/// them are free pieces now, of which glibc sorts at most 10,000 in a request.
+const SORTED: usize = 8_192;
+
+/// The most such requests before a step. They take about 30 us if there is nothing to do.
+const MAX_SWEEPS: usize = 512;
 
 /// A visit to a shard. Once it is closed, it can be opened again.
 pub(super) struct Visit {
@@ -67,7 +74,7 @@ impl Visit {
             if !self.is_open || !self.slots.is_empty() || engine.context.now() > until {
                 return expired;
             }
-            self.step(&engine.context);
+            self.step(batch, &engine.context);
         }
     }
 
@@ -77,8 +84,8 @@ impl Visit {
     }
 
     /// Makes the next step of the wheel.
-    fn step(&mut self, context: &Context) {
-        sweep_allocator();
+    fn step(&mut self, batch: &mut Batch, context: &Context) {
+        sweep_allocator(batch.take_decided());
         let next = self.shard.next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
@@ -92,9 +99,24 @@ impl Visit {
 ///
 /// A step of a wheel allocates under the lock. After the batch before it has freed many timeouts,
 /// glibc joins and sorts the free pieces in one of the next requests, which takes milliseconds.
-/// This call takes that time while no lock is held.
-fn sweep_allocator() {
-    for _ in 0..SWEEPS {
+/// This call takes that time while no lock is held. `decided` entries were decided since the last
+/// call.
+fn sweep_allocator(decided: usize) {
+    for _ in 0..sweeps(decided) {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(SWEEPING_SIZE)));
+    }
+}
+
+fn sweeps(decided: usize) -> usize {
+    (MIN_SWEEPS + decided / SORTED).min(MAX_SWEEPS)
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::sweeps;
+
+    #[test]
+    fn the_allocator_sorts_the_pieces_of_all_decided_entries() {
+        assert_eq!([0, 8_191, 62_500, usize::MAX].map(sweeps), [4, 4, 11, 512]);
     }
 }

@@ -71,6 +71,17 @@ fn a_batch_begins_where_the_last_one_ended() {
 }
 
 #[test]
+fn decided_entries_are_counted_once() {
+    let engine = engine(None);
+    for _ in 0..3 {
+        assert!(engine.schedule(Closure(|_: &Timeout| {}), Deadline::down).is_ok());
+    }
+    let mut dispatcher = Dispatcher::new(engine.clone());
+    dispatcher.turn_to_end(engine.context.now());
+    assert_eq!([dispatcher.batch.take_decided(), dispatcher.batch.take_decided()], [3, 0]);
+}
+
+#[test]
 fn a_rejected_task_is_measured() {
     let engine = engine(Some(Box::new(Executor(|task| Err(Rejected(task))))));
     assert_eq!(run_due(&engine, 1, lasting(&engine, 5 * MILLI)), 1);
