@@ -133,7 +133,7 @@ pub(crate) fn plain<P: Peer>(workload: &str, settings: &Settings, program: Progr
         ("W8", Program::Mimalloc) => cancel::run::<P>(settings, ",alloc=mimalloc", &out),
         ("W14", Program::Mimalloc) => batch::run::<P>(settings, "mimalloc", &out),
         #[cfg(feature = "held")]
-        ("W21", Program::Held) if P::NAME == peers::OURS => held::run(settings, &out),
+        ("W21", Program::Held | Program::Mimalloc) if P::NAME == peers::OURS => held::run(settings, &out),
         ("W21", _) => Err(Stop::Unavailable("ours only, by workload-held".to_owned())),
         (_, Program::Counting(_) | Program::Mimalloc | Program::Held) => Err(Stop::Unknown),
         ("W7", _) => Err(Stop::Unavailable("needs the counting allocator of workload-mem".to_owned())),
