@@ -34,8 +34,8 @@ pub(super) struct Batch {
     woken: Vec<Nanos>,
     /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
-    /// The number of entries that were decided since it was last taken.
-    decided: usize,
+    /// The number of entries that were decided since the allocator was swept.
+    unswept: usize,
     slow: SlowTasks,
 }
 
@@ -84,7 +84,7 @@ impl Batch {
         }
         expired += self.deadlines.len() + self.woken.len();
         self.finish(engine, now);
-        self.decided += visit.decided - begin;
+        self.unswept += visit.decided - begin;
         if visit.decided == slots.len() {
             slots.clear();
             visit.decided = 0;
@@ -100,9 +100,10 @@ impl Batch {
         expired
     }
 
-    /// Returns the number of entries that were decided since the last call.
-    pub(super) fn take_decided(&mut self) -> usize {
-        std::mem::take(&mut self.decided)
+    /// Returns the number of entries that were decided since the last call, after which the caller
+    /// sweeps the allocator.
+    pub(super) fn take_unswept(&mut self) -> usize {
+        std::mem::take(&mut self.unswept)
     }
 
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.

@@ -21,10 +21,10 @@ const SWEEPING_SIZE: usize = 2 << 10;
 const MIN_SWEEPS: usize = 4;
 
 /// One more request is made for this many entries that were decided since the last step. Most of
-/// them are free pieces now, of which glibc sorts at most 10,000 in a request.
+/// their memory is free by then, and glibc sorts at most 10,000 free pieces in a request.
 const SORTED: usize = 8_192;
 
-/// The most such requests before a step. They take about 30 us if there is nothing to do.
+/// The most such requests before a step. They take 7 to 15 us if there is nothing to do.
 const MAX_SWEEPS: usize = 512;
 
 /// A visit to a shard. Once it is closed, it can be opened again.
@@ -85,7 +85,7 @@ impl Visit {
 
     /// Makes the next step of the wheel.
     fn step(&mut self, batch: &mut Batch, context: &Context) {
-        sweep_allocator(batch.take_decided());
+        sweep_allocator(batch.take_unswept());
         let next = self.shard.next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
@@ -99,16 +99,16 @@ impl Visit {
 ///
 /// A step of a wheel allocates under the lock. After the batch before it has freed many timeouts,
 /// glibc joins and sorts the free pieces in one of the next requests, which takes milliseconds.
-/// This call takes that time while no lock is held. `decided` entries were decided since the last
-/// call.
-fn sweep_allocator(decided: usize) {
-    for _ in 0..sweeps(decided) {
+/// This call takes that time while no lock is held. `unswept` is the number of entries that were
+/// decided since the last call.
+fn sweep_allocator(unswept: usize) {
+    for _ in 0..sweeps(unswept) {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(SWEEPING_SIZE)));
     }
 }
 
-fn sweeps(decided: usize) -> usize {
-    (MIN_SWEEPS + decided / SORTED).min(MAX_SWEEPS)
+fn sweeps(unswept: usize) -> usize {
+    (MIN_SWEEPS + unswept / SORTED).min(MAX_SWEEPS)
 }
 
 #[cfg(all(test, not(timer_loom)))]
@@ -116,7 +116,7 @@ mod tests {
     use super::sweeps;
 
     #[test]
-    fn the_allocator_sorts_the_pieces_of_all_decided_entries() {
+    fn a_sweep_grows_with_the_number_of_decided_entries() {
         assert_eq!([0, 8_191, 62_500, usize::MAX].map(sweeps), [4, 4, 11, 512]);
     }
 }
