@@ -106,10 +106,7 @@ impl<V> Bucket<V> {
             return discarded;
         }
         let len = self.slots.open.len as usize;
-        if len == 0 {
-            self.slots.clear();
-            self.earliest = u64::MAX;
-        } else if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) {
+        if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) || len == 0 {
             self.earliest = self.slots.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
         discarded

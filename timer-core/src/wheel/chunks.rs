@@ -107,11 +107,6 @@ impl<T> Chunks<T> {
         }
         self.last.pop()
     }
-
-    /// Returns the memory of an array of at most one chunk.
-    pub(super) fn into_last(self) -> Vec<T> {
-        self.last
-    }
 }
 
 impl<T> Default for Chunks<T> {

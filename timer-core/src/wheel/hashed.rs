@@ -3,8 +3,8 @@
 //! The wheel is one ring of lists. A deadline belongs to the list of its low bits, whatever its
 //! round. Values of later rounds stay in their list until their round comes, so nothing cascades.
 //!
-//! A list is visited only when the earliest of its deadlines is due, and then it is read once. The
-//! original visits every list at every tick and looks at all values in it. Here a tree of minima
+//! A list is visited only when the earliest of its deadlines is due. The original visits every list
+//! at every tick and looks at all values in it. Here a tree of minima
 //! ([`bounds`]) finds the next list, so a jump of any length costs only the values that are due.
 //! The cost that remains is that of a list shared by many deadlines, because each visit reads all
 //! of the list.
@@ -26,8 +26,9 @@ use super::chunks::Chunks;
 use super::discarded::{Discarded, Memory};
 use super::location::{Location, Tracker};
 use super::raw::RawWheel;
-use super::slots::{CHUNK, Entry, Slots};
+use super::slots::{Entry, Slots};
 use bounds::Bounds;
+use std::mem;
 
 mod bounds;
 
@@ -36,13 +37,11 @@ const MAX_LISTS: usize = 1 << 30;
 
 /// A ring has at least one list for this many values, unless it has all lists. It has at most one
 /// list for each value.
-const VALUES_PER_LIST: usize = 32;
+const VALUES_PER_LIST: usize = if cfg!(any(test, fuzzing)) { 32 } else { 256 };
 
-/// The number of slots that a step reads.
+/// The number of slots that are read at a time, which divides the length of a chunk. A step reads
+/// less than twice as many, and may move a chunk.
 const STEP: usize = if cfg!(test) { 4 } else { 128 };
-
-/// The number of slots that a removal moves to another list.
-const MAX_MERGED: usize = if cfg!(test) { 2 } else { 64 };
 
 /// A list of at most this many slots is read again after its earliest value was removed.
 const MAX_REREAD: usize = 64;
@@ -55,7 +54,10 @@ pub(crate) struct RawHashed<V, P> {
     mask: u32,
     lists: Chunks<List<V>>,
     bounds: Bounds,
-    visit: Option<Visit>,
+    /// The next slot to read if a list is being read, and the former bound of this list. Its bound
+    /// covers only values that were read or inserted during the visit. A removal that moves some of
+    /// its values starts the visit again.
+    visit: Option<(Location, u64)>,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,
     discarded: Discarded<V>,
@@ -65,18 +67,7 @@ pub(crate) struct RawHashed<V, P> {
 /// The values whose deadlines share their low bits.
 pub(super) struct List<V> {
     slots: Slots<V>,
-    /// Whether the bound may be too low.
-    is_stale: bool,
-}
-
-/// The reading of a list, which may take several steps.
-struct Visit {
-    list: u32,
-    /// The next slot to read.
-    position: usize,
-    /// The earliest deadline of the values that were read and remain.
-    earliest: u64,
-    /// The value with that deadline was removed since.
+    /// Whether a bound after `now` may be too low.
     is_stale: bool,
 }
 
@@ -98,8 +89,9 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     #[inline]
     fn list_of(&self, deadline: u64) -> u32 {
         let lists = self.lists.len();
-        let low = deadline as u32 & (lists.next_power_of_two() as u32 - 1);
-        if (low as usize) < lists { low } else { low ^ 1 << low.ilog2() }
+        let mask = lists.next_power_of_two() as u32 - 1;
+        let low = deadline as u32 & mask;
+        if (low as usize) < lists { low } else { low & mask >> 1 }
     }
 
     /// Adds an empty list.
@@ -107,7 +99,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     #[inline(never)]
     fn grow(&mut self) {
         self.lists.push(List { slots: Slots::default(), is_stale: false });
-        self.bounds.push();
+        self.bounds.set_len(self.lists.len(), |_| ());
     }
 
     /// Inserts a value that is not due into a list, without counting it.
@@ -116,25 +108,19 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return };
         slots.insert(deadline, value, |value, position| self.tracker.moved(value, Location::new(list, position)));
         self.bounds.lower(list as usize, deadline);
-        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.list == list) {
-            visit.earliest = visit.earliest.min(deadline);
-        }
     }
 
-    /// Restores the bound on the memory of a list after a removal at `position`. Returns `true` if
-    /// values were moved.
-    fn keep_up(&mut self, list: u32, position: usize) -> bool {
-        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return false };
-        let mut has_moved = false;
-        let memory = slots.keep_up(position, |value, position| {
-            has_moved = true;
+    /// Restores the bound on the memory of a list after a removal at `position`.
+    fn keep_up(&mut self, list: u32, position: u32) {
+        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return };
+        let memory = slots.keep_up(position as usize, |value, position| {
             self.tracker.moved(value, Location::new(list, position));
+            // The value may not have been read yet.
+            if let Some((visit, _)) = self.visit.as_mut().filter(|(visit, _)| visit.bucket == list) {
+                visit.position = 0;
+            }
         });
         self.discarded.push_slots(memory);
-        if slots.is_short() && slots.open.len == 0 {
-            slots.clear();
-        }
-        has_moved
     }
 
     /// Makes the bound of a list exact if the list is short, and marks it as stale if not.
@@ -146,19 +132,17 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         }
     }
 
-    /// Returns the list with the earliest bound.
-    fn first(&self) -> u32 {
-        if self.bounds.earliest() < u64::MAX {
-            return self.bounds.first() as u32;
+    /// Returns the list with the earliest bound if it has to be read, because the bound is due or
+    /// may be too low.
+    fn to_visit(&self) -> Option<u32> {
+        let (first, earliest) = (self.bounds.first(), self.bounds.earliest());
+        if earliest == u64::MAX && self.now == u64::MAX {
+            // An empty list has the same bound as one whose values are all at the last tick.
+            let has_values = |list: &usize| self.lists.get(*list).is_some_and(|list| !list.slots.is_empty());
+            return (0..self.lists.len()).find(has_values).map(|list| list as u32);
         }
-        // Empty lists have the same bound as those whose values are all at the last tick.
-        let has_values = |list: &u32| self.lists.get(*list as usize).is_some_and(|list| !list.slots.is_empty());
-        (0..self.lists.len() as u32).find(has_values).unwrap_or(0)
-    }
-
-    /// Returns `true` if a visit is unfinished, or if the bound of the first list may be too low.
-    fn has_stale_first(&self) -> bool {
-        self.visit.is_some() || self.lists.get(self.bounds.first()).is_some_and(|list| list.is_stale)
+        let is_stale = self.lists.get(first).is_some_and(|list| list.is_stale);
+        (earliest <= self.now || is_stale).then_some(first as u32)
     }
 
     /// Returns `true` if the ring should give up a list.
@@ -167,68 +151,58 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         self.lists.len() > self.len.max(1) && self.visit.is_none()
     }
 
-    /// Moves some values of the last list to the list whose number differs from its own in the
-    /// highest bit, and removes the list if it is empty. Returns the cost, which is at least 1.
+    /// Moves a chunk of the last list to the list whose number differs from its own in the highest
+    /// bit, and removes the list if it is empty. Returns the cost, which is at least 1.
     #[cold]
-    #[inline(never)]
     fn merge_last(&mut self) -> usize {
-        let (last, mut cost) = (self.lists.len() - 1, 1);
-        while cost <= MAX_MERGED {
-            let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { break };
-            *is_stale = true;
-            match slots.pop(|memory| self.discarded.push_slots(memory)) {
-                Some((deadline, Some(value))) => {
-                    self.insert_into(last as u32 ^ 1 << last.ilog2(), deadline, value);
-                }
-                Some(_) => {}
-                None => break,
-            }
-            cost += 1;
-        }
-        if self.lists.get(last).is_some_and(|list| list.slots.is_empty()) {
-            self.bounds.set(last, u64::MAX);
-            self.bounds.pop(|bounds| self.discarded.push(Memory::Bounds(bounds)));
+        let last = self.lists.len() - 1;
+        let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { return 1 };
+        *is_stale = true;
+        let mut chunk = slots.pop_chunk();
+        if slots.is_empty() {
             let list = self.lists.pop(|lists| self.discarded.push(Memory::Lists(lists)));
             list.into_iter().for_each(|list| self.discarded.push_bucket(list.slots));
+            self.bounds.set(last, u64::MAX);
+            self.bounds.set_len(last, |bounds| self.discarded.push(Memory::Bounds(bounds)));
         }
+        let cost = 1 + chunk.len();
+        for (deadline, value) in chunk.drain(..) {
+            if let Some(value) = value {
+                self.insert_into(last as u32 ^ 1 << last.ilog2(), deadline, value);
+            }
+        }
+        self.discarded.push_slots(chunk);
         cost
     }
 
-    /// Reads at most `budget` slots of the visited list, or ends the visit if all were read.
-    /// Returns the cost, which is at least 1.
-    fn read(&mut self, budget: usize, due: &mut Slots<V>) -> usize {
-        let Some(visit) = &mut self.visit else { return 1 };
-        let (list, position) = (visit.list, visit.position);
-        let Some(List { slots, is_stale }) = self.lists.get_mut(list as usize) else { return 1 };
-        if position >= slots.len() {
-            *is_stale = visit.is_stale && !slots.is_empty();
-            self.bounds.set(list as usize, if slots.is_empty() { u64::MAX } else { visit.earliest });
-            self.visit = None;
-            return 1;
-        }
-        visit.position = (position / CHUNK + 1) * CHUNK;
-        // The chunk is a gap, or it has slots.
-        let Some((chunk, from)) = slots.chunk_mut(position) else { return 1 };
-        let (len, removed_from) = (chunk.slots.len(), chunk.len);
-        let to = len.min(from + budget);
-        for at in from..to {
-            let (deadline, value) = &chunk.slots[at];
-            if value.is_none() {
-                continue;
-            }
-            if *deadline > self.now {
-                visit.earliest = visit.earliest.min(*deadline);
-            } else if let Some((deadline, value)) = chunk.remove(at, |_| true) {
-                due.insert(deadline, value, |_, _| ());
-            }
-        }
-        self.len -= (removed_from - chunk.len) as usize;
-        if to < len {
-            visit.position = position + budget;
-        } else if chunk.len < chunk.upkeep_below {
-            // The values that this moves were read.
+    /// Prepares a list to be read, and returns its first slot and its bound.
+    fn begin_visit(&mut self) -> Option<(Location, u64)> {
+        let (list, bound) = (self.to_visit()?, self.bounds.earliest());
+        self.bounds.set(list as usize, u64::MAX);
+        self.lists.get_mut(list as usize)?.is_stale = false;
+        Some((Location::new(list, 0), bound))
+    }
+
+    /// Reads some slots of a list. The visit ends with the last slot. Returns the cost, which is at
+    /// least 1.
+    fn read(&mut self, visit: (Location, u64), due: &mut Slots<V>) -> usize {
+        let (Location { bucket: list, position }, bound) = visit;
+        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return 1 };
+        let next = (position / STEP as u32 + 1) * STEP as u32;
+        let next = ((next as usize) < slots.len()).then_some((Location::new(list, next), bound));
+        self.visit = next;
+        // There may be no chunk.
+        let Some((chunk, from)) = slots.chunk_mut(position as usize) else { return 1 };
+        let (before, to) = (chunk.len, chunk.slots.len().min(from + STEP));
+        let earliest =
+            chunk.take_due(from..to, self.now, |(deadline, value)| _ = due.insert(deadline, value, |_, _| ()));
+        self.len -= (before - chunk.len) as usize;
+        if to == chunk.slots.len() && chunk.len < chunk.upkeep_below {
+            // The values that this moves were read, so the visit goes on.
             self.keep_up(list, position);
+            self.visit = next;
         }
+        self.bounds.lower(list as usize, earliest);
         1 + to.saturating_sub(from)
     }
 }
@@ -263,16 +237,13 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         let List { slots, is_stale } = self.lists.get_mut(list as usize)?;
         let (chunk, at) = slots.chunk_mut(position as usize)?;
         let (deadline, value) = chunk.remove(at, wanted)?;
-        let (needs_upkeep, is_stale) = (chunk.len < chunk.upkeep_below, *is_stale);
+        let needs_upkeep = chunk.len < chunk.upkeep_below;
+        let needs_reread = if *is_stale { needs_upkeep } else { self.bounds.get(list as usize) == deadline };
         self.len -= 1;
-        let has_moved = needs_upkeep && self.keep_up(list, position as usize);
-        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.list == list) {
-            visit.is_stale |= visit.earliest == deadline;
-            if has_moved {
-                visit.position = 0;
-            }
+        if needs_upkeep {
+            self.keep_up(list, position);
         }
-        if if is_stale { needs_upkeep } else { self.bounds.get(list as usize) == deadline } {
+        if needs_reread {
             self.reread(list);
         }
         if self.is_sparse() {
@@ -303,14 +274,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
         self.now = self.now.max(now);
         let mut cost = 0;
         while cost < STEP {
-            if self.visit.is_none() {
-                let is_due = self.earliest().is_some_and(|earliest| earliest <= self.now);
-                if !is_due && !self.has_stale_first() {
-                    break;
-                }
-                self.visit = Some(Visit { list: self.first(), position: 0, earliest: u64::MAX, is_stale: false });
-            }
-            cost += self.read(STEP - cost, due);
+            let Some(visit) = self.visit.or_else(|| self.begin_visit()) else { break };
+            cost += self.read(visit, due);
         }
         while cost < STEP && self.is_sparse() {
             cost += self.merge_last();
@@ -319,7 +284,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn has_upkeep(&self) -> bool {
-        self.has_stale_first() || self.is_sparse()
+        self.visit.is_some() || self.to_visit().is_some() || self.is_sparse()
     }
 
     #[inline]
@@ -328,7 +293,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn earliest(&self) -> Option<u64> {
-        (self.len > self.overdue.len()).then(|| self.bounds.earliest())
+        let earliest = || self.visit.map_or(u64::MAX, |(_, bound)| bound).min(self.bounds.earliest());
+        (self.len > self.overdue.len()).then(earliest)
     }
 
     fn has_overdue(&self) -> bool {
@@ -345,8 +311,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.bounds, self.visit, self.len) = (Bounds::default(), None, 0);
-        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).slots;
-        let lists = std::mem::take(&mut self.lists).into_iter().map(|list| list.slots);
+        let overdue = mem::replace(&mut self.overdue, Bucket::new()).slots;
+        let lists = mem::take(&mut self.lists).into_iter().map(|list| list.slots);
         [overdue].into_iter().chain(lists).flat_map(Slots::into_iter)
     }
 

@@ -48,7 +48,7 @@ pub(crate) trait RawWheel<V> {
     /// the clock is overdue.
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool;
 
-    /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep although
+    /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep, even if
     /// nothing is due.
     fn has_upkeep(&self) -> bool;
 

@@ -182,7 +182,8 @@ impl<V> Slots<V> {
         }
     }
 
-    /// Doubles the open chunk while it is the only one and short. Otherwise opens another one.
+    /// Doubles the open chunk while it is the only one and short. Otherwise opens another one, at
+    /// the first position if that is free, so that positions do not grow with each use of a bucket.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -193,7 +194,8 @@ impl<V> Slots<V> {
         }
         let open = self.open_number();
         let number = self.find_room(open, |chunk| chunk.is_gap() || chunk.has_much_room());
-        self.open_chunk(number.unwrap_or(self.chunks()));
+        let has_gap = self.is_short() && open > 0;
+        self.open_chunk(number.unwrap_or(if has_gap { 0 } else { self.chunks() }));
     }
 
     /// Searches some chunks, but not `except`, for one with room for the values of another one. The
@@ -254,20 +256,6 @@ impl<V> Slots<V> {
         last.unwrap_or_else(|| mem::take(&mut self.open)).slots
     }
 
-    /// Removes the last slot of a chunk. The open chunk is the last one to be emptied. The vacant
-    /// slots of the chunk are not filled any more. Calls `discard` with the memory of a chunk that
-    /// is left without values.
-    pub(super) fn pop(&mut self, discard: impl FnOnce(Vec<Slot<V>>)) -> Option<Slot<V>> {
-        let chunk = self.others.as_mut().and_then(|others| others.last_mut()).unwrap_or(&mut self.open);
-        chunk.vacant = END;
-        let slot = chunk.slots.pop();
-        chunk.len -= u32::from(slot.as_ref().is_some_and(|slot| slot.1.is_some()));
-        if chunk.len == 0 {
-            discard(self.pop_chunk());
-        }
-        slot
-    }
-
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
     /// value that has a new position. Returns the memory that is left without values.
     pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
@@ -278,6 +266,9 @@ impl<V> Slots<V> {
         };
         let room = self.find_room(position / CHUNK, Chunk::has_much_room);
         if is_short && capacity <= MIN_CAPACITY {
+            if len == 0 {
+                self.clear();
+            }
             return Vec::new();
         }
         if !is_short && len > 0 && room.is_none() {

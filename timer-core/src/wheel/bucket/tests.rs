@@ -172,3 +172,22 @@ fn growing_moves_no_full_chunk() {
     assert!(std::ptr::eq(first, bucket.slots.value(0).unwrap().1));
     assert_eq!(bucket.capacity(), 20 * CHUNK);
 }
+
+#[test]
+fn a_bucket_that_is_used_again_and_again_has_few_positions() {
+    const STANDING: u32 = CHUNK as u32 / 2;
+    let (mut bucket, mut tracker) = filled([]);
+    let mut values = 0..;
+    for _ in 0..50 {
+        while bucket.len() < CHUNK + STANDING as usize {
+            let value = values.next().unwrap();
+            bucket.push(3, 1, value, |value, location| tracker.moved(value, location));
+        }
+        while bucket.len() > STANDING as usize {
+            let oldest = bucket.entries().map(|(_, _, value)| *value).min().unwrap();
+            let position = tracker.location(oldest).position;
+            assert_eq!(remove(&mut bucket, position, &mut tracker), Some(oldest));
+        }
+    }
+    assert!(bucket.slots.len() <= 3 * CHUNK, "{} positions", bucket.slots.len());
+}

@@ -11,7 +11,8 @@ const FAN: usize = 1 << BITS;
 #[derive(Default)]
 pub(super) struct Bounds {
     /// The first level has one bound for each list, and each further level the minima of [`FAN`]
-    /// bounds. The last level has one bound, or none if there are no lists.
+    /// bounds. The last level has one bound, or none if there are no lists. Levels are added but
+    /// never removed, so several of the last ones may have one bound.
     levels: Vec<Chunks<u64>>,
 }
 
@@ -60,44 +61,24 @@ impl Bounds {
         }
     }
 
-    /// Adds the bound of an empty list.
-    pub(super) fn push(&mut self) {
-        let mut len = self.len() + 1;
-        for at in 0.. {
-            if at == self.levels.len() {
-                // The level below had one bound until now, and the second one is that of an empty
-                // list.
-                let earliest = self.earliest();
-                self.levels.push(Chunks::default());
-                self.levels[at].push(earliest);
-            } else if self.levels[at].len() < len {
-                self.levels[at].push(u64::MAX);
-            }
-            if len == 1 {
-                return;
+    /// Adds the bound of an empty list or removes the last bound, so that there are `len`. A bound
+    /// that is removed must be that of an empty list. Calls `discard` with memory that is not used
+    /// any more.
+    pub(super) fn set_len(&mut self, mut len: usize, mut discard: impl FnMut(Vec<u64>)) {
+        for level in &mut self.levels {
+            if level.len() < len {
+                level.push(u64::MAX);
+            } else if level.len() > len {
+                level.pop(&mut discard);
             }
             len = len.div_ceil(FAN);
         }
-    }
-
-    /// Removes the last bound, which must be that of an empty list. Calls `discard` with memory
-    /// that is not used any more.
-    pub(super) fn pop(&mut self, mut discard: impl FnMut(Vec<u64>)) {
-        let mut len = self.len().saturating_sub(1);
-        for at in 0..self.levels.len() {
-            if self.levels[at].len() > len {
-                self.levels[at].pop(&mut discard);
-            }
-            if len <= 1 {
-                return self.levels.drain(at + len..).for_each(|level| discard(level.into_last()));
-            }
-            len = len.div_ceil(FAN);
+        if self.levels.last().is_none_or(|level| level.len() > 1) {
+            // If that level has two bounds, the second one is new.
+            let mut level = Chunks::default();
+            level.push(self.earliest());
+            self.levels.push(level);
         }
-    }
-
-    /// Returns the number of lists.
-    fn len(&self) -> usize {
-        self.levels.first().map_or(0, Chunks::len)
     }
 }
 
@@ -105,7 +86,7 @@ impl Bounds {
 impl Bounds {
     /// Asserts that each bound is the minimum of those below it.
     pub(super) fn check(&self, lists: usize) {
-        assert_eq!(self.len(), lists);
+        assert_eq!(self.levels.first().map_or(0, Chunks::len), lists);
         assert_eq!(self.levels.last().map_or(0, Chunks::len), lists.min(1));
         for pair in self.levels.windows(2) {
             assert_eq!(pair[1].len(), pair[0].len().div_ceil(FAN));

@@ -1,5 +1,6 @@
 //! The hashed wheel below its keys.
 
+use super::super::slots::CHUNK;
 use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
@@ -18,12 +19,11 @@ impl Check for RawHashed<u32, Tracked> {
                 values += 1;
             }
             let bound = self.bounds.get(number);
-            assert!(bound <= earliest, "the bound of list {number}");
-            let is_visited = self.visit.as_ref().is_some_and(|visit| visit.list as usize == number);
+            let is_visited = self.visit.is_some_and(|(visit, _)| visit.bucket as usize == number);
+            assert!(is_visited || bound <= earliest, "the bound of list {number}");
             assert!(is_visited || list.slots.is_empty() == (list.slots.values() == 0));
-            assert!(is_visited || !list.slots.is_empty() || bound == u64::MAX, "an empty list {number} at {bound}");
-            let is_exact = bound == earliest || bound <= self.now || list.is_stale || is_visited;
-            assert!(is_exact, "the bound of list {number} is {bound} instead of {earliest}");
+            let will_be_read = bound <= self.now || list.is_stale || is_visited;
+            assert!(bound == earliest || will_be_read, "the bound of list {number} is {bound} instead of {earliest}");
         }
         self.overdue.check();
         for (position, deadline, value) in self.overdue.entries() {
@@ -157,6 +157,39 @@ fn a_long_list_is_read_in_short_steps() {
 }
 
 #[test]
+fn a_list_that_is_emptied_between_two_steps_leaves_no_bound() {
+    let mut wheel = ring(2);
+    // The first list has the values from 0 to 31, and the second one the others.
+    for value in 0..44 {
+        wheel.insert(if value < 32 { 31 } else { 21 }, value);
+    }
+    let at = wheel.tracker.location(37);
+    assert_eq!(wheel.remove(at, |_| true), Some(37));
+    wheel.insert(11, 37);
+    assert_eq!(wheel.tracker.location(37), at);
+    let remove = |wheel: &mut RawHashed<u32, Tracked>, value| {
+        assert_eq!(wheel.remove(wheel.tracker.location(value), |_| true), Some(value));
+        wheel.tracker.forget(value);
+    };
+
+    let mut due = Slots::default();
+    assert!(wheel.take_next(11, &mut due) && due.is_empty());
+    assert_eq!(wheel.bounds.get(1), 21, "some values were read");
+    remove(&mut wheel, 32);
+    assert_eq!(wheel.bounds.get(1), 11, "all values were read");
+    assert!(wheel.take_next(11, &mut due) && !due.is_empty());
+    due.clear();
+    wheel.tracker.forget(37);
+    for value in (33..37).chain(38..44) {
+        remove(&mut wheel, value);
+    }
+    assert_eq!((wheel.lists.len(), wheel.bounds.get(1)), (2, 11));
+    assert!((0..4).any(|_| !wheel.take_next(11, &mut due)), "the steps come to an end");
+    wheel.check();
+    assert_eq!(wheel.next_expiry(), Some(31));
+}
+
+#[test]
 fn a_round_that_is_late_is_read_in_short_steps() {
     const SLOTS: u64 = 1 << 10;
     const VALUES: u32 = 12_000;
@@ -166,7 +199,7 @@ fn a_round_that_is_late_is_read_in_short_steps() {
     }
     let (mut due, mut steps, mut expired) = (Slots::default(), 0, 0);
     while wheel.take_next(SLOTS, &mut due) {
-        assert!(due.len() <= STEP, "{} at once", due.len());
+        assert!(due.len() < 2 * STEP, "{} at once", due.len());
         expired += due.len();
         due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
         steps += 1;
@@ -180,29 +213,32 @@ fn a_round_that_is_late_is_read_in_short_steps() {
 }
 
 #[test]
-fn a_removal_moves_few_values_to_another_list() {
+fn a_removal_moves_one_chunk_to_another_list() {
+    const OTHERS: u32 = 3_200;
+    const LAST: std::ops::Range<u32> = OTHERS..OTHERS + 3 * CHUNK as u32;
     let mut wheel = ring(512);
-    // Most values are in the last list.
-    for value in 0..640 {
+    for value in 0..OTHERS {
         wheel.insert(1_000, value);
     }
     let last = wheel.lists.len() as u32 - 1;
-    let in_last = |wheel: &RawHashed<u32, Tracked>, value| wheel.tracker.location(value).bucket == last;
-    for value in 640..650 {
+    let count_in_last =
+        |wheel: &RawHashed<u32, Tracked>| LAST.filter(|value| wheel.tracker.location(*value).bucket == last).count();
+    for value in LAST {
         wheel.insert(512 + u64::from(last), value);
     }
-    assert!((640..650).all(|value| in_last(&wheel, value)));
-    for value in (0..640).rev() {
-        let before = (640..650).filter(|value| in_last(&wheel, *value)).count();
+    assert_eq!(count_in_last(&wheel), LAST.len());
+    for value in (0..OTHERS).rev() {
+        let before = count_in_last(&wheel);
         let location = wheel.tracker.location(value);
         assert_eq!(wheel.remove(location, |_| true), Some(value));
         wheel.tracker.forget(value);
-        let after = (640..650).filter(|value| in_last(&wheel, *value)).count();
-        assert!(before - after <= MAX_MERGED, "{} values at once", before - after);
-        wheel.check();
+        let moved = before - count_in_last(&wheel);
+        assert!(moved <= CHUNK, "{moved} values at once");
+        if moved > 0 {
+            wheel.check();
+        }
     }
-    assert!(advance(&mut wheel, 1).is_empty());
-    assert!(wheel.lists.len() <= 10 && !in_last(&wheel, 640));
+    assert_eq!(count_in_last(&wheel), 0);
 }
 
 #[test]
@@ -218,4 +254,34 @@ fn a_ring_that_shrinks_frees_no_list() {
         due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
     }
     assert!(lists > 300 && wheel.lists.len() <= 1 && discarded >= lists - 1, "{discarded} of {lists}");
+}
+
+#[test]
+fn a_list_that_is_filled_again_and_again_has_few_positions() {
+    let mut wheel = ring(1);
+    for tick in 1..=50 {
+        for value in 0..CHUNK as u32 + 4 {
+            wheel.insert(tick, value);
+        }
+        assert_eq!(advance(&mut wheel, tick).len(), CHUNK + 4);
+        let positions = wheel.lists.get(0).map_or(0, |list| list.slots.len());
+        assert!(positions <= 3 * CHUNK, "{positions} positions after {tick} ticks");
+    }
+}
+
+#[test]
+fn a_late_list_has_its_bound_until_it_is_read() {
+    let mut wheel = ring(1);
+    for value in 0..3 * STEP as u32 {
+        wheel.insert(11, value);
+    }
+    let mut due = Slots::default();
+    let mut values = 3 * STEP;
+    while values > 0 {
+        assert_eq!(wheel.earliest(), Some(11));
+        assert!(wheel.take_next(20, &mut due));
+        values -= due.len();
+        due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
+    }
+    assert_eq!(wheel.earliest(), None);
 }

@@ -2,6 +2,7 @@
 
 use super::{CHUNK, Entry, MIN_UPKEEP, Slot};
 use std::mem;
+use std::ops::Range;
 
 /// A chunk with at most this many values has room for those of a sparse one.
 const MAX_FILLED: usize = CHUNK - CHUNK / 4;
@@ -42,9 +43,30 @@ impl<V> Chunk<V> {
         self.len < self.upkeep_below
     }
 
+    /// Removes the values of a range that are due by `now`, and calls `due` with each. Returns the
+    /// earliest deadline of the others, which is `u64::MAX` if there are none.
+    #[inline]
+    pub(in crate::wheel) fn take_due(&mut self, range: Range<usize>, now: u64, mut due: impl FnMut(Entry<V>)) -> u64 {
+        let (mut from, mut earliest) = (range.start, u64::MAX);
+        let mut is_due = |(deadline, value): &Slot<V>| {
+            // No branch, because vacant slots are at random places. At the last tick, they count as
+            // due, and the removal skips them.
+            let deadline = if value.is_some() { *deadline } else { u64::MAX };
+            if deadline > now {
+                earliest = earliest.min(deadline);
+            }
+            deadline <= now
+        };
+        while let Some(passed) = self.slots.get(from..range.end).and_then(|slots| slots.iter().position(&mut is_due)) {
+            self.remove(from + passed, |_| true).into_iter().for_each(&mut due);
+            from += passed + 1;
+        }
+        earliest
+    }
+
     /// Returns `true` if fewer than a quarter of the slots have values.
     pub(in crate::wheel) fn is_sparse(&self) -> bool {
-        (self.len as usize) < self.slots.capacity() / 4
+        4 * (self.len as usize) < self.slots.capacity()
     }
 
     /// Returns `true` if the chunk has its full length, and room for the values of a sparse chunk.
