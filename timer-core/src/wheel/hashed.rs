@@ -4,10 +4,9 @@
 //! round. Values of later rounds stay in their list until their round comes, so nothing cascades.
 //!
 //! A list is visited only when the earliest of its deadlines is due. The original visits every list
-//! at every tick and looks at all values in it. Here a tree of minima
-//! ([`bounds`]) finds the next list, so a jump of any length costs only the values that are due.
-//! The cost that remains is that of a list shared by many deadlines, because each visit reads all
-//! of the list.
+//! at every tick and looks at all values in it. Here a tree of minima ([`bounds`]) finds the next
+//! list, so a jump of any length costs only the values that are due. The cost that remains is that
+//! of a list shared by many deadlines, because each visit reads all of the list.
 //!
 //! *The number of lists follows the number of values*, up to the number that was asked for. The
 //! ring grows and shrinks by one list at a time (linear hashing). A list is an array, like a bucket
@@ -36,7 +35,8 @@ mod bounds;
 const MAX_LISTS: usize = 1 << 30;
 
 /// A ring has at least one list for this many values, unless it has all lists. It has at most one
-/// list for each value.
+/// list for each value. With more lists, their ends would not fit into the cache. With fewer, a
+/// visit would read more values that are not due.
 const VALUES_PER_LIST: usize = if cfg!(any(test, fuzzing)) { 32 } else { 256 };
 
 /// The number of slots that are read at a time, which divides the length of a chunk. A step reads

@@ -16,16 +16,17 @@ use std::fmt;
 /// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
 /// whatever its round.
 ///
-/// This wheel suits delays up to about one round, because then few rounds share a list. With many
-/// rounds in a list, each visit reads all of its values. For delays of all lengths take
+/// This wheel suits delays up to about one round, because a value stays in its list until it is due
+/// or removed, and a visit reads all values of a list. For delays of all lengths take
 /// [`HierarchicalWheel`].
 ///
 /// # Cost
 ///
 /// `insert` and `remove` are O(1). `advance` costs O(1) for each value that is due, plus a look at
-/// every other value of the lists in which a value is due. Passing ticks cost nothing. The memory
-/// follows the number of values, not the number of ticks in a round, because the ring has only as
-/// many lists as there are values for them.
+/// every other value of the lists in which a value is due. A list has about 256 values, and more if
+/// the ring has all its lists. Passing ticks cost nothing. The memory follows the number of values,
+/// not the number of ticks in a round, because the ring has only as many lists as there are values
+/// for them.
 ///
 /// ```
 /// use timer_core::wheel::{HashedWheel, TimingWheel};
