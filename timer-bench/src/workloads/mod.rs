@@ -246,7 +246,8 @@ pub fn main(program: Program) -> ExitCode {
     match start(&words, program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            eprintln!("{what}\n\n{}", usage());
+            // The error comes last, because the usage fills a screen.
+            eprintln!("{}\n{what}", usage());
             ExitCode::from(2)
         }
     }
