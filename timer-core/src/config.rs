@@ -25,8 +25,8 @@ pub enum WheelKind {
     #[doc(alias = "TimingWheel")]
     Hierarchical,
     /// One wheel with rounds, scheme 6 of Varghese and Lauck (1987), as in Netty. Good if most
-    /// delays are shorter than one round. A tick with an expired timeout walks all entries of its
-    /// bucket.
+    /// delays are shorter than one round and many timeouts are due in each tick. A tick in which a
+    /// timeout is due reads all timeouts of its list, about 256.
     #[doc(alias = "HashedWheelTimer")]
     Hashed {
         /// The number of ticks of one round, 1 to 2^30, rounded up to a power of two. Netty's

@@ -84,7 +84,7 @@ impl EntryWheel {
         either!(self, wheel => wheel.take_next(tick, out))
     }
 
-    /// Returns `true` if a further step would do some upkeep although nothing is due.
+    /// Returns `true` if a further step would do some upkeep, even if nothing is due.
     pub(crate) fn has_upkeep(&self) -> bool {
         either!(self, wheel => wheel.has_upkeep())
     }

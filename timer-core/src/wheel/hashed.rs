@@ -54,9 +54,9 @@ pub(crate) struct RawHashed<V, P> {
     mask: u32,
     lists: Chunks<List<V>>,
     bounds: Bounds,
-    /// The next slot to read if a list is being read, and the former bound of this list. Its bound
-    /// covers only values that were read or inserted during the visit. A removal that moves some of
-    /// its values starts the visit again.
+    /// The next slot to read if a list is being read, and the bound that the list had before the
+    /// visit. During the visit, its bound covers only values that were read or inserted meanwhile.
+    /// A removal that moves some of its values starts the visit again.
     visit: Option<(Location, u64)>,
     /// Values that were due when they were inserted.
     overdue: Bucket<V>,

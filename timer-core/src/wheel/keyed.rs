@@ -16,9 +16,9 @@ use std::fmt;
 /// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
 /// whatever its round.
 ///
-/// This wheel suits delays up to about one round, because a value stays in its list until it is due
-/// or removed, and a visit reads all values of a list. For delays of all lengths take
-/// [`HierarchicalWheel`].
+/// This wheel suits delays up to about one round of which many are due in each tick, because a
+/// value stays in its list until it is due or removed, and a visit reads all values of a list. For
+/// delays of all lengths take [`HierarchicalWheel`].
 ///
 /// # Cost
 ///

@@ -7,9 +7,9 @@
 //! |---|---|---|
 //! | scheme of Varghese & Lauck (1987) | 7 | 6 |
 //! | known from | Kafka | Netty |
-//! | best for | delays of all lengths | delays up to about one round |
+//! | best for | delays of all lengths | delays up to about one round, many of them due in each tick |
 //! | a value is moved to another list | at most 10 times | never by the clock |
-//! | an expiry also reads | nothing else | values of later rounds in the same list |
+//! | an expiry also reads | nothing else | the other values of the same list, about 256 |
 //!
 //! Both wheels keep these promises:
 //!

@@ -285,3 +285,26 @@ fn a_late_list_has_its_bound_until_it_is_read() {
     }
     assert_eq!(wheel.earliest(), None);
 }
+
+#[test]
+fn an_emptied_list_has_no_bound_of_a_value_that_came_while_it_was_read() {
+    let mut wheel = ring(1);
+    for value in 0..2 * STEP as u32 {
+        wheel.insert(11, value);
+    }
+    let mut due = Slots::default();
+    assert!(wheel.take_next(20, &mut due));
+    assert_eq!(due.len(), STEP);
+    due.drain(|chunk| chunk.iter().for_each(|slot| wheel.tracker.forget(slot.1.unwrap())));
+    // The next value takes the place of one that was not read yet.
+    let last = 2 * STEP as u32 - 1;
+    let at = wheel.tracker.location(last);
+    assert_eq!(wheel.remove(at, |_| true), Some(last));
+    wheel.insert(50, last);
+    assert_eq!(wheel.tracker.location(last), at);
+
+    assert_eq!(advance(&mut wheel, 100).len(), STEP);
+    assert_eq!(wheel.bounds.get(0), u64::MAX);
+    wheel.insert(8_193, 0);
+    assert_eq!(wheel.next_expiry(), Some(8_193));
+}
