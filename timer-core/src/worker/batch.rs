@@ -2,6 +2,7 @@
 //! run or are handed over in batches.
 
 use super::slow::SlowTasks;
+use super::sweep::Sweeper;
 use super::visit::Visit;
 use crate::context::Context;
 use crate::counters::LagHistogram;
@@ -34,8 +35,7 @@ pub(super) struct Batch {
     woken: Vec<Nanos>,
     /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
-    /// The number of entries that were decided since the allocator was swept.
-    unswept: usize,
+    pub(super) sweeper: Sweeper,
     slow: SlowTasks,
 }
 
@@ -84,7 +84,7 @@ impl Batch {
         }
         expired += self.deadlines.len() + self.woken.len();
         self.finish(engine, now);
-        self.unswept += visit.decided - begin;
+        self.sweeper.count(visit.decided - begin);
         if visit.decided == slots.len() {
             slots.clear();
             visit.decided = 0;
@@ -98,12 +98,6 @@ impl Batch {
             }
         }
         expired
-    }
-
-    /// Returns the number of entries that were decided since the last call, after which the caller
-    /// sweeps the allocator.
-    pub(super) fn take_unswept(&mut self) -> usize {
-        std::mem::take(&mut self.unswept)
     }
 
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.

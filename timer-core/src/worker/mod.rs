@@ -13,6 +13,7 @@
 
 mod batch;
 mod slow;
+mod sweep;
 mod turn;
 mod visit;
 

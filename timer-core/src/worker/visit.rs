@@ -13,20 +13,6 @@ pub(super) const MAX_FAILED_VISITS: u8 = 2;
 /// expired entries.
 pub(super) const MAX_REQUEST_STEPS: usize = 16;
 
-/// The size of the requests that make the allocator do deferred work, in bytes. glibc serves
-/// smaller ones from its caches and free lists.
-const SWEEPING_SIZE: usize = 2 << 10;
-
-/// The least number of such requests before a step.
-const MIN_SWEEPS: usize = 4;
-
-/// One more request is made for this many entries that were decided since the last step. Most of
-/// their memory is free by then, and glibc sorts at most 10,000 free pieces in a request.
-const SORTED: usize = 8_192;
-
-/// The most such requests before a step. They take 7 to 15 us if there is nothing to do.
-const MAX_SWEEPS: usize = 512;
-
 /// A visit to a shard. Once it is closed, it can be opened again.
 pub(super) struct Visit {
     pub(super) shard: &'static Shard,
@@ -85,38 +71,12 @@ impl Visit {
 
     /// Makes the next step of the wheel.
     fn step(&mut self, batch: &mut Batch, context: &Context) {
-        sweep_allocator(batch.take_unswept());
+        batch.sweeper.sweep();
         let next = self.shard.next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
         self.outcome = self.shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
-    }
-}
-
-/// Makes the allocator do work that it has deferred, so that the next requests are short.
-///
-/// A step of a wheel allocates under the lock. After the batch before it has freed many timeouts,
-/// glibc joins and sorts the free pieces in one of the next requests, which takes milliseconds.
-/// This call takes that time while no lock is held. `unswept` is the number of entries that were
-/// decided since the last call.
-fn sweep_allocator(unswept: usize) {
-    for _ in 0..sweeps(unswept) {
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(SWEEPING_SIZE)));
-    }
-}
-
-fn sweeps(unswept: usize) -> usize {
-    (MIN_SWEEPS + unswept / SORTED).min(MAX_SWEEPS)
-}
-
-#[cfg(all(test, not(timer_loom)))]
-mod tests {
-    use super::sweeps;
-
-    #[test]
-    fn a_sweep_grows_with_the_number_of_decided_entries() {
-        assert_eq!([0, 8_191, 62_500, usize::MAX].map(sweeps), [4, 4, 11, 512]);
     }
 }
