@@ -241,3 +241,27 @@ fn the_few_that_are_left_of_a_crowd_are_told() {
         }
     }
 }
+
+#[test]
+fn a_caller_frees_few_links_of_a_crowd_that_has_run() {
+    let (mut wheel, deadlines) = crowd(5000);
+    let mut out = Slots::default();
+    for now in (4096..8192).filter(|now| deadlines.contains(now)) {
+        while wheel.len > 0 && wheel.earliest().is_some_and(|earliest| earliest <= now) {
+            wheel.take_next(now, &mut out);
+            out.drain(|slots| slots.iter().filter_map(|slot| slot.1).for_each(|value| wheel.tracker.forget(value)));
+        }
+    }
+    assert!(wheel.len == 0 && wheel.cascades.slots >= 5000);
+    drop(wheel.take_discarded());
+    wheel.fast_forward(20_000);
+    assert_eq!(wheel.take_discarded().room(), (0, 0));
+    while wheel.take_next(8191, &mut out) {
+        assert_eq!(wheel.take_discarded().room(), (CHUNK, 0));
+        wheel.check();
+    }
+    // The few links that are left go with the clock.
+    assert!(wheel.now == 8191 && wheel.cascades.slots <= CHUNK);
+    wheel.fast_forward(20_000);
+    assert_eq!((wheel.now, wheel.cascades.slots), (20_000, 0));
+}
