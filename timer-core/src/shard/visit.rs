@@ -114,6 +114,12 @@ impl Shard {
         }
     }
 
+    /// Gives a waiting caller a short time to lock. Called by the owner of the turn between two
+    /// visits without work between them.
+    pub(crate) fn offer_lock(&self) {
+        self.lock.offer();
+    }
+
     /// Relinks entries that were taken out and have been moved to a later deadline, unless they
     /// have ended. Called by the owner of the turn. If the shard is closed, the entries stay in
     /// `entries`.

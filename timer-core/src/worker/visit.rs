@@ -55,10 +55,14 @@ impl Visit {
         let until = engine.context.now().saturating_add(share);
         let mut expired = 0;
         loop {
+            let had_entries = !self.slots.is_empty();
             expired += batch.dispatch(engine, self, until);
             self.is_open = !self.slots.is_empty() || !self.is_last();
             if !self.is_open || !self.slots.is_empty() || engine.context.now() > until {
                 return expired;
+            }
+            if !had_entries {
+                self.shard.offer_lock();
             }
             self.step(batch, &engine.context);
         }
