@@ -18,6 +18,7 @@ mod histogram;
 mod http;
 mod idle;
 mod instructions;
+mod kept;
 mod lag;
 mod memory;
 mod out;

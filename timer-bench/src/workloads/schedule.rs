@@ -6,13 +6,13 @@
 
 use super::Stop;
 use super::caller::{Counter, here, in_parallel, room, share};
+use super::kept::Pin;
 use super::out::Out;
 use crate::peers::{Peer, TICK};
 use crate::process::until_quiet;
 use crate::random::{SplitMix64, seconds};
 use crate::row::short;
 use crate::settings::Settings;
-use std::hint::black_box;
 use std::time::Duration;
 
 pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
@@ -60,13 +60,4 @@ fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Mea
     });
     until_quiet(Duration::from_secs(5));
     Measured { wall: run.wall, cpu: run.cpu, drain }
-}
-
-/// Memory above that of the timers, which keeps the allocator from returning theirs to the system.
-struct Pin(#[expect(dead_code, reason = "it only has to be there")] Box<[u8; 64]>);
-
-impl Default for Pin {
-    fn default() -> Self {
-        Self(black_box(Box::new([0; 64])))
-    }
 }
