@@ -185,7 +185,7 @@ fn pieces(n: usize, out: &Out) {
     std::hint::black_box(values);
     times.sort_unstable();
     let params = format!("case=5,n={}", short(n));
-    let mut new = vec![0_u8; n * size_of::<[u64; 8]>()];
+    let mut new = vec![0_u8; n * BYTES];
     let writes = new.chunks_mut(PAGE).map(|page| {
         let began = thread_cpu();
         page[0] = 1;
