@@ -11,7 +11,7 @@
 //! | 4 | a hashed wheel with 20,000 timeouts of an hour, and 3,700 pairs a second |
 //! | 5 | none: pieces of work as long as a step of a wheel, and the first writes to new pages |
 //!
-//! Case 2 runs twice, the second time in memory that the process has used before (`touched`).
+//! The cases 1 and 2 run twice, the second time in memory that the process has used before.
 //! `us-held-max` is the longest hold in CPU time of the holder, which includes its page faults.
 //! `us-call-max` and `cpu-us-call-max` are the longest call of that other thread. The tick of the
 //! cases 1 and 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness
@@ -41,21 +41,17 @@ use timer_core::{Driver, Timer, WheelKind};
 const SPAN: Duration = Duration::from_micros(1 << 18);
 /// The time between two pairs of the other thread.
 const PERIOD: Duration = Duration::from_micros(50);
-/// More memory than a timeout of case 2 takes.
+/// More memory than a timeout takes.
 const BYTES: usize = 384;
 
 pub(super) fn run(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Timer::record_holds(|| thread_cpu().as_nanos() as u64);
     for case in settings.list("case", &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]) {
         match case {
-            1 => late_round(settings.number("n", 2_900_000, 290_000), settings, out)?,
+            1 => twice(settings.number("n", 2_900_000, 290_000), |params, n| late_round(params, n, settings, out))?,
             2 => {
                 let crowds = settings.list("n", &[1_000_000, 3_000_000, 4_000_000], &[100_000]);
-                crowds.into_iter().try_for_each(|n| {
-                    crowd(n, "", settings, out)?;
-                    let _pin = touch(n * BYTES);
-                    crowd(n, ",touched", settings, out)
-                })?;
+                crowds.into_iter().try_for_each(|n| twice(n, |params, n| crowd(params, n, settings, out)))?;
             }
             3 => lone(settings.number("n", 1_000_000, 100_000), settings, out)?,
             4 => standing(settings, out)?,
@@ -74,20 +70,28 @@ fn unavailable(error: impl Display) -> Stop {
     Stop::Unavailable(error.to_string().replace(char::is_whitespace, " "))
 }
 
+/// Runs a case with `n` timeouts in memory that may be new to the process, and in memory that it
+/// has used before.
+fn twice(n: usize, run: impl Fn(&str, usize) -> Result<(), Stop>) -> Result<(), Stop> {
+    run(&format!("n={}", short(n)), n)?;
+    let _pin = touch(n * BYTES);
+    run(&format!("n={},touched", short(n)), n)
+}
+
 /// Case 1.
-fn late_round(n: usize, settings: &Settings, out: &Out) -> Result<(), Stop> {
+fn late_round(params: &str, n: usize, settings: &Settings, out: &Out) -> Result<(), Stop> {
     let (timer, driver) = driven(WheelKind::Hashed { ticks_per_wheel: 1 << 18 })?;
     let begin = fill(&timer, n, settings)?;
     thread::sleep((begin + SPAN).saturating_duration_since(Instant::now()));
-    expire(&format!("case=1,n={}", short(n)), &timer, driver, out);
+    expire(&format!("case=1,{params}"), &timer, driver, out);
     Ok(())
 }
 
 /// Case 2.
-fn crowd(n: usize, memory: &str, settings: &Settings, out: &Out) -> Result<(), Stop> {
+fn crowd(params: &str, n: usize, settings: &Settings, out: &Out) -> Result<(), Stop> {
     let (timer, driver) = driven(WheelKind::Hierarchical)?;
     fill(&timer, n, settings)?;
-    expire(&format!("case=2,n={}{memory}", short(n)), &timer, driver, out);
+    expire(&format!("case=2,{params}"), &timer, driver, out);
     Ok(())
 }
 
