@@ -9,17 +9,18 @@
 //! | 2 | a hierarchical wheel that moves a crowd of 1, 3 and 4 million to finer levels |
 //! | 3 | a million timeouts of one shard that are due at once, and one of another shard 2 ms later |
 //! | 4 | a hashed wheel with 20,000 timeouts of an hour, and 3,700 pairs a second |
-//! | 5 | none: pieces of work as long as a step of a wheel, and the first writes to new pages |
+//! | 5 | no timer: pieces of work as long as a step of a wheel, and first writes to new pages |
 //!
-//! The cases 1 and 2 run twice, the second time in memory that the process has used before.
+//! Cases 1 and 2 run twice, first in memory that may be new to the process, and then (`touched`) in
+//! memory that the process has used before.
 //! `us-held-max` is the longest hold in CPU time of the holder, which includes its page faults.
 //! `us-call-max` and `cpu-us-call-max` are the longest call of that other thread. The tick of the
 //! cases 1 and 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness
 //! of the lone timeout, and `turns/s` is the number of turns of the worker, of which two would be
-//! enough. `us-piece-max` of case 5 is the longest piece in CPU time, and `us-page-max` the longest
-//! first write to a page. No hold can be bounded better than the one, and none that takes new
-//! memory better than the other, because they are due to the machine alone. A virtual machine may
-//! have to get a page from its host first.
+//! enough. `us-piece-max` of case 5 is the longest piece in CPU time, and `us-page-max` is the
+//! longest first write to a page, for which a virtual machine may have to get the page from its
+//! host. Both are due to the machine alone. No bound on a hold can be lower than `us-piece-max`,
+//! and no bound on a hold that takes new memory can be lower than `us-page-max`.
 
 use super::Stop;
 use super::caller::Counter;
@@ -41,21 +42,25 @@ use timer_core::{Driver, Timer, WheelKind};
 const SPAN: Duration = Duration::from_micros(1 << 18);
 /// The time between two pairs of the other thread.
 const PERIOD: Duration = Duration::from_micros(50);
-/// More memory than a timeout takes.
-const BYTES: usize = 384;
+/// An upper bound of the memory that a timeout takes.
+const MAX_BYTES_PER_TIMEOUT: usize = 384;
 
 pub(super) fn run(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Timer::record_holds(|| thread_cpu().as_nanos() as u64);
     for case in settings.list("case", &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]) {
         match case {
-            1 => twice(settings.number("n", 2_900_000, 290_000), |params, n| late_round(params, n, settings, out))?,
+            1 => run_new_and_touched(settings.number("n", 2_900_000, 290_000), |params, n| {
+                late_round(params, n, settings, out)
+            })?,
             2 => {
                 let crowds = settings.list("n", &[1_000_000, 3_000_000, 4_000_000], &[100_000]);
-                crowds.into_iter().try_for_each(|n| twice(n, |params, n| crowd(params, n, settings, out)))?;
+                crowds
+                    .into_iter()
+                    .try_for_each(|n| run_new_and_touched(n, |params, n| crowd(params, n, settings, out)))?;
             }
             3 => lone(settings.number("n", 1_000_000, 100_000), settings, out)?,
             4 => standing(settings, out)?,
-            _ => pieces(settings.number("n", 2_900_000, 290_000), out),
+            _ => machine_floor(settings.number("n", 2_900_000, 290_000), out),
         }
     }
     Ok(())
@@ -70,11 +75,10 @@ fn unavailable(error: impl Display) -> Stop {
     Stop::Unavailable(error.to_string().replace(char::is_whitespace, " "))
 }
 
-/// Runs a case with `n` timeouts in memory that may be new to the process, and in memory that it
-/// has used before.
-fn twice(n: usize, run: impl Fn(&str, usize) -> Result<(), Stop>) -> Result<(), Stop> {
+/// Runs a case with `n` timeouts in new memory and in touched memory.
+fn run_new_and_touched(n: usize, run: impl Fn(&str, usize) -> Result<(), Stop>) -> Result<(), Stop> {
     run(&format!("n={}", short(n)), n)?;
-    let _pin = touch(n * BYTES);
+    let _pin = touch(n * MAX_BYTES_PER_TIMEOUT);
     run(&format!("n={},touched", short(n)), n)
 }
 
@@ -173,7 +177,8 @@ fn standing(settings: &Settings, out: &Out) -> Result<(), Stop> {
 }
 
 /// Case 5. A piece reads and writes as many places of a large array as a step of a wheel visits.
-fn pieces(n: usize, out: &Out) {
+/// Then each page of a new array is written to once.
+fn machine_floor(n: usize, out: &Out) {
     const PLACES: usize = 128;
     const PAGE: usize = 4 << 10;
     let (mut values, mut random) = (vec![[1_u64; 8]; n], SplitMix64::new(0));
@@ -189,7 +194,7 @@ fn pieces(n: usize, out: &Out) {
     std::hint::black_box(values);
     times.sort_unstable();
     let params = format!("case=5,n={}", short(n));
-    let mut new = vec![0_u8; n * BYTES];
+    let mut new = vec![0_u8; n * MAX_BYTES_PER_TIMEOUT];
     let writes = new.chunks_mut(PAGE).map(|page| {
         let began = thread_cpu();
         page[0] = 1;

@@ -6,7 +6,7 @@
 
 use super::Stop;
 use super::caller::{Counter, here, in_parallel, room, share};
-use super::kept::Pin;
+use super::kept::HeapPin;
 use super::out::Out;
 use crate::peers::{Peer, TICK};
 use crate::process::until_quiet;
@@ -39,7 +39,7 @@ struct Measured {
 }
 
 /// Schedules all timers, then cancels them.
-fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Measured {
+fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<HeapPin>) -> Measured {
     let delays = seconds(10, 3600);
     let prepare = |_: &mut P, index| {
         let (count, before) = share(n, index, threads);
@@ -49,7 +49,7 @@ fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<Pin>) -> Mea
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));
         }
-        (handles, Pin::default())
+        (handles, HeapPin::default())
     });
     let drain = until_quiet(Duration::from_secs(5));
     here(peer, |caller| {

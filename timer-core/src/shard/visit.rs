@@ -114,8 +114,8 @@ impl Shard {
         }
     }
 
-    /// Gives a waiting caller a short time to lock. Called by the owner of the turn between two
-    /// visits without work between them.
+    /// Gives a caller at the gate time to wake up and lock. Called by the owner of the turn after a
+    /// step that took nothing out, before it visits the shard again.
     pub(crate) fn offer_lock(&self) {
         self.lock.offer();
     }

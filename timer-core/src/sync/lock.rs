@@ -49,9 +49,10 @@
 //! # Duration of a wait
 //!
 //! A caller at the gate waits for the present holder and the worker, and the callers before it at
-//! the gate. The worker may lock again before the caller has woken up. If there is no work between
-//! two holds, the worker makes [`Lock::offer`] there. [`Lock::lock_if_first`] fails instead of
-//! waiting for other callers. [`crate::shard`] bounds the work of a holder.
+//! the gate. By the time that a parked caller has woken up, the worker may have locked again. So if
+//! the worker has no work between two holds, it calls [`Lock::offer`] there.
+//! [`Lock::lock_if_first`] fails instead of waiting for other callers. [`crate::shard`] bounds the
+//! work of a holder.
 //!
 //! # Alternatives
 //!
@@ -81,7 +82,8 @@ const GATE_SPINS: u32 = spins(20);
 /// The number of times that the worker looks again.
 const WORKER_SPINS: u32 = spins(30);
 
-/// The number of times that the worker looks for a caller at the gate, which wakes up meanwhile.
+/// The number of times that the worker checks whether a caller still waits at the gate. This takes
+/// about as long as the caller needs to wake up.
 const OFFER_SPINS: u32 = spins(1000);
 
 /// Returns `count`, or zero in a model, which does not spin.
@@ -226,10 +228,10 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Gives a caller at the gate a short time to lock. The worker calls this between two holds
-    /// with no work between them, because the caller would not wake up in time.
+    /// Gives a caller that is parked at the gate time to wake up and lock. Returns as soon as no
+    /// caller waits there. The worker calls this between two holds if it has no work there.
     pub(crate) fn offer(&self) {
-        // ORDERING: Relaxed, because the worker does not depend on the answer.
+        // ORDERING: Relaxed, because the result only ends the wait early.
         let is_waiting = |_: &u32| self.word.load(Ordering::Relaxed) & GATE != 0;
         (0..OFFER_SPINS).take_while(is_waiting).for_each(|_| spin_loop());
     }

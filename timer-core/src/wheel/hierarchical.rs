@@ -255,7 +255,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn fast_forward(&mut self, now: u64) {
         debug_assert!(self.len == 0);
-        // Upkeep drops many links in steps. At once, this would take a caller several milliseconds.
+        // If there are many links, upkeep drops them in steps. Dropping all of them here would hold
+        // up the caller for several milliseconds.
         if !self.has_many_forwards() {
             self.set_now(self.now.max(now));
         }

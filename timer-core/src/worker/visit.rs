@@ -62,6 +62,7 @@ impl Visit {
                 return expired;
             }
             if !had_entries {
+                // No task has run since the last hold, so a woken caller had no time to lock.
                 self.shard.offer_lock();
             }
             self.step(batch, &engine.context);

@@ -243,7 +243,7 @@ fn the_few_that_are_left_of_a_crowd_are_told() {
 }
 
 #[test]
-fn a_caller_frees_few_links_of_a_crowd_that_has_run() {
+fn a_fast_forward_leaves_many_links_to_upkeep() {
     let (mut wheel, deadlines) = crowd(5000);
     let mut out = Slots::default();
     for now in (4096..8192).filter(|now| deadlines.contains(now)) {
@@ -260,7 +260,7 @@ fn a_caller_frees_few_links_of_a_crowd_that_has_run() {
         assert_eq!(wheel.take_discarded().room(), (CHUNK, 0));
         wheel.check();
     }
-    // The few links that are left go with the clock.
+    // Upkeep has left at most a chunk of links. The next fast-forward drops them.
     assert!(wheel.now == 8191 && wheel.cascades.slots <= CHUNK);
     wheel.fast_forward(20_000);
     assert_eq!((wheel.now, wheel.cascades.slots), (20_000, 0));
