@@ -114,8 +114,8 @@ impl Shard {
         }
     }
 
-    /// Gives a caller at the gate time to wake up and lock. Called by the owner of the turn after a
-    /// step that took nothing out, before it visits the shard again.
+    /// Gives a caller at the gate time to wake up and lock. Called by the owner of the turn between
+    /// steps of a visit.
     pub(crate) fn offer_lock(&self) {
         self.lock.offer();
     }

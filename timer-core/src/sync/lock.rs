@@ -49,8 +49,8 @@
 //! # Duration of a wait
 //!
 //! A caller at the gate waits for the present holder and the worker, and the callers before it at
-//! the gate. By the time that a parked caller has woken up, the worker may have locked again. So if
-//! the worker has no work between two holds, it calls [`Lock::offer`] there.
+//! the gate. By the time that a parked caller has woken up, the worker may have locked again. So
+//! the worker calls [`Lock::offer`] now and then between holds that follow each other closely.
 //! [`Lock::lock_if_first`] fails instead of waiting for other callers. [`crate::shard`] bounds the
 //! work of a holder.
 //!
@@ -229,7 +229,7 @@ impl<T> Lock<T> {
     }
 
     /// Gives a caller that is parked at the gate time to wake up and lock. Returns as soon as no
-    /// caller waits there. The worker calls this between two holds if it has no work there.
+    /// caller waits there.
     pub(crate) fn offer(&self) {
         // ORDERING: Relaxed, because the result only ends the wait early.
         let is_waiting = |_: &u32| self.word.load(Ordering::Relaxed) & GATE != 0;

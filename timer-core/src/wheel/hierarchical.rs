@@ -255,11 +255,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
 
     fn fast_forward(&mut self, now: u64) {
         debug_assert!(self.len == 0);
-        // If there are many links, upkeep drops them in steps. Dropping all of them here would hold
-        // up the caller for several milliseconds.
-        if !self.has_many_forwards() {
-            self.set_now(self.now.max(now));
+        // Dropping many links at once would hold up the caller for several milliseconds.
+        if self.has_many_forwards() {
+            return self.forget_chunk();
         }
+        self.set_now(self.now.max(now));
     }
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {

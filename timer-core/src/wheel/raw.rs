@@ -26,10 +26,10 @@ pub(crate) trait RawWheel<V> {
     /// is overdue at once.
     fn insert(&mut self, deadline: u64, value: V);
 
-    /// Moves the clock of an empty wheel to `now`, unless much upkeep has to be done first. The
-    /// owner calls this before it inserts into an empty wheel. Otherwise, after a long time without
-    /// any value, the clock would be far behind, and new values would all be put into one coarse
-    /// bucket.
+    /// Moves the clock of an empty wheel to `now`, or does a step of upkeep if much of it is left.
+    /// The owner calls this before it inserts into an empty wheel. Otherwise, after a long time
+    /// without any value, the clock would be far behind, and new values would all be put into one
+    /// coarse bucket.
     fn fast_forward(&mut self, now: u64);
 
     /// Removes the value that was last reported at `location`, if it is still in the wheel and is

@@ -9,6 +9,9 @@ use crate::timer::Engine;
 /// A lock is reserved after this many turns that have asked for it.
 pub(super) const MAX_FAILED_VISITS: u8 = 2;
 
+/// The worker offers the lock of a shard after holds without a pause that take so long together.
+const OFFER_PERIOD: Nanos = 100_000;
+
 /// The number of consecutive steps of a visit that only serve requests, because the wheel has no
 /// expired entries.
 pub(super) const MAX_REQUEST_STEPS: usize = 16;
@@ -52,17 +55,18 @@ impl Visit {
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
     /// number of timeouts that ran or were handed over.
     pub(super) fn go_on(&mut self, batch: &mut Batch, engine: &Engine, share: Nanos) -> usize {
-        let until = engine.context.now().saturating_add(share);
+        let mut paused = engine.context.now();
+        let until = paused.saturating_add(share);
         let mut expired = 0;
         loop {
             let had_entries = !self.slots.is_empty();
             expired += batch.dispatch(engine, self, until);
             self.is_open = !self.slots.is_empty() || !self.is_last();
-            if !self.is_open || !self.slots.is_empty() || engine.context.now() > until {
+            let now = engine.context.now();
+            if !self.is_open || !self.slots.is_empty() || now > until {
                 return expired;
             }
-            if !had_entries {
-                // No task has run since the last hold, so a woken caller had no time to lock.
+            if must_offer(&mut paused, had_entries, now) {
                 self.shard.offer_lock();
             }
             self.step(batch, &engine.context);
@@ -83,5 +87,30 @@ impl Visit {
         }
         self.outcome = self.shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
+    }
+}
+
+/// Returns `true` if the holds since `paused` have followed each other too closely for a caller to
+/// wake up in between. Entries that are decided after a hold are a pause.
+fn must_offer(paused: &mut Nanos, had_entries: bool, now: Nanos) -> bool {
+    let must_offer = !had_entries && now.saturating_sub(*paused) >= OFFER_PERIOD;
+    if must_offer || had_entries {
+        *paused = now;
+    }
+    must_offer
+}
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_is_offered_after_holds_without_a_pause() {
+        let mut paused = 0;
+        let mut at = |had_entries, now| must_offer(&mut paused, had_entries, now);
+        assert!(!at(false, OFFER_PERIOD - 1) && at(false, OFFER_PERIOD) && !at(false, OFFER_PERIOD + 1));
+        assert!(at(false, 2 * OFFER_PERIOD));
+        // Entries are a pause.
+        assert!(!at(true, 4 * OFFER_PERIOD) && !at(false, 5 * OFFER_PERIOD - 1) && at(false, 5 * OFFER_PERIOD));
     }
 }

@@ -35,3 +35,14 @@ fn a_reserved_lock_keeps_callers_out() {
     });
     assert!(guard.unlock().nothing());
 }
+
+#[test]
+fn an_offer_ends_with_or_without_a_caller() {
+    let lock = Lock::new(0);
+    lock.offer();
+    assert!(lock.try_lock().unwrap().unlock().nothing());
+    // ORDERING: Relaxed, because no other thread knows the lock.
+    lock.word.store(GATE, Ordering::Relaxed);
+    lock.offer();
+    assert!(lock.has_waiter());
+}

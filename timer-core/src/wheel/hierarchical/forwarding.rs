@@ -127,6 +127,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     fn forget(&mut self, at: usize, mut slots: Vec<Slot<V>>) {
         self.cascades.slots -= slots.len();
+        if self.len == 0 {
+            // No link leads to a value.
+            slots.clear();
+        }
         for (bits, value) in slots.drain(..) {
             if let Some(value) = value {
                 self.left_cascade(at);

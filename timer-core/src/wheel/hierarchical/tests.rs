@@ -242,8 +242,8 @@ fn the_few_that_are_left_of_a_crowd_are_told() {
     }
 }
 
-#[test]
-fn a_fast_forward_leaves_many_links_to_upkeep() {
+/// A crowd of which each value has run, but whose links are still there.
+fn crowd_that_has_run() -> RawHierarchical<u32, Tracked> {
     let (mut wheel, deadlines) = crowd(5000);
     let mut out = Slots::default();
     for now in (4096..8192).filter(|now| deadlines.contains(now)) {
@@ -252,16 +252,43 @@ fn a_fast_forward_leaves_many_links_to_upkeep() {
             out.drain(|slots| slots.iter().filter_map(|slot| slot.1).for_each(|value| wheel.tracker.forget(value)));
         }
     }
-    assert!(wheel.len == 0 && wheel.cascades.slots >= 5000);
     drop(wheel.take_discarded());
-    wheel.fast_forward(20_000);
-    assert_eq!(wheel.take_discarded().room(), (0, 0));
-    while wheel.take_next(8191, &mut out) {
-        assert_eq!(wheel.take_discarded().room(), (CHUNK, 0));
+    assert!(wheel.len == 0 && wheel.cascades.slots >= 5000);
+    wheel
+}
+
+#[test]
+fn a_fast_forward_drops_a_chunk_of_many_links() {
+    let mut wheel = crowd_that_has_run();
+    let (before, mut calls) = (wheel.now, 0);
+    while wheel.cascades.slots > CHUNK {
+        wheel.fast_forward(20_000);
+        assert!(wheel.take_discarded().room().0 <= CHUNK && wheel.now == before);
         wheel.check();
+        calls += 1;
     }
-    // Upkeep has left at most a chunk of links. The next fast-forward drops them.
-    assert!(wheel.now == 8191 && wheel.cascades.slots <= CHUNK);
+    assert!(calls >= 5000 / CHUNK - 1, "{calls}");
     wheel.fast_forward(20_000);
     assert_eq!((wheel.now, wheel.cascades.slots), (20_000, 0));
+}
+
+#[test]
+fn a_clock_that_upkeep_holds_back_makes_no_value_early_or_late() {
+    let mut wheel = crowd_that_has_run();
+    // Between the clock and the present, at the present and after it.
+    let deadlines = [wheel.now + 1, 9_000, 20_000, 20_001, 1 << 40];
+    for (value, deadline) in (0..).zip(deadlines) {
+        if wheel.len == 0 {
+            wheel.fast_forward(20_000);
+        }
+        wheel.insert(deadline, value);
+        wheel.check();
+    }
+    assert_eq!(wheel.earliest(), Some(deadlines[0]));
+    let location = wheel.tracker.location(1);
+    assert_eq!(wheel.remove(location, |at| *at == 1), Some(1));
+    wheel.tracker.forget(1);
+    assert_eq!(advance(&mut wheel, 20_000), [0, 2]);
+    assert_eq!(advance(&mut wheel, 20_001), [3]);
+    assert_eq!((wheel.now, wheel.earliest()), (20_001, Some(1 << 40)));
 }
