@@ -13,6 +13,7 @@
 //!
 //! Cases 1 and 2 run twice, first in memory that may be new to the process, and then (`touched`) in
 //! memory that the process has used before.
+//!
 //! `us-held-max` is the longest hold in CPU time of the holder, which includes its page faults.
 //! `us-call-max` and `cpu-us-call-max` are the longest call of that other thread. The tick of the
 //! cases 1 and 2 is 1 us, so that a coarse slot and a round take 262 ms. `ms-late` is the lateness

@@ -9,7 +9,7 @@ use crate::timer::Engine;
 /// A lock is reserved after this many turns that have asked for it.
 pub(super) const MAX_FAILED_VISITS: u8 = 2;
 
-/// The worker offers the lock of a shard after holds without a pause that take so long together.
+/// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.
 const OFFER_PERIOD: Nanos = 100_000;
 
 /// The number of consecutive steps of a visit that only serve requests, because the wheel has no
@@ -62,8 +62,11 @@ impl Visit {
             let had_entries = !self.slots.is_empty();
             expired += batch.dispatch(engine, self, until);
             self.is_open = !self.slots.is_empty() || !self.is_last();
+            if !self.is_open || !self.slots.is_empty() {
+                return expired;
+            }
             let now = engine.context.now();
-            if !self.is_open || !self.slots.is_empty() || now > until {
+            if now > until {
                 return expired;
             }
             if must_offer(&mut paused, had_entries, now) {
