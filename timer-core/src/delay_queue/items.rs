@@ -167,10 +167,8 @@ impl<T> Items<T> {
     /// list. The list must be empty. Returns `false` if nothing is due by `now`.
     fn collect(&mut self, now: u64) -> bool {
         debug_assert!(self.waiting == 0);
-        if self.due.capacity() > MAX_KEPT_CAPACITY {
-            self.due = Vec::new();
-        }
         self.due.clear();
+        self.due.shrink_to(MAX_KEPT_CAPACITY);
         self.raw.take_overdue(&mut self.step);
         self.append_step(true);
         // Tick by tick, so that ticks are handed out in their order.

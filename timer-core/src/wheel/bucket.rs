@@ -26,8 +26,9 @@ const MAX_REREAD: usize = MIN_UPKEEP;
 /// The values of one span of ticks.
 pub(super) struct Bucket<V> {
     pub(super) slots: Slots<V>,
-    /// Not later than any deadline in the bucket, and `u64::MAX` if there is none.
-    earliest: u64,
+    /// A lower bound of the deadlines. That of an empty bucket is `u64::MAX`, which is also a legal
+    /// deadline.
+    pub(super) earliest: u64,
 }
 
 impl<V> Bucket<V> {
@@ -43,13 +44,6 @@ impl<V> Bucket<V> {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
-    }
-
-    /// Returns a lower bound of the deadlines. The bound of an empty bucket is `u64::MAX`, which is
-    /// also a legal deadline.
-    #[inline]
-    pub(super) fn earliest(&self) -> u64 {
-        self.earliest
     }
 
     /// Inserts a value and calls `placed` with its location. Returns `true` if the caller must mark
@@ -68,27 +62,6 @@ impl<V> Bucket<V> {
         let (chunk, position) = self.slots.chunk_mut(position as usize)?;
         let removed = chunk.remove(position, wanted)?;
         Some((removed, chunk.len < chunk.upkeep_below))
-    }
-
-    /// Removes the value at `position`, as [`remove`](Self::remove) does, but does not read a value
-    /// that needs no drop. The slot must have a value.
-    #[inline]
-    pub(super) fn vacate(&mut self, position: u32) -> bool {
-        self.slots.chunk_mut(position as usize).is_some_and(|(chunk, position)| chunk.vacate(position))
-    }
-
-    /// Removes the value at `position` if there is one and it is `wanted`, and keeps up the bucket.
-    /// Also returns the memory that is left without values.
-    pub(super) fn remove_and_keep_up(
-        &mut self,
-        id: u32,
-        position: u32,
-        wanted: impl FnOnce(&V) -> bool,
-        tracker: &mut impl Tracker<V>,
-    ) -> Option<(V, Vec<Slot<V>>)> {
-        let ((deadline, value), needs_upkeep) = self.remove(position, wanted)?;
-        let discarded = if needs_upkeep { self.keep_up(id, position, deadline, tracker) } else { Vec::new() };
-        Some((value, discarded))
     }
 
     /// Restores the bounds on the memory and on the earliest deadline after a value at `position`

@@ -35,20 +35,12 @@ impl<T> Chunks<T> {
 
     #[inline]
     pub(crate) fn get(&self, position: usize) -> Option<&T> {
-        if self.full.is_empty() { self.last.get(position) } else { self.get_in_chunk(position) }
+        if self.full.is_empty() { self.last.get(position) } else { self.group(position, 1).first() }
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut T> {
         if self.full.is_empty() { self.last.get_mut(position) } else { self.get_mut_in_chunk(position) }
-    }
-
-    #[inline(never)]
-    fn get_in_chunk(&self, position: usize) -> Option<&T> {
-        match self.full.get(position / Self::LEN) {
-            Some(chunk) => chunk.get(position % Self::LEN),
-            None => self.last.get(position - self.full.len() * Self::LEN),
-        }
     }
 
     #[inline(never)]

@@ -20,7 +20,7 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, OVERDUE};
+use super::bucket::OVERDUE;
 use super::chunks::Chunks;
 use super::discarded::{Discarded, Memory};
 use super::location::{Location, Tracker};
@@ -59,7 +59,7 @@ pub(crate) struct RawHashed<V, P> {
     /// A removal that moves some of its values starts the visit again.
     visit: Option<(Location, u64)>,
     /// Values that were due when they were inserted.
-    overdue: Bucket<V>,
+    overdue: List<V>,
     discarded: Discarded<V>,
     tracker: P,
 }
@@ -71,13 +71,19 @@ pub(super) struct List<V> {
     is_stale: bool,
 }
 
+/// Returns the list with this number.
+#[inline]
+fn list_mut<'a, V>(lists: &'a mut Chunks<List<V>>, overdue: &'a mut List<V>, list: u32) -> Option<&'a mut List<V>> {
+    if list == OVERDUE { Some(overdue) } else { lists.get_mut(list as usize) }
+}
+
 impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// Creates a wheel of `ticks_per_wheel` lists, which is clamped to 1..=2^30 and rounded up to a
     /// power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let mask = ticks_per_wheel.clamp(1, MAX_LISTS).next_power_of_two() as u32 - 1;
         let (lists, bounds) = (Chunks::default(), Bounds::default());
-        let (overdue, discarded) = (Bucket::new(), Discarded::new());
+        let (overdue, discarded) = (List { slots: Slots::default(), is_stale: false }, Discarded::new());
         RawHashed { now: 0, len: 0, mask, lists, bounds, visit: None, overdue, discarded, tracker }
     }
 
@@ -112,7 +118,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
 
     /// Restores the bound on the memory of a list after a removal at `position`.
     fn keep_up(&mut self, list: u32, position: u32) {
-        let Some(List { slots, .. }) = self.lists.get_mut(list as usize) else { return };
+        let Some(List { slots, .. }) = list_mut(&mut self.lists, &mut self.overdue, list) else { return };
         let memory = slots.keep_up(position as usize, |value, position| {
             self.tracker.moved(value, Location::new(list, position));
             // The value may not have been read yet.
@@ -214,7 +220,8 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     fn insert(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {
             self.len += 1;
-            self.overdue.push(OVERDUE, deadline, value, |value, location| self.tracker.moved(value, location));
+            let placed = |value: &V, position| self.tracker.moved(value, Location::new(OVERDUE, position));
+            self.overdue.slots.insert(deadline, value, placed);
             return;
         }
         let lists = self.lists.len();
@@ -228,13 +235,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     #[inline]
     fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
         let (list, position) = (location.bucket, location.position);
-        if list == OVERDUE {
-            let (value, memory) = self.overdue.remove_and_keep_up(list, position, wanted, &mut self.tracker)?;
-            self.discarded.push_slots(memory);
-            self.len -= 1;
-            return Some(value);
-        }
-        let List { slots, is_stale } = self.lists.get_mut(list as usize)?;
+        let List { slots, is_stale } = list_mut(&mut self.lists, &mut self.overdue, list)?;
         let (chunk, at) = slots.chunk_mut(position as usize)?;
         let (deadline, value) = chunk.remove(at, wanted)?;
         let needs_upkeep = chunk.len < chunk.upkeep_below;
@@ -259,13 +260,13 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn get(&self, location: Location) -> Option<(u64, &V)> {
         let list = location.bucket;
-        let slots = if list == OVERDUE { &self.overdue.slots } else { &self.lists.get(list as usize)?.slots };
+        let List { slots, .. } = if list == OVERDUE { &self.overdue } else { self.lists.get(list as usize)? };
         slots.value(location.position)
     }
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
-        self.len -= self.overdue.len();
-        self.discarded.push_bucket(self.overdue.take(due));
+        self.len -= self.overdue.slots.values();
+        self.discarded.push_bucket(self.overdue.slots.take(due));
     }
 
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
@@ -294,11 +295,11 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn earliest(&self) -> Option<u64> {
         let earliest = || self.visit.map_or(u64::MAX, |(_, bound)| bound).min(self.bounds.earliest());
-        (self.len > self.overdue.len()).then(earliest)
+        (self.len > self.overdue.slots.values()).then(earliest)
     }
 
     fn has_overdue(&self) -> bool {
-        !self.overdue.is_empty()
+        !self.overdue.slots.is_empty()
     }
 
     fn now(&self) -> u64 {
@@ -311,7 +312,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.bounds, self.visit, self.len) = (Bounds::default(), None, 0);
-        let overdue = mem::replace(&mut self.overdue, Bucket::new()).slots;
+        let overdue = mem::take(&mut self.overdue.slots);
         let lists = mem::take(&mut self.lists).into_iter().map(|list| list.slots);
         [overdue].into_iter().chain(lists).flat_map(Slots::into_iter)
     }

@@ -25,6 +25,7 @@ use super::raw::RawWheel;
 use super::slots::{Entry, Slots};
 use cascade::{Cascade, Cascades, levels};
 use forwarding::value_at;
+use std::cell::Cell;
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
 /// a level are occupied.
@@ -90,6 +91,15 @@ fn span(now: u64, at: usize, index: usize) -> (u64, u64) {
 #[inline]
 fn id(at: usize, index: usize) -> u32 {
     (at * BUCKETS + index) as u32
+}
+
+/// Returns the bucket with this number.
+#[inline(always)]
+fn bucket_mut<'a, V>(levels: &'a mut Levels<V>, overdue: &'a mut Bucket<V>, id: u32) -> Option<&'a mut Bucket<V>> {
+    match levels.get_mut(id as usize / BUCKETS) {
+        Some(level) => Some(&mut level.as_mut()?.buckets[id as usize % BUCKETS]),
+        None => (id == OVERDUE).then_some(overdue),
+    }
 }
 
 /// Inserts a value that is not due into the bucket where it belongs as seen from `now`, and marks
@@ -158,31 +168,21 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         if self.has_overdue() {
             return self.overdue.slots.iter().for_each(|(_, value)| _ = visit(value));
         }
-        let mut last = u64::MAX;
-        let mut visit = |(tick, value): (u64, &V)| {
-            if tick <= last {
-                last = visit(value);
-            }
-            last
-        };
-        let mut last = self.cascading_values().map(&mut visit).last().unwrap_or(u64::MAX);
-        for at in levels(self.occupied) {
-            let Some(level) = &self.levels[at] else { continue };
-            for bucket in level.buckets.iter().filter(|bucket| !bucket.is_empty()) {
-                if bucket.earliest() > last {
-                    return;
-                }
-                last = bucket.slots.iter().map(&mut visit).last().unwrap_or(last);
+        let last = Cell::new(u64::MAX);
+        let levels = levels(self.occupied).filter_map(|at| self.levels[at].as_ref());
+        let buckets = levels.flat_map(|level| &level.buckets).filter(|bucket| !bucket.is_empty());
+        let first = buckets.take_while(|bucket| bucket.earliest <= last.get());
+        for (tick, value) in self.cascading_values().chain(first.flat_map(|bucket| bucket.slots.iter())) {
+            if tick <= last.get() {
+                last.set(visit(value));
             }
         }
     }
 
-    /// Removes a value from a bucket of a level.
+    /// Removes a value from a bucket.
     #[inline(always)]
     fn remove_at(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let id = location.bucket;
-        let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
-        let bucket = &mut self.levels.get_mut(at)?.as_mut()?.buckets[index];
+        let bucket = bucket_mut(&mut self.levels, &mut self.overdue, location.bucket)?;
         let ((deadline, value), needs_upkeep) = bucket.remove(location.position, wanted)?;
         self.len -= 1;
         if needs_upkeep {
@@ -195,17 +195,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// a value that needs no drop, because it may not be in the cache.
     #[inline]
     pub(crate) fn vacate(&mut self, location: Location) {
-        let (at, index) = (location.bucket as usize / BUCKETS, location.bucket as usize % BUCKETS);
         let may_have_moved = self.cascade_of(location).is_some();
-        let Some(Some(level)) = self.levels.get_mut(at).filter(|_| !may_have_moved) else {
+        let bucket = bucket_mut(&mut self.levels, &mut self.overdue, location.bucket);
+        let Some(bucket) = bucket.filter(|_| !may_have_moved) else {
             self.remove(location, |_| true);
             return;
         };
-        let bucket = &mut level.buckets[index];
         self.len -= 1;
-        if bucket.vacate(location.position) {
+        let chunk = bucket.slots.chunk_mut(location.position as usize);
+        if chunk.is_some_and(|(chunk, position)| chunk.vacate(position)) {
             // The deadline is not known, so it may have been the earliest one.
-            let removed = bucket.earliest();
+            let removed = bucket.earliest;
             self.keep_up(location, removed);
         }
     }
@@ -215,19 +215,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     fn keep_up(&mut self, location: Location, removed: u64) {
         let id = location.bucket;
-        let (at, index) = (id as usize / BUCKETS, id as usize % BUCKETS);
-        let Some(level) = &mut self.levels[at] else { return };
-        let bucket = &mut level.buckets[index];
+        let Some(bucket) = bucket_mut(&mut self.levels, &mut self.overdue, id) else { return };
         let discarded = bucket.keep_up(id, location.position, removed, &mut self.tracker);
         if bucket.is_empty() {
-            self.unmark(at, index);
+            self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
         self.discarded.push_slots(discarded);
     }
 
-    /// Clears the mark of a bucket that has become empty.
+    /// Clears the mark of a bucket of a level that has become empty.
     fn unmark(&mut self, at: usize, index: usize) {
-        if let Some(level) = &mut self.levels[at] {
+        if let Some(Some(level)) = self.levels.get_mut(at) {
             level.occupied &= !(1 << index);
             if level.occupied == 0 {
                 self.occupied &= !(1 << at);
@@ -316,7 +314,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn earliest(&self) -> Option<u64> {
-        let first = self.first().and_then(|(at, index)| Some(self.levels[at].as_ref()?.buckets[index].earliest()));
+        let first = self.first().and_then(|(at, index)| Some(self.levels[at].as_ref()?.buckets[index].earliest));
         if self.cascades.has_values() { first.into_iter().chain(self.earliest_in_cascades()).min() } else { first }
     }
 

@@ -43,8 +43,6 @@ use std::fmt;
 #[doc(alias = "HashedWheelTimer")]
 pub struct HashedWheel<T> {
     raw: RawHashed<Item<T>, Slab>,
-    /// The values that are being handed out. It is empty between calls.
-    due: Slots<Item<T>>,
 }
 
 /// A timing wheel of several levels, each of which turns 64 times as slowly as the one before it.
@@ -75,8 +73,6 @@ pub struct HashedWheel<T> {
 #[doc(alias = "DelayQueue")]
 pub struct HierarchicalWheel<T> {
     raw: RawHierarchical<Item<T>, Slab>,
-    /// The values that are being handed out. It is empty between calls.
-    due: Slots<Item<T>>,
 }
 
 impl<T> HashedWheel<T> {
@@ -94,7 +90,7 @@ impl<T> HashedWheel<T> {
     /// assert_eq!(HashedWheel::<()>::new(usize::MAX).ticks_per_wheel(), 1 << 30);
     /// ```
     pub fn new(ticks_per_wheel: usize) -> Self {
-        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()), due: Slots::default() }
+        HashedWheel { raw: RawHashed::new(ticks_per_wheel, Slab::new()) }
     }
 
     /// Returns the number of ticks in one round.
@@ -119,7 +115,7 @@ impl<T> HierarchicalWheel<T> {
     /// assert!(wheel.is_empty());
     /// ```
     pub fn new() -> Self {
-        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()), due: Slots::default() }
+        HierarchicalWheel { raw: RawHierarchical::new(Slab::new()) }
     }
 }
 
@@ -147,19 +143,14 @@ fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Opt
     Some(item.value)
 }
 
-fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(
-    raw: &mut R,
-    due: &mut Slots<Item<T>>,
-    now: u64,
-    mut expired: impl FnMut(T),
-) {
-    raw.take_overdue(due);
-    HandOut { raw, due }.hand_out(&mut expired);
-    while raw.take_next(now, due) {
-        HandOut { raw, due }.hand_out(&mut expired);
+fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
+    let mut due = Slots::default();
+    raw.take_overdue(&mut due);
+    HandOut { raw, due: &mut due }.hand_out(&mut expired);
+    while raw.take_next(now, &mut due) {
+        HandOut { raw, due: &mut due }.hand_out(&mut expired);
         drop(raw.take_discarded());
     }
-    due.shrink();
     if raw.len() == 0 {
         raw.tracker_mut().reset();
     }
@@ -204,7 +195,7 @@ macro_rules! by_key {
             }
 
             fn advance(&mut self, now: u64, expired: impl FnMut(T)) {
-                advance(&mut self.raw, &mut self.due, now, expired);
+                advance(&mut self.raw, now, expired);
             }
 
             fn next_expiry(&self) -> Option<u64> {

@@ -330,11 +330,6 @@ impl<V> Slots<V> {
         }
         mem::take(self).into_chunks().for_each(|mut chunk| visit(&mut chunk.slots));
     }
-
-    /// Gives back most of the memory that is not used.
-    pub(super) fn shrink(&mut self) {
-        self.open.slots.shrink_to(MIN_CAPACITY.max(2 * self.open.slots.len()));
-    }
 }
 
 impl<V> Default for Slots<V> {

@@ -15,6 +15,14 @@ impl<V> Bucket<V> {
         self.slots.capacity()
     }
 
+    /// Removes the value at `position` and keeps up the bucket. Also returns the memory that has no
+    /// values left.
+    fn take_out(&mut self, position: u32, tracker: &mut impl Tracker<V>) -> Option<(V, Vec<Slot<V>>)> {
+        let ((deadline, value), needs_upkeep) = self.remove(position, |_| true)?;
+        let discarded = if needs_upkeep { self.keep_up(3, position, deadline, tracker) } else { Vec::new() };
+        Some((value, discarded))
+    }
+
     /// Asserts the invariants of a bucket.
     pub(in crate::wheel) fn check(&self) {
         self.slots.check();
@@ -37,7 +45,7 @@ fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
 }
 
 fn remove(bucket: &mut Bucket<u32>, position: u32, tracker: &mut Tracked) -> Option<u32> {
-    let (removed, _discarded) = bucket.remove_and_keep_up(3, position, |_| true, tracker)?;
+    let (removed, _discarded) = bucket.take_out(position, tracker)?;
     bucket.check();
     Some(removed)
 }
@@ -91,19 +99,19 @@ fn a_sparse_bucket_is_compacted() {
 fn the_earliest_is_exact_in_a_short_bucket() {
     let (mut bucket, mut tracker) = filled(100..100 + MAX_REREAD as u64 + 3);
     remove(&mut bucket, 0, &mut tracker);
-    assert_eq!(bucket.earliest(), 100, "not read again");
+    assert_eq!(bucket.earliest, 100, "not read again");
     while bucket.len() > MAX_REREAD {
         let last = bucket.len() as u32;
         remove(&mut bucket, last, &mut tracker);
     }
-    assert_eq!(bucket.earliest(), 101);
+    assert_eq!(bucket.earliest, 101);
 }
 
 // B07: no deadline marks an empty bucket.
 #[test]
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);
-    assert_eq!((bucket.is_empty(), bucket.earliest()), (false, u64::MAX));
+    assert_eq!((bucket.is_empty(), bucket.earliest), (false, u64::MAX));
     assert_eq!(bucket.slots.value(0), Some((u64::MAX, &0)));
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert!(bucket.is_empty());
@@ -150,8 +158,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     let (mut most, mut discarded) = (0, 0);
     for value in &values {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
-        let removed = bucket.remove_and_keep_up(3, location.position, |_| true, &mut tracker);
-        let (removed, memory) = removed.unwrap();
+        let (removed, memory) = bucket.take_out(location.position, &mut tracker).unwrap();
         assert!(removed == *value && memory.is_empty());
         discarded += memory.capacity();
         bucket.check();

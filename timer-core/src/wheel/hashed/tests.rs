@@ -8,7 +8,15 @@ impl Check for RawHashed<u32, Tracked> {
     fn check(&self) {
         self.bounds.check(self.lists.len());
         assert!(self.lists.len() <= self.mask as usize + 1);
-        let mut values = self.overdue.len();
+        let mut values = 0;
+        self.overdue.slots.check();
+        for position in 0..self.overdue.slots.len() {
+            let Some((deadline, Some(value))) = self.overdue.slots.get(position) else { continue };
+            assert!(*deadline <= self.now);
+            assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position as u32));
+            values += 1;
+        }
+        assert_eq!(self.overdue.slots.values(), values);
         for (number, list) in self.lists.iter().enumerate() {
             list.slots.check();
             let mut earliest = u64::MAX;
@@ -25,18 +33,13 @@ impl Check for RawHashed<u32, Tracked> {
             let will_be_read = bound <= self.now || list.is_stale || is_visited;
             assert!(bound == earliest || will_be_read, "the bound of list {number} is {bound} instead of {earliest}");
         }
-        self.overdue.check();
-        for (position, deadline, value) in self.overdue.entries() {
-            assert!(deadline <= self.now);
-            assert_eq!(self.tracker.location(*value), Location::new(OVERDUE, position));
-        }
         assert_eq!(self.len, values);
         assert_eq!(self.tracker.len(), self.len);
     }
 
     fn room(&self) -> (usize, usize) {
         let lists = self.lists.iter().map(|list| list.slots.capacity());
-        (lists.sum::<usize>() + self.overdue.capacity(), self.lists.len())
+        (lists.sum::<usize>() + self.overdue.slots.capacity(), self.lists.len())
     }
 }
 

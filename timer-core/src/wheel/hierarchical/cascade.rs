@@ -69,12 +69,6 @@ impl Cascades {
     pub(super) fn has_values(&self) -> bool {
         self.scanning | self.resting != 0
     }
-
-    /// Records that the cascade of a level has no values left.
-    pub(super) fn end(&mut self, at: usize) {
-        self.scanning &= !(1 << at);
-        self.resting &= !(1 << at);
-    }
 }
 
 /// Iterates over the levels in a set.
@@ -99,7 +93,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let Some(level) = &mut self.levels[at] else { return };
         let (bucket, cascade) = (&mut level.buckets[index], &mut level.cascade);
         let (len, is_short) = (bucket.len(), bucket.slots.is_short());
-        let earliest = if at == 1 { bucket.earliest() } else { u64::MAX };
+        let earliest = if at == 1 { bucket.earliest } else { u64::MAX };
         self.discarded.push_bucket(bucket.take(&mut cascade.slots));
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
         self.cascades.open |= 1 << at;
@@ -198,9 +192,16 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         // An owner who never asks may let it wrap round.
         self.cascades.moved = self.cascades.moved.wrapping_add(moved as u32);
         self.len -= expired;
-        level.cascade.len -= moved + expired;
+        self.left_cascade(at, moved + expired);
+    }
+
+    /// Counts values that have left the cascade of a level.
+    pub(super) fn left_cascade(&mut self, at: usize, values: usize) {
+        let Some(level) = &mut self.levels[at] else { return };
+        level.cascade.len -= values;
         if level.cascade.len == 0 {
-            self.cascades.end(at);
+            self.cascades.scanning &= !(1 << at);
+            self.cascades.resting &= !(1 << at);
         }
     }
 

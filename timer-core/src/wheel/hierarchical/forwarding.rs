@@ -64,18 +64,12 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     pub(super) fn remove_moved(&mut self, reported: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
         let location = self.find(reported);
-        let value = if location.bucket == OVERDUE {
-            let position = location.position;
-            let (value, discarded) = self.overdue.remove_and_keep_up(OVERDUE, position, wanted, &mut self.tracker)?;
-            self.discarded.push_slots(discarded);
-            self.len -= 1;
-            value
-        } else if self.cascade_of(location).is_some() {
+        let value = if self.cascade_of(location).is_some() {
             let at = location.bucket as usize / BUCKETS;
             let slot = self.levels[at].as_mut()?.cascade.slots.get_mut(location.position as usize)?;
             let value = slot.1.take_if(|value| wanted(value))?;
             slot.0 = Location::NONE.to_bits();
-            self.left_cascade(at);
+            self.left_cascade(at, 1);
             self.len -= 1;
             value
         } else {
@@ -133,7 +127,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         }
         for (bits, value) in slots.drain(..) {
             if let Some(value) = value {
-                self.left_cascade(at);
+                self.left_cascade(at, 1);
                 self.insert_uncounted(bits, value);
                 continue;
             }
@@ -144,15 +138,5 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             }
         }
         self.discarded.push_slots(slots);
-    }
-
-    /// Counts a value that has left the cascade of a level.
-    fn left_cascade(&mut self, at: usize) {
-        if let Some(level) = &mut self.levels[at] {
-            level.cascade.len -= 1;
-            if level.cascade.len == 0 {
-                self.cascades.end(at);
-            }
-        }
     }
 }
