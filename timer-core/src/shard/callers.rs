@@ -71,12 +71,12 @@ impl Shard {
     ///
     /// Returns the request with the lock if the caller has to do the work itself.
     fn request_or_lock(&self, request: Request, kind: RequestKind) -> Result<bool, (Guard<'_, Core>, Request)> {
-        let (mut has_waiter, mut outcome) = (false, self.inbox.push(request, kind));
+        let (mut has_waiter, mut outcome) = (false, self.inbox.push(request, kind, false));
         if let PushOutcome::Full(request) = outcome {
             if let Some(core) = self.lock.lock_if_first() {
                 return Err((core, request));
             }
-            (has_waiter, outcome) = (true, self.inbox.push_beside_a_waiter(request, kind));
+            (has_waiter, outcome) = (true, self.inbox.push(request, kind, true));
         }
         match outcome {
             PushOutcome::Accepted(Some((context, tick))) => context.alarm.wake_before(tick),

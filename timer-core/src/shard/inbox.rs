@@ -55,7 +55,7 @@ use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
-use crate::time::{NO_TICK, Nanos};
+use crate::time::NO_TICK;
 use std::collections::VecDeque;
 
 /// A request to make the wheel agree with an entry's state word: to link the entry under this tick
@@ -159,22 +159,9 @@ impl Inbox {
         std::mem::take(&mut queue.requests)
     }
 
-    /// Pushes a request by the steps 1 to 3 of the module's head.
-    pub(crate) fn push(&self, request: Request, kind: RequestKind) -> PushOutcome {
-        self.push_if(request, kind, |waiting, now| waiting < CAPACITY && within_quota(now >> 20, QUOTA))
-    }
-
-    /// Pushes a request while another caller waits for the lock, by step 4.
-    pub(crate) fn push_beside_a_waiter(&self, request: Request, kind: RequestKind) -> PushOutcome {
-        self.push_if(request, kind, |waiting, _| waiting < CROWDED_CAPACITY)
-    }
-
-    fn push_if(
-        &self,
-        mut request: Request,
-        kind: RequestKind,
-        has_room: impl FnOnce(usize, Nanos) -> bool,
-    ) -> PushOutcome {
+    /// Pushes a request by the steps 1 to 3 of the module's head. If another caller waits for the
+    /// lock, this is step 4.
+    pub(crate) fn push(&self, mut request: Request, kind: RequestKind, has_waiter: bool) -> PushOutcome {
         let id = request.timeout.shard_id();
         let mut guard = self.queue.lock();
         let Queue { lease, requests } = &mut *guard;
@@ -186,7 +173,11 @@ impl Inbox {
             return PushOutcome::Refused;
         };
         let now = context.now();
-        if !has_room(requests.len(), now) {
+        let has_room = match requests.len() {
+            waiting if has_waiter => waiting < CROWDED_CAPACITY,
+            waiting => waiting < CAPACITY && within_quota(now >> 20, QUOTA),
+        };
+        if !has_room {
             drop(guard);
             return PushOutcome::Full(request);
         }

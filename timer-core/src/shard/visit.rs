@@ -278,7 +278,10 @@ mod tests {
             context.present.set(nth << 20);
             let tick = (1 << 40) + nth;
             let (_, timeout) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));
-            assert!(matches!(shard.inbox.push(Request { timeout, tick }, RequestKind::New), PushOutcome::Accepted(_)));
+            assert!(matches!(
+                shard.inbox.push(Request { timeout, tick }, RequestKind::New, false),
+                PushOutcome::Accepted(_)
+            ));
         }
         assert_eq!(shard.earliest(), Some(1 << 40));
         drop(shard.close());

@@ -10,8 +10,8 @@
 //!
 //! # A caller
 //!
-//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. Otherwise it
-//!    reads the word up to [`CALLER_SPINS`] times more before it fails. The caller then leaves a
+//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. It looks at
+//!    the word up to [`CALLER_SPINS`] times more before it fails. The caller then leaves a
 //!    request elsewhere, or continues with step 2.
 //! 2. [`Lock::lock`] acquires the mutex of the gate, so that one thread at a time waits for the
 //!    word. The thread spins for a while. Then it sets `GATE` by a swap that succeeds only if
@@ -64,7 +64,6 @@
 //! This is one of two modules with unsafe code.
 
 use super::{AtomicU32, Mutex, Ordering, Parker, UnsafeCell, spin_loop};
-use std::fmt;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
@@ -144,32 +143,10 @@ impl<T> Lock<T> {
     /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // ORDERING: Relaxed, because the swap decides.
-        let word = self.word.load(Ordering::Relaxed);
-        if word & (LOCKED | GATE | RESERVED) == 0 && self.swap(word, word | LOCKED) {
+        if self.swap(0, LOCKED) {
             return Some(Guard { lock: self });
         }
-        self.try_lock_again()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn try_lock_again(&self) -> Option<Guard<'_, T>> {
-        let mut spins = 0;
-        loop {
-            // ORDERING: Relaxed, as in `try_lock`.
-            let word = self.word.load(Ordering::Relaxed);
-            if word & (LOCKED | GATE | RESERVED) == 0 {
-                if self.swap(word, word | LOCKED) {
-                    return Some(Guard { lock: self });
-                }
-            } else if spins < CALLER_SPINS {
-                spins += 1;
-                spin_loop();
-            } else {
-                return None;
-            }
-        }
+        self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS, 0)
     }
 
     /// Makes step 2, which waits for the caller's turn.
@@ -190,38 +167,26 @@ impl<T> Lock<T> {
     }
 
     /// Waits for the word while it holds the gate.
-    fn wait(&self, gate: impl Sized) -> Guard<'_, T> {
-        let mut spins = 0;
+    fn wait(&self, _gate: impl Sized) -> Guard<'_, T> {
         loop {
-            // ORDERING: Relaxed, as in `try_lock`.
-            let word = self.word.load(Ordering::Relaxed);
-            if word & (LOCKED | RESERVED) == 0 {
-                if self.swap(word, (word | LOCKED) & !GATE) {
-                    break;
-                }
-            } else if spins < GATE_SPINS {
-                spins += 1;
-                spin_loop();
-            } else if word & GATE != 0 || self.swap(word, word | GATE) {
-                self.bell.park(None);
-                spins = 0;
+            if let Some(guard) = self.lock_or_set(LOCKED | RESERVED, GATE, GATE_SPINS, GATE) {
+                return guard;
             }
+            self.bell.park(None);
         }
-        drop(gate);
-        Guard { lock: self }
     }
 
     /// Makes the worker's step 3. Returns `None` if the lock is held. The holder then wakes the
     /// worker.
     pub(crate) fn try_lock_or_ask(&self) -> Option<Guard<'_, T>> {
-        self.lock_or_set(WAKE)
+        self.lock_or_set(LOCKED, RESERVED | WAKE, WORKER_SPINS, WAKE)
     }
 
     /// Makes the worker's step 4. The calling thread is the next one that locks. `park` waits for
     /// the holder's ring and may return early.
     pub(crate) fn lock_reserved(&self, park: impl Fn()) -> Guard<'_, T> {
         loop {
-            if let Some(guard) = self.lock_or_set(RESERVED) {
+            if let Some(guard) = self.lock_or_set(LOCKED, RESERVED | WAKE, WORKER_SPINS, RESERVED) {
                 return guard;
             }
             park();
@@ -236,20 +201,23 @@ impl<T> Lock<T> {
         (0..OFFER_SPINS).take_while(is_waiting).for_each(|_| spin_loop());
     }
 
-    /// Locks for the worker, or sets `bit` and returns `None` if the lock stays held.
-    fn lock_or_set(&self, bit: u32) -> Option<Guard<'_, T>> {
-        let mut spins = 0;
+    /// Locks and clears the bits `served` as soon as the bits `barred` are clear. If they stay set
+    /// for `spins` looks, sets `bit` and returns `None`.
+    #[cold]
+    #[inline(never)]
+    fn lock_or_set(&self, barred: u32, served: u32, spins: u32, bit: u32) -> Option<Guard<'_, T>> {
+        let mut looks = 0;
         loop {
-            // ORDERING: Relaxed, as in `try_lock`.
+            // ORDERING: Relaxed, because the swap decides.
             let word = self.word.load(Ordering::Relaxed);
-            if word & LOCKED == 0 {
-                if self.swap(word, (word | LOCKED) & !(RESERVED | WAKE)) {
+            if word & barred == 0 {
+                if self.swap(word, (word | LOCKED) & !served) {
                     return Some(Guard { lock: self });
                 }
-            } else if spins < WORKER_SPINS {
-                spins += 1;
+            } else if looks < spins {
+                looks += 1;
                 spin_loop();
-            } else if word & bit != 0 || self.swap(word, word | bit) {
+            } else if word & bit == bit || self.swap(word, word | bit) {
                 return None;
             }
         }
@@ -353,13 +321,6 @@ impl<T> DerefMut for Guard<'_, T> {
         // SAFETY: as above, and the only `Guard` is borrowed exclusively, so this is the only
         // reference to the value.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
-    }
-}
-
-impl<T> fmt::Debug for Lock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // ORDERING: Relaxed, because the value is only printed.
-        f.debug_struct("Lock").field("word", &self.word.load(Ordering::Relaxed)).finish_non_exhaustive()
     }
 }
 

@@ -63,30 +63,21 @@ fn thread_slot() -> usize {
     })
 }
 
-/// A count of a thread that begins anew in each period.
-struct InPeriod(Cell<(u64, u64)>);
-
-impl InPeriod {
-    const fn new() -> Self {
-        Self(Cell::new((0, 0)))
-    }
-
-    /// Adds `n` and returns the count before.
-    fn add(&self, period: u64, n: u64) -> u64 {
-        let (then, count) = self.0.get();
-        let before = if then == period { count } else { 0 };
-        self.0.set((period, before.saturating_add(n)));
-        before
-    }
+/// Adds `n` to the count of a period, which begins at zero, and returns the count before.
+fn add_in_period(count: &Cell<(u64, u64)>, period: u64, n: u64) -> u64 {
+    let (then, before) = count.get();
+    let before = if then == period { before } else { 0 };
+    count.set((period, before.saturating_add(n)));
+    before
 }
 
 /// Counts a request of the calling thread. Returns `true` if it is among the thread's first `quota`
 /// requests in `period`.
 pub(crate) fn within_quota(period: u64, quota: u64) -> bool {
     thread_local! {
-        static REQUESTS: InPeriod = const { InPeriod::new() };
+        static REQUESTS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
-    REQUESTS.with(|requests| requests.add(period, 1)) < quota
+    REQUESTS.with(|requests| add_in_period(requests, period, 1)) < quota
 }
 
 thread_local! {
@@ -102,9 +93,9 @@ pub(crate) fn never_slow_down() {
 /// the one call in a period by which their number reaches `burst`. Returns `false` on a worker.
 pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     thread_local! {
-        static SCHEDULED: InPeriod = const { InPeriod::new() };
+        static SCHEDULED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
-    let before = SCHEDULED.with(|scheduled| scheduled.add(period, n));
+    let before = SCHEDULED.with(|scheduled| add_in_period(scheduled, period, n));
     before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
 }
 

@@ -23,7 +23,7 @@ fn open_inbox() -> (Inbox, Arc<Context>) {
 
 fn push(inbox: &Inbox, tick: u64, kind: RequestKind) -> PushOutcome {
     let (_, timeout) = Timeout::new(ID, Deadline::up(tick), Closure(|_: &Timeout| {}));
-    inbox.push(Request { timeout, tick }, kind)
+    inbox.push(Request { timeout, tick }, kind, false)
 }
 
 /// Pushes `count` requests, each in a millisecond of its own, so that the quota does not matter.
@@ -72,7 +72,7 @@ fn an_inbox_has_a_capacity() {
     let (_, timeout) = Timeout::new(ID, Deadline::up(BEGIN), Closure(|_: &Timeout| {}));
     let more = || {
         let request = Request { timeout: timeout.clone(), tick: BEGIN };
-        matches!(inbox.push_beside_a_waiter(request, RequestKind::Moved), PushOutcome::Accepted(_))
+        matches!(inbox.push(request, RequestKind::Moved, true), PushOutcome::Accepted(_))
     };
     assert_eq!((0..CROWDED_CAPACITY).filter(|_| more()).count(), CROWDED_CAPACITY - CAPACITY);
 }
