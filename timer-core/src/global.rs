@@ -31,7 +31,7 @@
 //! # Differences from tokio
 //!
 //! Nothing here panics, and nothing is refused, because the futures are those of
-//! [`infallible`].
+//! [`InfallibleTimer`](crate::InfallibleTimer).
 //!
 //! | | tokio | here |
 //! |---|---|---|
@@ -44,7 +44,6 @@
 //! | cooperative budget | a ready sleep consumes it | none, so a loop over ready sleeps has to yield by itself |
 
 use crate::handle::{Timer, with_current};
-use crate::infallible;
 
 #[doc(no_inline)]
 pub use crate::future::TimeoutError;
@@ -91,7 +90,7 @@ pub fn now() -> Instant {
 /// ```
 #[inline]
 pub fn sleep(delay: Duration) -> Sleep {
-    with_current(|timer| infallible::sleep(timer, delay))
+    with_current(|timer| Sleep::new(timer, timer.sleep(delay)))
 }
 
 /// Returns a future that is ready at `deadline`, or at its first poll if that has passed.
@@ -106,7 +105,7 @@ pub fn sleep(delay: Duration) -> Sleep {
 /// ```
 #[inline]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    with_current(|timer| infallible::sleep_until(timer, deadline))
+    with_current(|timer| Sleep::new(timer, timer.sleep_until(deadline)))
 }
 
 /// Limits `future` to `delay` from now.

@@ -57,7 +57,7 @@ impl<T> DelayQueue<T> {
                 return Poll::Ready(None);
             };
             if self.armed != Some(next) {
-                self.sleep.set(Deadline::up(self.items.start_of(next)), now);
+                self.sleep.inner.set(Deadline::up(self.items.start_of(next)), now);
                 self.armed = Some(next);
             }
             ready!(Pin::new(&mut self.sleep).poll(cx));

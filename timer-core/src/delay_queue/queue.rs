@@ -4,7 +4,7 @@ use super::items::Items;
 use super::{Expired, Key};
 use crate::context::{deadline_after, deadline_at};
 use crate::handle::Timer;
-use crate::infallible::{self, Sleep};
+use crate::infallible::Sleep;
 use crate::time::{Deadline, Nanos};
 use core::fmt;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ impl<T> DelayQueue<T> {
     /// assert!(queue.is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        let sleep = infallible::sleep(timer, Duration::ZERO);
+        let sleep = Sleep::new(timer, timer.sleep(Duration::ZERO));
         Self { items: Items::new(timer), sleep, armed: None }
     }
 
@@ -366,7 +366,7 @@ impl<T> DelayQueue<T> {
     #[inline]
     fn wake_by(&mut self, tick: u64, now: Nanos) {
         if self.armed.is_some_and(|armed| tick < armed) {
-            self.sleep.set(Deadline::up(self.items.start_of(tick)), now);
+            self.sleep.inner.set(Deadline::up(self.items.start_of(tick)), now);
             self.armed = Some(tick);
         }
     }

@@ -67,7 +67,7 @@ impl Timer {
     /// ```
     #[doc(alias = "shutdown")]
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
-        self.engine.stop_by_handle()
+        if self.is_global() { Err(StopError::Global) } else { self.engine.stop_by_handle() }
     }
 
     /// Stops the timer and waits, for at most `limit`, until the tasks in the executor have ended.
@@ -105,7 +105,7 @@ impl Timer {
     /// ```
     #[doc(alias = "awaitTermination")]
     pub fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
-        self.engine.stop_and_wait(limit)
+        if self.is_global() { Err(StopError::Global) } else { self.engine.stop_and_wait(limit) }
     }
 
     /// Returns the present by the timer's clock, which is the system's monotonic clock, or the

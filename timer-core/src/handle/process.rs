@@ -29,7 +29,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> &'static Timer {
-        get_or_build(&GLOBAL, default_timer)
+        get_or_build(&GLOBAL, "global")
     }
 
     /// Makes `timer` the timer of the process.
@@ -57,9 +57,12 @@ impl Timer {
     /// ```
     #[doc(alias = "set_global_default")]
     pub fn set_global(timer: Timer) -> Result<(), Timer> {
-        let mut given = Some(timer);
-        GLOBAL.get_or_init(|| never_stopped(given.take().unwrap_or_else(default_timer)));
-        given.map_or(Ok(()), Err)
+        GLOBAL.set(timer)
+    }
+
+    /// Returns `true` if this is the timer of the process.
+    pub(super) fn is_global(&self) -> bool {
+        GLOBAL.get().is_some_and(|global| Arc::ptr_eq(&global.engine, &self.engine))
     }
 
     /// Returns `true` if a [`ManualDriver`](crate::ManualDriver) moves the time of this timer.
@@ -74,26 +77,16 @@ impl Timer {
     }
 }
 
-fn default_timer() -> Timer {
-    Timer::builder().name("global").build_default()
-}
-
-/// Returns the timer in `cell`, or builds it.
+/// Returns the timer in `cell`, or builds one with this name.
 ///
 /// A new timer may warn that there are many, and the subscriber may use the timer of the process.
-/// Therefore `build` runs before the initialization, in which other threads and the subscriber
-/// would wait.
-fn get_or_build(cell: &'static OnceLock<Timer>, build: fn() -> Timer) -> &'static Timer {
+/// Therefore the timer is built before the initialization, in which other threads and the
+/// subscriber would wait.
+fn get_or_build(cell: &'static OnceLock<Timer>, name: &str) -> &'static Timer {
     cell.get().unwrap_or_else(|| {
-        let timer = build();
-        cell.get_or_init(|| never_stopped(timer))
+        let timer = Timer::builder().name(name).build_default();
+        cell.get_or_init(|| timer)
     })
-}
-
-/// Marks a timer as never stopped. Called before any other thread can find it.
-fn never_stopped(timer: Timer) -> Timer {
-    timer.engine.make_global();
-    timer
 }
 
 /// Returns the timer for futures that their own timer has refused.
@@ -103,7 +96,7 @@ pub(crate) fn fallback() -> &'static Timer {
     if global.takes_refused_futures() {
         return global;
     }
-    get_or_build(&FALLBACK, || Timer::builder().name("fallback").build_default())
+    get_or_build(&FALLBACK, "fallback")
 }
 
 /// Calls `call` with the timer that the calling thread has entered, or else with that of the

@@ -152,7 +152,7 @@ impl Interval {
     /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(Pin::new(&mut self.sleep).poll(cx));
-        Poll::Ready(self.sleep.next_tick(self.period, self.behavior.into()))
+        Poll::Ready(self.sleep.inner.next_tick(self.period, self.behavior.into()))
     }
 
     /// Returns the time from tick to tick.

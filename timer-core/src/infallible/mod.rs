@@ -129,7 +129,7 @@ impl InfallibleTimer {
     /// ```
     #[inline]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        sleep(&self.timer, delay)
+        Sleep::new(&self.timer, self.timer.sleep(delay))
     }
 
     /// Returns a future that is ready at `deadline`, or at its first poll if that has passed.
@@ -148,7 +148,7 @@ impl InfallibleTimer {
     /// ```
     #[inline]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        sleep_until(&self.timer, deadline)
+        Sleep::new(&self.timer, self.timer.sleep_until(deadline))
     }
 
     /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of
@@ -233,14 +233,4 @@ impl InfallibleTimer {
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
         Interval::new(self.sleep_until(start), period)
     }
-}
-
-#[inline]
-pub(crate) fn sleep(timer: &Timer, delay: Duration) -> Sleep {
-    Sleep::new(timer.sleep(delay), timer.has_virtual_time())
-}
-
-#[inline]
-pub(crate) fn sleep_until(timer: &Timer, deadline: Instant) -> Sleep {
-    Sleep::new(timer.sleep_until(deadline), timer.has_virtual_time())
 }

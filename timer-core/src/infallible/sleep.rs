@@ -1,9 +1,7 @@
 //! A sleep that changes its timer when it is refused.
 
-use crate::config::MissedRuns;
 use crate::future;
-use crate::handle::fallback;
-use crate::time::{Deadline, Nanos};
+use crate::handle::{Timer, fallback};
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -28,15 +26,15 @@ use std::time::{Duration, Instant};
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    sleep: future::Sleep,
+    pub(crate) inner: future::Sleep,
     /// `true` if the timer is manual, so that no other timer can take its place.
     is_virtual: bool,
 }
 
 impl Sleep {
     #[inline]
-    pub(super) fn new(sleep: future::Sleep, is_virtual: bool) -> Self {
-        Self { sleep, is_virtual }
+    pub(crate) fn new(timer: &Timer, inner: future::Sleep) -> Self {
+        Self { inner, is_virtual: timer.has_virtual_time() }
     }
 
     /// Moves the deadline to `deadline`, whether or not the future was ready before.
@@ -57,7 +55,7 @@ impl Sleep {
     /// ```
     #[inline]
     pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
-        self.sleep.reset_at(deadline);
+        self.inner.reset_at(deadline);
     }
 
     /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does, without a pin.
@@ -70,7 +68,7 @@ impl Sleep {
     /// ```
     #[inline]
     pub fn reset_at(&mut self, deadline: Instant) {
-        self.sleep.reset_at(deadline);
+        self.inner.reset_at(deadline);
     }
 
     /// Moves the deadline to `delay` from now on the clock of the timer.
@@ -83,7 +81,7 @@ impl Sleep {
     /// ```
     #[inline]
     pub fn reset_after(&mut self, delay: Duration) {
-        self.sleep.reset(delay);
+        self.inner.reset(delay);
     }
 
     /// Returns the deadline, to the nanosecond for the first 18 years of the clock.
@@ -95,7 +93,7 @@ impl Sleep {
     /// assert!(sleep(Duration::from_secs(30)).deadline() > Instant::now());
     /// ```
     pub fn deadline(&self) -> Instant {
-        self.sleep.deadline()
+        self.inner.deadline()
     }
 
     /// Returns `true` if the deadline has come, whether or not the future has been polled.
@@ -107,21 +105,7 @@ impl Sleep {
     /// assert!(!sleep(Duration::from_secs(30)).is_elapsed());
     /// ```
     pub fn is_elapsed(&self) -> bool {
-        self.sleep.is_elapsed()
-    }
-
-    /// Moves the deadline, which has come, to the next tick of an interval.
-    pub(super) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
-        self.sleep.next_tick(period, missed)
-    }
-
-    #[inline]
-    pub(super) fn prefetch(&self) {
-        self.sleep.prefetch();
-    }
-
-    pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
-        self.sleep.set(deadline, now);
+        self.inner.is_elapsed()
     }
 
     /// Registers the deadline with the fallback. If that refuses as well, the next poll tries
@@ -131,14 +115,10 @@ impl Sleep {
         if self.is_virtual {
             return Poll::Pending;
         }
-        let mut sleep = fallback().sleep_until(self.deadline());
-        match Pin::new(&mut sleep).poll(cx) {
-            Poll::Ready(Err(_)) => Poll::Pending,
+        self.inner = fallback().sleep_until(self.deadline());
+        match Pin::new(&mut self.inner).poll(cx) {
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Pending => {
-                self.sleep = sleep;
-                Poll::Pending
-            }
+            _ => Poll::Pending,
         }
     }
 }
@@ -148,7 +128,7 @@ impl Future for Sleep {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match Pin::new(&mut self.sleep).poll(cx) {
+        match Pin::new(&mut self.inner).poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(_)) => self.change_timer(cx),
@@ -158,6 +138,6 @@ impl Future for Sleep {
 
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.sleep.fmt(f)
+        self.inner.fmt(f)
     }
 }

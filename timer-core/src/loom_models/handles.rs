@@ -1,11 +1,10 @@
 //! Models of the handles of one timer. The timer ends with its last handle, not before, and after
-//! all work through the other handles. The timer of the process cannot be stopped.
+//! all work through the other handles.
 
 use super::{Subject, check, check_at, engine_of, fails};
 use crate::config::{Config, DrivenBy};
-use crate::error::StopError;
 use crate::handle::Timer;
-use crate::sync::{Arc, AtomicBool, How, Ordering, UnsafeCell};
+use crate::sync::{Arc, How, UnsafeCell};
 use loom::thread;
 
 /// A timer whose worker is not started, and its first handle.
@@ -74,35 +73,4 @@ fn the_end_comes_after_all_other_work() {
 #[should_panic(expected = "Causality violation")]
 fn negative_a_dropped_handle_orders_nothing() {
     fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
-}
-
-/// A thread that finds the timer published as that of the process cannot stop it. The flag stands
-/// for the `OnceLock` of the process, which orders the same operations.
-fn the_global_timer() {
-    let (engine, timer) = timer();
-    let is_published = Arc::new(AtomicBool::new(false));
-    let other = {
-        let is_published = is_published.clone();
-        thread::spawn(move || {
-            if is_published.load(Ordering::Acquire) {
-                assert_eq!(timer.stop().err(), Some(StopError::Global), "the global timer was stopped");
-            }
-            std::mem::forget(timer);
-        })
-    };
-    engine.make_global();
-    is_published.store(true, Ordering::Release);
-    other.join().unwrap();
-    assert!(!engine.context.is_stopped());
-}
-
-#[test]
-fn the_global_timer_is_not_stopped() {
-    check(the_global_timer);
-}
-
-#[test]
-#[should_panic(expected = "the global timer was stopped")]
-fn negative_a_global_timer_is_not_marked() {
-    fails("timer/lifecycle.rs", "self.lifecycle.global.store(true", How::Skip, the_global_timer);
 }

@@ -39,8 +39,6 @@ pub(crate) struct Lifecycle {
     worker_gone: AtomicBool,
     worker_ended: Event,
     unclaimed: Mutex<Unclaimed>,
-    /// `true` for the timer of the process, which is never stopped.
-    global: AtomicBool,
 }
 
 /// Entries that the worker had taken out of a wheel when the timer was stopped.
@@ -62,7 +60,6 @@ impl Lifecycle {
             worker_gone: AtomicBool::new(true),
             worker_ended: Event::default(),
             unclaimed: Mutex::new(Unclaimed::default()),
-            global: AtomicBool::new(false),
         }
     }
 }
@@ -128,21 +125,11 @@ impl Engine {
         self.lifecycle.worker_id.get() == Some(&thread_id())
     }
 
-    /// Makes this the timer of the process, which is never stopped.
-    pub(crate) fn make_global(&self) {
-        // ORDERING: Relaxed, because the timer is published afterwards (`handle/process.rs`).
-        self.lifecycle.global.store(true, Ordering::Relaxed);
-    }
-
     pub(crate) fn is_driven(&self) -> bool {
         self.driven_by != DrivenBy::Worker
     }
 
     fn may_stop(&self) -> Result<(), StopError> {
-        // ORDERING: Relaxed, as in `make_global`.
-        if self.lifecycle.global.load(Ordering::Relaxed) {
-            return Err(StopError::Global);
-        }
         if self.is_driven() { Err(StopError::Driven) } else { Ok(()) }
     }
 
@@ -211,8 +198,7 @@ impl Engine {
     /// Stops the timer without waiting for any thread, and cancels the timeouts that have not run.
     pub(crate) fn abandon(&self) {
         if self.context.set_stopped() {
-            let contents = self.close();
-            drop(self.end_all(contents));
+            drop(self.end_all(self.close()));
             run_abandoned(&self.context);
         }
     }
