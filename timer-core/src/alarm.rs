@@ -39,17 +39,14 @@
 //! step 1 turns it back. A caller that finds the sleeper awake may make its next step 4 end at
 //! once.
 
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Parker};
+use crate::config::Hook;
+use crate::sync::{AtomicU64, Mutex, Ordering, Parker};
 use crate::time::NO_TICK;
-use std::fmt;
 use std::time::Instant;
 use timer_executor::panics;
 
 /// The sleeper is awake or has been woken up, and looks at every shard before it sleeps.
 const AWAKE: u64 = 0;
-
-/// A function of a driver's that makes its loop look at the timer again.
-pub(crate) type WakeHook = Arc<dyn Fn() + Send + Sync>;
 
 /// The word of the protocol, and the means to wait.
 #[derive(Default)]
@@ -57,7 +54,7 @@ pub(crate) struct Alarm {
     until: AtomicU64,
     parker: Parker,
     /// Called in addition for a driven timer, whose loop sleeps elsewhere.
-    wake_hook: Mutex<Option<WakeHook>>,
+    wake_hook: Mutex<Option<Hook>>,
 }
 
 impl Alarm {
@@ -122,7 +119,7 @@ impl Alarm {
     }
 
     /// Returns `true` if the sleeper is awake or a caller has woken it.
-    #[cfg(all(test, timer_loom))]
+    #[cfg(test)]
     pub(crate) fn is_up(&self) -> bool {
         self.until.load(Ordering::Acquire) == AWAKE
     }
@@ -133,7 +130,7 @@ impl Alarm {
     }
 
     /// Sets the function that [`wake_before`](Self::wake_before) calls in addition.
-    pub(crate) fn set_wake_hook(&self, hook: Option<WakeHook>) {
+    pub(crate) fn set_wake_hook(&self, hook: Option<Hook>) {
         let former = std::mem::replace(&mut *self.wake_hook.lock(), hook);
         contain(|| drop(former));
     }
@@ -142,11 +139,4 @@ impl Alarm {
 /// Calls foreign code. A panic of it is traced and goes no further.
 fn contain(foreign: impl FnOnce()) {
     panics::contain("the waker of a timer's driver panicked", foreign);
-}
-
-impl fmt::Debug for Alarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // ORDERING: Relaxed, because the value is only printed.
-        f.debug_struct("Alarm").field("until", &self.until.load(Ordering::Relaxed)).finish_non_exhaustive()
-    }
 }

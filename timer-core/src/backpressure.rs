@@ -90,15 +90,11 @@ impl Backpressure {
         Self { late_from, call_seen, may_sleep, user_code: UserCode::default() }
     }
 
-    /// Publishes that the worker has work since `due`, or will have then. Called by the worker.
+    /// Publishes that the worker has work since `due`, or will have then. Called by the worker, at
+    /// its end with `Nanos::MAX`.
     pub(crate) fn set_due(&self, due: Nanos) {
         // ORDERING: Relaxed, the value decides only how the CPUs are shared.
         self.late_from.store(due.saturating_add(GRACE), Ordering::Relaxed);
-    }
-
-    /// Publishes that the worker has ended.
-    pub(crate) fn clear(&self) {
-        self.set_due(Nanos::MAX);
     }
 
     /// Calls `user_code`, which must not unwind. Called by the owner of the turn.
@@ -213,7 +209,7 @@ mod tests {
     fn only_a_late_worker_slows_callers_down() {
         let worker = late_worker();
         assert_eq!([0, DUE, DUE + GRACE, LATE].map(|now| worker.is_late(now)), [false, false, false, true]);
-        worker.clear();
+        worker.set_due(Nanos::MAX);
         assert!(!worker.is_late(Nanos::MAX), "it has ended");
         assert!(!Backpressure::new(true).is_late(Nanos::MAX), "it has not begun");
     }

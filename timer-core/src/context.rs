@@ -85,7 +85,7 @@ impl Context {
     #[cold]
     pub(crate) fn refusal(&self) -> RejectReason {
         match &self.limit {
-            Some(limit) if !self.is_stopped() => RejectReason::TooManyPending { max: limit.max() },
+            Some(limit) if !self.is_stopped() => RejectReason::TooManyPending { max: limit.max },
             _ => RejectReason::Stopped,
         }
     }

@@ -51,17 +51,13 @@ impl ContendedCounter {
 /// The bound on pending timeouts, each of which has a permit.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    max: usize,
+    pub(crate) max: usize,
     acquired: AtomicUsize,
 }
 
 impl Limit {
     pub(crate) fn new(max: usize) -> Self {
         Self { max, acquired: AtomicUsize::new(0) }
-    }
-
-    pub(crate) fn max(&self) -> usize {
-        self.max
     }
 
     /// Acquires a permit. Returns `false` if there is none left.

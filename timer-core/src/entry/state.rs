@@ -268,13 +268,8 @@ impl AtomicState {
         let is_later = |word: Word| word.state() == State::Waiting && !word.is_flagged() && word.0 <= next.0;
         match self.update(|word| (is_later(word) && !is_due).then_some(next)) {
             Ok(_) => Reset::Done,
-            Err(_) => self.reset_others(deadline, is_due),
+            Err(_) => self.reset_if(deadline, is_due, |_| true),
         }
-    }
-
-    #[inline(never)]
-    fn reset_others(&self, deadline: Deadline, is_due: bool) -> Reset {
-        self.reset_if(deadline, is_due, |_| true)
     }
 
     /// Moves the timeout to the present, unless it is due already.
@@ -286,6 +281,7 @@ impl AtomicState {
         })
     }
 
+    #[inline(never)]
     fn reset_if(&self, deadline: Deadline, is_due: bool, may: impl Fn(Word) -> bool) -> Reset {
         let must_link =
             |word: Word| word.state() == State::Waiting && (deadline < word.deadline() || is_due || word.is_flagged());

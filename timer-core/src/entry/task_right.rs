@@ -41,8 +41,6 @@ pub(super) struct VTable {
     run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
     /// Takes the job out and tells it that it will not run.
     cancelled: unsafe fn(NonNull<Header>, &Timeout),
-    /// Takes the job out and drops it.
-    discard: unsafe fn(NonNull<Header>),
 }
 
 impl VTable {
@@ -55,7 +53,6 @@ impl VTable {
                 job: TypeId::of::<J>,
                 run: run::<J>,
                 cancelled: cancelled::<J>,
-                discard: discard::<J>,
             }
         }
     }
@@ -82,11 +79,6 @@ unsafe fn run<J: Job>(entry: NonNull<Header>, timeout: &Timeout) -> Option<Perio
 unsafe fn cancelled<J: Job>(entry: NonNull<Header>, timeout: &Timeout) {
     // SAFETY: the caller's promise.
     unsafe { take::<J>(entry) }.cancelled(timeout);
-}
-
-unsafe fn discard<J: Job>(entry: NonNull<Header>) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take::<J>(entry) });
 }
 
 /// The right to the job of a timeout. It contains a reference to the timeout, owned or borrowed.
@@ -144,13 +136,6 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
         let timeout = self.timeout.borrow();
         // SAFETY: as in `run`.
         unsafe { (timeout.header().vtable.cancelled)(timeout.entry, timeout) };
-    }
-
-    /// Drops the job. If that unwinds, the job is gone as well.
-    pub(crate) fn discard(self) {
-        let timeout = self.timeout.borrow();
-        // SAFETY: as in `run`.
-        unsafe { (timeout.header().vtable.discard)(timeout.entry) };
     }
 
     /// Returns the job if it is of this type.

@@ -72,7 +72,7 @@ fn a_periodic_job_comes_back_until_it_is_cancelled() {
     let (cancel, nothing) = user.decide_cancel();
     assert!(cancel == Cancel::WasRunning && nothing.is_none());
     let (owned, _) = owned.run().unwrap();
-    owned.rearm(Deadline::up(35)).err().unwrap().discard();
+    owned.rearm(Deadline::up(35)).err().unwrap().cancelled();
     assert_eq!(Arc::strong_count(&captured), 1);
 }
 

@@ -84,7 +84,7 @@ impl Sleep {
     /// ```
     pub fn reset(&mut self, delay: Duration) {
         let now = self.now();
-        self.move_to(deadline_after(now, delay), now, delay.is_zero());
+        self.set(deadline_after(now, delay), now);
     }
 
     /// Moves the deadline to an instant. If that is past, the future is ready at its next poll.
@@ -102,8 +102,7 @@ impl Sleep {
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         let now = self.now();
-        let deadline = deadline_at(|| now, deadline);
-        self.set(deadline, now);
+        self.set(deadline_at(|| now, deadline), now);
     }
 
     /// Returns the deadline, to the nanosecond for the first 18 years of the clock.
@@ -167,16 +166,10 @@ impl Sleep {
     }
 
     /// Moves the deadline to one that was computed at `now`.
-    pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
-        self.move_to(deadline, now, deadline.is_due(now));
-    }
-
-    /// Moves the deadline to one that was computed at `now`. `is_due` is `true` if the new deadline
-    /// is not after `now`.
     #[inline]
-    fn move_to(&mut self, deadline: Deadline, now: Nanos, is_due: bool) {
+    pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.deadline = deadline;
-        let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now, is_due) && !entry.is_cancelled();
+        let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now) && !entry.is_cancelled();
         if self.entry().is_some_and(has_fired) {
             // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the
             // poll reports the stop.

@@ -129,17 +129,11 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
         }
     }
     won += waiting.len();
-    while let Some(shard) = waiting.first().map(|first| first.shard()) {
-        let mut here = Vec::with_capacity(waiting.len());
-        waiting.retain(|timeout| {
-            let is_here = timeout.shard().index() == shard.index();
-            if is_here {
-                here.push(*timeout);
-            }
-            !is_here
-        });
-        if !shard.try_unlink_all(&here) {
-            here.into_iter().for_each(|timeout| shard.unlink_cancelled(timeout));
+    waiting.sort_unstable_by_key(|timeout| timeout.shard_id().index);
+    for here in waiting.chunk_by(|one, other| one.shard_id().index == other.shard_id().index) {
+        let shard = here[0].shard();
+        if !shard.try_unlink_all(here) {
+            here.iter().for_each(|timeout| shard.unlink_cancelled(timeout));
         }
     }
     rights.into_iter().for_each(cancel_contained);

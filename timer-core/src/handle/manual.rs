@@ -159,7 +159,9 @@ impl ManualDriver {
             if let Poll::Ready(output) = future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
                 return output;
             }
-            while !bell.take() {
+            // ORDERING: Acquire pairs with the Release in `wake`, so that the poll sees the writes
+            // that came before the wake-up.
+            while !bell.is_rung.swap(false, Ordering::Acquire) {
                 if self.advance_to_next().is_none() {
                     bell.parker.park(Some(Instant::now() + MAX_PARK));
                 }
@@ -264,22 +266,9 @@ struct Bell {
     parker: Parker,
 }
 
-impl Bell {
-    /// Returns `true` if the future was woken since the last call.
-    fn take(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `wake_by_ref`, so that the poll sees the
-        // writes that came before the wake-up.
-        self.is_rung.swap(false, Ordering::Acquire)
-    }
-}
-
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // ORDERING: Release pairs with the Acquire in `take`.
+        // ORDERING: Release pairs with the Acquire in `block_on`.
         self.is_rung.store(true, Ordering::Release);
         self.parker.unpark();
     }

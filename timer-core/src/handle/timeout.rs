@@ -87,10 +87,7 @@ impl Timeout {
     #[inline]
     pub fn reset(&self, delay: Duration) -> bool {
         let now = self.now();
-        let deadline = deadline_after(now, delay);
-        // A timeout with a delay of zero must not wait for the tick under which it was linked, even
-        // if its old deadline has passed.
-        self.reset_to(deadline, now, delay.is_zero())
+        self.reset_to(deadline_after(now, delay), now)
     }
 
     /// Moves the deadline to an instant. If that is past, the timeout is due now. Otherwise the
@@ -111,8 +108,7 @@ impl Timeout {
     /// ```
     pub fn reset_at(&self, deadline: Instant) -> bool {
         let now = self.now();
-        let deadline = deadline_at(|| now, deadline);
-        self.reset_to(deadline, now, deadline.is_due(now))
+        self.reset_to(deadline_at(|| now, deadline), now)
     }
 
     /// Moves the deadline to the present, so that the task runs as soon as the worker reaches it.

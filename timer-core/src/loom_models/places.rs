@@ -70,7 +70,7 @@ fn two_resets(reset: fn(&Timeout, Deadline)) {
 
 #[test]
 fn a_reset_does_not_wait_for_another_thread() {
-    check(|| two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now(), false))));
+    check(|| two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now()))));
 }
 
 /// The second reset relies on the link of the thread that has set the earlier deadline.
@@ -81,7 +81,7 @@ fn negative_a_reset_to_later_never_links() {
         two_resets(|timeout, deadline| {
             let is_earlier = deadline < timeout.state().deadline();
             if is_earlier {
-                assert!(timeout.reset_to(deadline, timeout.now(), false));
+                assert!(timeout.reset_to(deadline, timeout.now()));
             } else {
                 let _ = timeout.state().reset(deadline, false);
             }

@@ -75,11 +75,11 @@ impl Timeout {
     /// Moves the timeout to `deadline`, which was computed at `now`. Returns `false` if it has
     /// ended.
     ///
-    /// If `is_due` is set, the entry is linked again even if its deadline does not become earlier.
-    /// A timeout that is due now must not wait for the tick under which it was linked.
+    /// If the deadline is due now, the entry is linked again even if its old deadline has passed,
+    /// because it must not wait for the tick under which it was linked.
     #[inline]
-    pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos, is_due: bool) -> bool {
-        self.finish_reset(self.state().reset(deadline, is_due), deadline, now)
+    pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos) -> bool {
+        self.finish_reset(self.state().reset(deadline, deadline.is_due(now)), deadline, now)
     }
 
     /// Links the entry if a reset that the state word has decided requires it. Returns `false` if

@@ -9,7 +9,7 @@ use super::registry::{Registry, registry};
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook};
 use crate::context::{Context, deadline_after};
-use crate::counters::{Limit, TimerStats};
+use crate::counters::TimerStats;
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
@@ -28,15 +28,14 @@ const MAX_SHARDS: usize = 256;
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
     block: Block,
-    block_id: Option<BlockId>,
+    /// The name by which a future finds its shards. It is `None` if the timer has no shards.
+    pub(crate) block_id: Option<BlockId>,
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
     /// Whether the executor runs each task before it returns from `execute`. It is asked once, when
     /// the timer is built.
     pub(crate) runs_inline: bool,
-    /// A task that holds up the worker for longer than this causes a warning.
-    pub(crate) tick_nanos: Nanos,
     /// Called on the worker's thread at its start.
     pub(crate) on_worker_start: Option<Hook>,
     pub(super) driven_by: DrivenBy,
@@ -49,14 +48,13 @@ impl Engine {
         let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpus().min(MAX_SHARDS)) };
         let block = pool().lease(shards);
         let present = Present::real();
-        let tick_nanos = u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX);
         let resolution = if by_hand {
             // Virtual time begins at the present, and its ticks begin at 0.
             present.set(clock::now());
             block.shards().iter().for_each(|shard| shard.present().set(present.now()));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
-            Resolution::ticks(tick_nanos)
+            Resolution::ticks(u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX))
         };
         let context = Arc::new(Context::new(&config, present, resolution));
         block.open(&context, config.wheel);
@@ -78,7 +76,6 @@ impl Engine {
             block,
             runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
             executor,
-            tick_nanos,
             on_worker_start: config.on_worker_start,
             driven_by,
         });
@@ -91,13 +88,6 @@ impl Engine {
     #[inline]
     pub(crate) fn shards(&self) -> &[&'static Shard] {
         self.block.shards()
-    }
-
-    /// Returns the name by which a future finds its shards. Returns `None` if the timer has no
-    /// shards.
-    #[inline]
-    pub(crate) fn block_id(&self) -> Option<BlockId> {
-        self.block_id
     }
 
     /// Returns the shard for the calling thread. Returns `None` if the timer has no shards.
@@ -118,11 +108,7 @@ impl Engine {
         let now = self.context.now();
         let (timeout, linked) = Timeout::new(shard.id(), deadline(now), job);
         let scheduled = shard.schedule(linked, now);
-        let accepted = self.finish(timeout, scheduled);
-        if accepted.is_ok() {
-            self.context.backpressure.after_scheduling(now, 1);
-        }
-        accepted
+        self.finish(timeout, scheduled).inspect(|_| self.context.backpressure.after_scheduling(now, 1))
     }
 
     /// Accepts as many of `jobs` as possible, at most [`MAX_PER_LOCK`]. Reads the clock once and
@@ -254,7 +240,7 @@ impl Engine {
             queued,
             running,
             in_flight: queued + running,
-            max_pending: self.context.limit.as_ref().map(Limit::max),
+            max_pending: self.context.limit.as_ref().map(|limit| limit.max),
         }
     }
 }

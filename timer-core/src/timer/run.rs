@@ -56,7 +56,7 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
         Err(right) => {
             // The timeout was cancelled during the run. The canceller could not drop the task, so
             // this thread does.
-            context.contain(|| right.discard());
+            context.contain(|| right.cancelled());
             true
         }
     }

@@ -92,7 +92,7 @@ impl Unprocessed {
     /// ```
     pub fn run(mut self) {
         if let Some((right, _)) = self.right.take().and_then(TaskRight::run) {
-            right.discard();
+            right.cancelled();
         }
     }
 }

@@ -23,7 +23,8 @@ impl SlowTasks {
     pub(crate) fn record(&mut self, engine: &Engine, tasks: usize, began: Nanos, now: Nanos) {
         let nanos = now.saturating_sub(began);
         engine.context.counters.longest_batch.record(nanos, now);
-        if nanos > engine.tick_nanos {
+        // A task that holds up the worker for longer than a tick causes a warning.
+        if nanos > engine.context.resolution.tick_nanos() {
             self.warn(engine, tasks, nanos, now);
         }
     }
