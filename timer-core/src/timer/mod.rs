@@ -8,5 +8,5 @@ mod unprocessed;
 
 pub(crate) use engine::Engine;
 pub(crate) use registry::engine_of;
-pub(crate) use run::{QueuedTask, run, run_abandoned, wake};
+pub(crate) use run::{QueuedTask, run, run_abandoned};
 pub use unprocessed::{StopReport, Unprocessed};

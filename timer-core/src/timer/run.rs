@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};
-use crate::entry::{Period, TaskRight, Timeout, Wakeup};
+use crate::entry::{Period, TaskRight, Timeout};
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::time::{Deadline, IMMEDIATE, Nanos};
 use timer_executor::Task;
@@ -14,6 +14,10 @@ use timer_executor::Task;
 /// counts the run.
 #[inline]
 pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Context) {
+    if timeout.runs() == Runs::Wake {
+        // The run ends first, because a task that is woken inline may use the future again.
+        timeout.state().end_run();
+    }
     let running = Running { timeout: timeout.address(), timer: std::ptr::from_ref(context).addr() };
     let ended = while_running(running, || {
         let due = right.deadline().nanos();
@@ -32,16 +36,6 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
     if ended && !timeout.is_last() && timeout.state().end_run() {
         event_of(timeout.address()).notify_all();
     }
-}
-
-/// Wakes the task of a future. Ends the run first, because a task that is woken inline may use the
-/// future again or drop it.
-#[inline]
-pub(crate) fn wake(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Context) {
-    let wakeup = right.into_job::<Wakeup>();
-    timeout.state().end_run();
-    let running = Running { timeout: timeout.address(), timer: std::ptr::from_ref(context).addr() };
-    while_running(running, || context.contain(|| wakeup.map(|Wakeup(waker)| waker.wake())));
 }
 
 /// Arms a periodic timeout again after a run. Returns `true` if that was the last run.

@@ -11,7 +11,7 @@ use crate::entry::state::{Due, Runs};
 use crate::shard::Slot;
 use crate::sync::Arc;
 use crate::time::Nanos;
-use crate::timer::{Engine, QueuedTask, run, run_abandoned, wake};
+use crate::timer::{Engine, QueuedTask, run, run_abandoned};
 use timer_executor::{Task, TaskExecutor, panics};
 
 /// The number of tasks that run here between two readings of the clock.
@@ -110,13 +110,9 @@ impl Batch {
                 if runs != Runs::Again {
                     context.end_expired();
                 }
-                if runs == Runs::Wake {
-                    self.woken.push(deadline);
-                    context.backpressure.inside_user_code(|| wake(right, &timeout, context));
-                } else {
-                    self.deadlines.push(deadline);
-                    context.backpressure.inside_user_code(|| run(right, &timeout, context));
-                }
+                let batch = if runs == Runs::Wake { &mut self.woken } else { &mut self.deadlines };
+                batch.push(deadline);
+                context.backpressure.inside_user_code(|| run(right, &timeout, context));
             }
             Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
