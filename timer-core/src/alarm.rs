@@ -85,12 +85,6 @@ impl Alarm {
         }
     }
 
-    /// Ends the sleeper's present or next [`park`](Self::park). Called when the lock that it has
-    /// reserved is free.
-    pub(crate) fn ring(&self) {
-        self.parker.unpark();
-    }
-
     /// Makes the sleeper's step 1.
     pub(crate) fn arm(&self) {
         // ORDERING: AcqRel read-modify-write, whose Acquire pairs with the Release in

@@ -17,6 +17,7 @@ use crate::config::{Config, DrivenBy, WheelKind};
 use crate::entry::{Timeout, TimerTask};
 use crate::handle::Timer;
 use crate::sync::{Arc, AtomicBool, Event, Fault, How, Memory, Mutex, entries_alive, has_failed};
+use crate::time::IMMEDIATE;
 use crate::timer::Engine;
 use crate::worker;
 use shuttle::rand::{Rng, thread_rng};
@@ -116,7 +117,7 @@ impl Subject {
     fn set_time(&self, millis: u64) {
         let Some((_, engine)) = &self.0 else { return };
         engine.set_present(BEGIN + millis * MILLI);
-        engine.context.alarm.ring();
+        engine.context.alarm.wake_before(IMMEDIATE);
     }
 }
 

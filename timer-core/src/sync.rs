@@ -23,7 +23,7 @@ mod system;
 #[allow(clippy::disallowed_types, reason = "this module is the facade for them")]
 mod scope;
 
-pub(crate) use lock::{Guard, Lock, UnlockDuties};
+pub(crate) use lock::{Guard, Lock};
 #[cfg(all(test, timer_loom))]
 pub(crate) use model::*;
 /// The box of a task in an error. It is never locked and only makes the error `Sync`.

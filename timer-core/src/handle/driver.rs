@@ -84,13 +84,11 @@ impl Driver {
         let engine = self.dispatcher.engine().clone();
         let context = &*engine.context;
         context.alarm.disarm();
-        let expired = self.dispatcher.turn_to_end(context.now()).expired;
+        let expired = self.dispatcher.turn_to_end(context.now());
         loop {
             context.alarm.arm();
-            // An executor has dropped a task, or a caller holds the lock of a shard for which this
-            // turn has asked. A loop without a waker would not learn when the lock is free, so it
-            // must not sleep.
-            if !context.abandoned.is_empty() || !engine.is_quiescent() {
+            // If an executor has dropped a task, the loop must not sleep.
+            if !context.abandoned.is_empty() {
                 context.alarm.disarm();
                 return Turn { expired, next: Some(Instant::now()) };
             }

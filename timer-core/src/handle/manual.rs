@@ -1,7 +1,7 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
 use crate::clock;
-use crate::sync::{Arc, AtomicBool, Ordering, Parker, yield_now};
+use crate::sync::{Arc, AtomicBool, Ordering, Parker};
 use crate::time::{END_OF_TIME, Nanos, after};
 use crate::timer::Unprocessed;
 use crate::worker::Dispatcher;
@@ -77,12 +77,7 @@ impl ManualDriver {
                 }
                 self.set_present(resolution.start_of(next).min(target));
             }
-            let turned = self.dispatcher.turn_to_end(self.present());
-            expired += turned.expired;
-            if !turned.complete {
-                // Another thread holds the shard's lock, for a few microseconds.
-                yield_now();
-            }
+            expired += self.dispatcher.turn_to_end(self.present());
         }
         self.set_present(target);
         expired

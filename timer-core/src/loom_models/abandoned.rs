@@ -50,7 +50,7 @@ fn dropped_unrun_and_sleep() {
     let (context, mut dispatcher) = (engine.context.clone(), engine.dispatcher());
     while outcome.ran() == 0 {
         context.alarm.arm();
-        let next = engine.next_for_sleeper();
+        let next = engine.next();
         if !context.abandoned.is_empty() {
             context.alarm.disarm();
             let _ = turn(&mut dispatcher);

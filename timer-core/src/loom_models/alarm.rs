@@ -17,7 +17,7 @@ fn sleep_and_schedule() {
     let alarm = &engine.context.alarm;
     loop {
         alarm.arm();
-        let next = engine.next_for_sleeper();
+        let next = engine.next();
         if next != NO_TICK {
             break;
         }
@@ -67,7 +67,7 @@ fn two_callers_send_one_wake_up() {
         let engine = engine();
         let alarm = &engine.context.alarm;
         alarm.arm();
-        assert!(alarm.set(engine.next_for_sleeper()));
+        assert!(alarm.set(engine.next()));
         let other = {
             let engine = engine.clone();
             thread::spawn(move || drop(new(&engine, 5)))

@@ -5,7 +5,7 @@ use super::{
     assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
 };
 use crate::entry::Timeout;
-use crate::shard::{LockMode, Slots, VisitMode, VisitOutcome};
+use crate::shard::{Slots, VisitMode};
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
 use crate::time::{Deadline, NO_TICK};
 use crate::timer::Engine;
@@ -111,43 +111,6 @@ fn negative_due_raised_with_the_queue_unlocked() {
     });
 }
 
-/// The lock holder has scheduled no earlier timeout, but the worker has asked for the lock. The
-/// holder must wake the worker.
-fn a_holder_with_nothing_to_tell() {
-    let engine = engine();
-    let (timeout, outcome) = new(&engine, 5);
-    drop(timeout);
-    set_time(&engine, 5);
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || drop(new(&engine, 50)))
-    };
-    let (context, mut dispatcher) = (engine.context.clone(), engine.dispatcher());
-    while outcome.ran() == 0 {
-        context.alarm.arm();
-        let next = engine.next_for_sleeper();
-        if next <= 5 {
-            context.alarm.disarm();
-            let _ = turn(&mut dispatcher);
-        } else if context.alarm.set(next) {
-            context.alarm.park(None);
-        }
-    }
-    other.join().unwrap();
-    assert_sound(&engine);
-}
-
-#[test]
-fn a_holder_without_news_wakes_the_worker() {
-    check_at(3, a_holder_with_nothing_to_tell);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_worker_that_asked_is_not_woken() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, a_holder_with_nothing_to_tell);
-}
-
 /// The worker has reserved the lock of a shard, and the holder rings the worker.
 fn a_reserved_shard() {
     let engine = engine();
@@ -157,8 +120,8 @@ fn a_reserved_shard() {
         thread::spawn(move || drop(new(&engine, 50)))
     };
     let (shard, mut slots) = (engine.shards()[0], Slots::default());
-    let taken = shard.visit(VisitMode::Next, 5, LockMode::Reserve, &mut slots, &engine.context);
-    assert!(taken != VisitOutcome::Asked && slots.len() == 1);
+    let _ = shard.visit(VisitMode::Next, 5, &mut slots, &engine.context);
+    assert_eq!(slots.len(), 1);
     other.join().unwrap();
     assert!(timeout.cancel());
 }
@@ -171,7 +134,7 @@ fn the_worker_that_reserved_a_shard_is_rung() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_worker_that_reserved_is_not_rung() {
-    fails("alarm.rs", "fn ring .. self.parker.unpark()", How::Skip, a_reserved_shard);
+    fails("sync/lock.rs", "self.bell.notify_all()", How::Skip, a_reserved_shard);
 }
 
 /// A request arrives while the lock holder serves another one.

@@ -24,7 +24,7 @@
 //! | `inbox::due_is_not_lost_by_a_drain` | two callers and a turn access the lock and the inbox, and a second turn follows |
 //! | `life::two_threads_start_one_worker` | two threads start a worker, which sleeps and wakes up, and one stops it |
 //! | `life::a_timer_with_a_worker_is_stopped_twice` | two threads stop a worker, which sleeps and wakes up |
-//! | `lock::the_worker_that_asks_in_vain_reserves` | the worker accesses the lock word twice, beside two callers at the gate |
+//! | `lock::the_worker_that_tries_in_vain_waits` | the worker accesses the lock word twice, beside two callers at the gate |
 //! | `periodic::a_run_that_goes_on_and_stop_and_a_caller` | a run, `stop` and a caller access the lock and the inbox |
 //! | `references::a_clone_while_others_are_dropped` | three threads change the count, one of them three times |
 //! | `stop::two_new_timeouts_beside_stop` | `stop` and two callers access the lock and the inbox |
@@ -206,7 +206,7 @@ fn set_time(engine: &Engine, nanos: u64) {
 /// Takes a turn at the present. Returns the number of timeouts that ran or were handed over.
 fn turn(dispatcher: &mut Dispatcher) -> usize {
     let now = dispatcher.engine().context.now();
-    dispatcher.turn_to_end(now).expired
+    dispatcher.turn_to_end(now)
 }
 
 /// Takes a turn on another thread.

@@ -45,14 +45,14 @@ mod visit;
 pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
 pub(crate) use timeout::{contain, now_of};
-pub(crate) use visit::{LockMode, VisitMode, VisitOutcome};
+pub(crate) use visit::{VisitMode, VisitOutcome};
 
 use crate::clock::Present;
 use crate::config::WheelKind;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering, UnlockDuties};
+use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 use inbox::{Inbox, Request};
 use lease::{Lease, LeaseHint};
@@ -228,10 +228,7 @@ impl Shard {
         if self.inbox.has_requests() || core.wheel.has_discarded() {
             return self.help_and_unlock(core);
         }
-        let duties = core.unlock();
-        if !duties.nothing() {
-            self.answer(duties);
-        }
+        drop(core);
     }
 
     #[cold]
@@ -254,28 +251,9 @@ impl Shard {
         }
         let context = core.lease.context(self.id()).filter(|_| wake_before != NO_TICK).cloned();
         let _free_after_unlock = core.wheel.take_discarded();
-        self.answer(core.unlock());
+        drop(core);
         if let Some(context) = context {
             context.alarm.wake_before(wake_before);
-        }
-    }
-
-    /// Wakes the worker if it asked for the lock while it was held.
-    #[cold]
-    #[inline(never)]
-    fn answer(&self, duties: UnlockDuties) {
-        if !duties.wake() && !duties.ring() {
-            return;
-        }
-        self.lock.take_wake();
-        // The shard may have been leased to another timer. Then its worker wakes up once in vain.
-        if let Some(context) = self.context(self.id()) {
-            if duties.ring() {
-                context.alarm.ring();
-            }
-            if duties.wake() {
-                context.alarm.wake_before(IMMEDIATE);
-            }
         }
     }
 

@@ -28,17 +28,6 @@ pub(crate) enum VisitOutcome {
     Requests,
     /// The wheel may have made a step. No other entries are due.
     Last,
-    /// The lock is held. Its holder will wake the owner of the turn.
-    Asked,
-}
-
-/// The way in which the owner of the turn acquires the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LockMode {
-    /// Asks for the lock and continues with other work.
-    Ask,
-    /// Reserves the lock and waits for it.
-    Reserve,
 }
 
 impl Shard {
@@ -52,39 +41,10 @@ impl Shard {
         due.min(self.next.load(Ordering::Relaxed))
     }
 
-    /// Returns [`next`](Self::next), or [`NO_TICK`] while the worker's wake request stands.
-    ///
-    /// The worker calls this after it has armed the alarm. The holder clears the request first and
-    /// then wakes the worker. If that wake-up came before the worker armed the alarm, this call
-    /// finds the request cleared, because the holder cleared it before its read-modify-write of the
-    /// alarm's word. So no wake-up is missed.
-    #[inline]
-    pub(crate) fn next_to_visit(&self) -> u64 {
-        if self.lock.is_wake_owed() { NO_TICK } else { self.next() }
-    }
-
-    /// Returns `true` if `next` covers all entries, because no wake request of the worker stands.
-    pub(crate) fn is_quiescent(&self) -> bool {
-        !self.lock.is_wake_owed()
-    }
-
     /// Serves some requests and takes due entries out into `out`, which must be empty. Called by
     /// the owner of the turn of `tick`.
-    pub(crate) fn visit(
-        &self,
-        mode: VisitMode,
-        tick: u64,
-        lock_mode: LockMode,
-        out: &mut Slots,
-        context: &Context,
-    ) -> VisitOutcome {
-        let mut core = match lock_mode {
-            LockMode::Reserve => self.lock.lock_reserved(|| context.alarm.park(None)),
-            LockMode::Ask => match self.lock.try_lock_or_ask() {
-                Some(core) => core,
-                None => return VisitOutcome::Asked,
-            },
-        };
+    pub(crate) fn visit(&self, mode: VisitMode, tick: u64, out: &mut Slots, context: &Context) -> VisitOutcome {
+        let mut core = self.lock.lock_reserved();
         let mut drop_after_unlock = Vec::new();
         let mut requests = self.inbox.is_due(tick).then(|| self.inbox.drain());
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
@@ -103,7 +63,7 @@ impl Shard {
         self.next.store(next, Ordering::Relaxed);
         let _free_after_unlock = core.wheel.take_discarded();
         let more = earliest <= tick || core.wheel.has_upkeep();
-        self.answer(core.unlock());
+        drop(core);
         if cascaded > 0 {
             context.counters.cascaded.add(cascaded);
         }
@@ -123,11 +83,11 @@ impl Shard {
     /// Relinks entries that were taken out and have been moved to a later deadline, unless they
     /// have ended. Called by the owner of the turn. If the shard is closed, the entries stay in
     /// `entries`.
-    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &Context) {
+    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>) {
         while !entries.is_empty() {
             let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
             chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
-            let mut core = self.lock.lock_reserved(|| context.alarm.park(None));
+            let mut core = self.lock.lock_reserved();
             let mut drop_after_unlock = Vec::new();
             // The owner of the turn keeps the lease, so a closed shard is the only refusal.
             if core.lease.serving(self.id()).is_some() {
@@ -136,7 +96,7 @@ impl Shard {
                 }
             }
             let _free_after_unlock = core.wheel.take_discarded();
-            self.answer(core.unlock());
+            drop(core);
             if !chunk.is_empty() {
                 return entries.append(&mut chunk);
             }
@@ -192,8 +152,7 @@ mod tests {
                 }
                 let mut seen = 0;
                 for due in deadlines {
-                    let visit =
-                        |out: &mut Slots| shard.visit(VisitMode::Next, due / TICK, LockMode::Ask, out, &context);
+                    let visit = |out: &mut Slots| shard.visit(VisitMode::Next, due / TICK, out, &context);
                     let mut out = Slots::default();
                     while visit(&mut out) == VisitOutcome::Step {
                         // A bucket of 262 s has 88 of the entries.
@@ -230,7 +189,7 @@ mod tests {
             }
             for delay in [3, 5] {
                 let mut out = Slots::default();
-                let _ = shard.visit(VisitMode::Next, now + delay, LockMode::Ask, &mut out, &context);
+                let _ = shard.visit(VisitMode::Next, now + delay, &mut out, &context);
                 assert_eq!((out.len(), context.counters.cascaded.get()), (1, 0));
             }
         }

@@ -2,43 +2,41 @@
 //! it.
 //!
 //! ```text
-//!   3          2       1       0
-//! +----------+-------+-------+--------+
-//! | RESERVED | GATE  | WAKE  | LOCKED |
-//! +----------+-------+-------+--------+
+//!   2          1       0
+//! +----------+-------+--------+
+//! | RESERVED | GATE  | LOCKED |
+//! +----------+-------+--------+
 //! ```
 //!
 //! # A caller
 //!
-//! 1. [`Lock::try_lock`] sets `LOCKED` if `LOCKED`, `GATE` and `RESERVED` are clear. It looks at
-//!    the word up to [`CALLER_SPINS`] times more before it fails. The caller then leaves a
-//!    request elsewhere, or continues with step 2.
+//! 1. [`Lock::try_lock`] sets `LOCKED` if no bit is set. Otherwise it looks at the word up to
+//!    [`CALLER_SPINS`] times before it fails. The caller then leaves a request elsewhere, or
+//!    continues with step 2.
 //! 2. [`Lock::lock`] acquires the mutex of the gate, so that one thread at a time waits for the
 //!    word. The thread spins for a while. Then it sets `GATE` by a swap that succeeds only if
-//!    `LOCKED` or `RESERVED` is set, and parks on the bell. Once both bits are clear, one swap sets
-//!    `LOCKED` and clears `GATE`.
+//!    `LOCKED` or `RESERVED` is set, and waits for the bell. Once both bits are clear, one swap
+//!    sets `LOCKED` and clears `GATE`.
 //!
 //! # The worker
 //!
-//! 3. [`Lock::try_lock_or_ask`] locks if `LOCKED` is clear, whatever the other bits are. If
-//!    `LOCKED` stays set for a while, the worker sets `WAKE` by a swap that succeeds only if
-//!    `LOCKED` is set, and continues with other work.
-//! 4. If step 3 has failed several times, [`Lock::lock_reserved`] sets `RESERVED` in the same way,
-//!    and parks. While `RESERVED` is set, no caller locks.
+//! 3. [`Lock::lock_reserved`] sets `LOCKED` if it is clear, whatever the other bits are. If
+//!    `LOCKED` stays set for a while, the worker sets `RESERVED` by a swap that succeeds only if
+//!    `LOCKED` is set, and waits for the bell. While `RESERVED` is set, no caller locks. The swap
+//!    that sets `LOCKED` clears it.
 //!
 //! # The holder
 //!
-//! 5. [`Guard::unlock`] subtracts `LOCKED`. The former word contains the duties of the holder,
-//!    which are [`UnlockDuties`]. For `RESERVED` or `WAKE` it wakes the worker, after
-//!    [`Lock::take_wake`]. For `GATE` without `RESERVED` it rings the bell. With `RESERVED`, the
-//!    worker rings the bell when it unlocks.
+//! 4. The drop of a [`Guard`] subtracts `LOCKED`. If the former word had another bit, it rings the
+//!    bell.
 //!
 //! # No wake-up is lost
 //!
 //! In the critical case, a waiter sets its bit while the holder unlocks. Both operations are
-//! read-modify-writes of one word. If the bit is set first, the holder's subtraction returns it. If
-//! the subtraction comes first, the swap that would set the bit fails, and the waiter looks again
-//! and finds the lock free.
+//! read-modify-writes of one word. If the bit is set first, the holder's subtraction returns it,
+//! and the holder rings. The waiter looks at the word again while it holds the mutex of the bell,
+//! which the holder acquires to ring. If the subtraction comes first, the swap that would set the
+//! bit fails, and the waiter looks again and finds the lock free.
 //!
 //! # Mutual exclusion
 //!
@@ -48,11 +46,11 @@
 //!
 //! # Duration of a wait
 //!
-//! A caller at the gate waits for the present holder and the worker, and the callers before it at
-//! the gate. By the time that a parked caller has woken up, the worker may have locked again. So
-//! the worker calls [`Lock::offer`] now and then between holds that follow each other closely.
-//! [`Lock::lock_if_first`] fails instead of waiting for other callers. [`crate::shard`] bounds the
-//! work of a holder.
+//! The worker waits for the present holder. A caller at the gate waits for the present holder and
+//! the worker, and the callers before it at the gate. By the time that a caller has woken up, the
+//! worker may have locked again. So the worker calls [`Lock::offer`] now and then between holds
+//! that follow each other closely. [`Lock::lock_if_first`] fails instead of waiting for other
+//! callers. [`crate::shard`] bounds the work of a holder.
 //!
 //! # Alternatives
 //!
@@ -63,14 +61,12 @@
 //!
 //! This is one of two modules with unsafe code.
 
-use super::{AtomicU32, Mutex, Ordering, Parker, UnsafeCell, spin_loop};
-use std::mem;
+use super::{AtomicU32, Event, Mutex, Ordering, UnsafeCell, spin_loop};
 use std::ops::{Deref, DerefMut};
 
 const LOCKED: u32 = 1;
-const WAKE: u32 = 1 << 1;
-const GATE: u32 = 1 << 2;
-const RESERVED: u32 = 1 << 3;
+const GATE: u32 = 1 << 1;
+const RESERVED: u32 = 1 << 2;
 
 /// The number of times that a caller looks again.
 const CALLER_SPINS: u32 = spins(8);
@@ -93,9 +89,9 @@ const fn spins(count: u32) -> u32 {
 /// A value and its lock. The word comes last, next to the end of the value.
 #[repr(C)]
 pub(crate) struct Lock<T> {
-    /// Held by the only thread that waits for the word.
+    /// Held by the only caller that waits for the word.
     gate: Mutex<()>,
-    bell: Parker,
+    bell: Event,
     value: UnsafeCell<T>,
     word: AtomicU32,
 }
@@ -105,31 +101,6 @@ pub(crate) struct Lock<T> {
 // which `T: Send` is sufficient, as for a mutex.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The duties of a holder after it has unlocked.
-#[derive(Debug, Clone, Copy)]
-#[must_use]
-pub(crate) struct UnlockDuties(u32);
-
-impl UnlockDuties {
-    /// Returns `true` if the worker asked to be woken, and has continued with other work.
-    #[inline]
-    pub(crate) fn wake(self) -> bool {
-        self.0 & WAKE != 0
-    }
-
-    /// Returns `true` if the worker is waiting for the lock.
-    #[inline]
-    pub(crate) fn ring(self) -> bool {
-        self.0 & RESERVED != 0
-    }
-
-    /// Returns `true` if there are no duties.
-    #[inline]
-    pub(crate) fn nothing(self) -> bool {
-        self.0 == 0
-    }
-}
-
 impl<T> Lock<T> {
     /// The offset of the word.
     #[cfg(test)]
@@ -137,7 +108,7 @@ impl<T> Lock<T> {
     pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
 
     pub(crate) fn new(value: T) -> Self {
-        Self { word: AtomicU32::new(0), value: UnsafeCell::new(value), gate: Mutex::new(()), bell: Parker::default() }
+        Self { word: AtomicU32::new(0), value: UnsafeCell::new(value), gate: Mutex::new(()), bell: Event::default() }
     }
 
     /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
@@ -146,7 +117,7 @@ impl<T> Lock<T> {
         if self.swap(0, LOCKED) {
             return Some(Guard { lock: self });
         }
-        self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS, 0)
+        self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS)
     }
 
     /// Makes step 2, which waits for the caller's turn.
@@ -156,44 +127,37 @@ impl<T> Lock<T> {
         if let Some(guard) = self.try_lock() {
             return guard;
         }
-        self.wait(self.gate.lock())
+        self.lock_at_gate(self.gate.lock())
     }
 
     /// Makes step 2 unless another caller waits already.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock_if_first(&self) -> Option<Guard<'_, T>> {
-        self.gate.try_lock().map(|gate| self.wait(gate))
+        self.gate.try_lock().map(|gate| self.lock_at_gate(gate))
     }
 
-    /// Waits for the word while it holds the gate.
-    fn wait(&self, _gate: impl Sized) -> Guard<'_, T> {
+    fn lock_at_gate(&self, _gate: impl Sized) -> Guard<'_, T> {
+        self.wait(LOCKED | RESERVED, GATE, GATE_SPINS)
+    }
+
+    /// Makes the worker's step 3. The calling thread is the next one that locks.
+    pub(crate) fn lock_reserved(&self) -> Guard<'_, T> {
+        self.wait(LOCKED, RESERVED, WORKER_SPINS)
+    }
+
+    /// Waits until the bits `barred` are clear, and locks. Sets `bit` while it waits for the bell.
+    fn wait(&self, barred: u32, bit: u32, spins: u32) -> Guard<'_, T> {
         loop {
-            if let Some(guard) = self.lock_or_set(LOCKED | RESERVED, GATE, GATE_SPINS, GATE) {
+            if let Some(guard) = self.lock_or_set(barred, bit, spins) {
                 return guard;
             }
-            self.bell.park(None);
+            // ORDERING: Relaxed, because the swap in `lock_or_set` decides.
+            self.bell.wait(None, || self.word.load(Ordering::Relaxed) & barred == 0);
         }
     }
 
-    /// Makes the worker's step 3. Returns `None` if the lock is held. The holder then wakes the
-    /// worker.
-    pub(crate) fn try_lock_or_ask(&self) -> Option<Guard<'_, T>> {
-        self.lock_or_set(LOCKED, RESERVED | WAKE, WORKER_SPINS, WAKE)
-    }
-
-    /// Makes the worker's step 4. The calling thread is the next one that locks. `park` waits for
-    /// the holder's ring and may return early.
-    pub(crate) fn lock_reserved(&self, park: impl Fn()) -> Guard<'_, T> {
-        loop {
-            if let Some(guard) = self.lock_or_set(LOCKED, RESERVED | WAKE, WORKER_SPINS, RESERVED) {
-                return guard;
-            }
-            park();
-        }
-    }
-
-    /// Gives a caller that is parked at the gate time to wake up and lock. Returns as soon as no
+    /// Gives a caller that waits at the gate time to wake up and lock. Returns as soon as no
     /// caller waits there.
     pub(crate) fn offer(&self) {
         // ORDERING: Relaxed, because the result only ends the wait early.
@@ -201,17 +165,17 @@ impl<T> Lock<T> {
         (0..OFFER_SPINS).take_while(is_waiting).for_each(|_| spin_loop());
     }
 
-    /// Locks and clears the bits `served` as soon as the bits `barred` are clear. If they stay set
-    /// for `spins` looks, sets `bit` and returns `None`.
+    /// Locks and clears `bit` as soon as the bits `barred` are clear. If they stay set for `spins`
+    /// looks, sets `bit` and returns `None`.
     #[cold]
     #[inline(never)]
-    fn lock_or_set(&self, barred: u32, served: u32, spins: u32, bit: u32) -> Option<Guard<'_, T>> {
+    fn lock_or_set(&self, barred: u32, bit: u32, spins: u32) -> Option<Guard<'_, T>> {
         let mut looks = 0;
         loop {
             // ORDERING: Relaxed, because the swap decides.
             let word = self.word.load(Ordering::Relaxed);
             if word & barred == 0 {
-                if self.swap(word, (word | LOCKED) & !served) {
+                if self.swap(word, (word | LOCKED) & !bit) {
                     return Some(Guard { lock: self });
                 }
             } else if looks < spins {
@@ -223,19 +187,11 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Clears the worker's wake request. Called by a holder that has unlocked and is about to wake
-    /// the worker.
-    pub(crate) fn take_wake(&self) {
-        // ORDERING: AcqRel. All changes of the word are read-modify-writes, so that it has one
-        // history.
-        self.word.fetch_and(!WAKE, Ordering::AcqRel);
-    }
-
-    /// Returns `true` if the worker's wake request is set.
-    pub(crate) fn is_wake_owed(&self) -> bool {
-        // ORDERING: Acquire pairs with `take_wake`, so that the earlier operations of its thread
-        // are seen as well.
-        self.word.load(Ordering::Acquire) & WAKE != 0
+    /// Rings the bell for a caller at the gate, and for the worker.
+    #[cold]
+    #[inline(never)]
+    fn ring(&self) {
+        self.bell.notify_all();
     }
 
     /// Returns `true` if a caller waits at the gate, or the worker at its reservation.
@@ -258,48 +214,22 @@ impl<T> Lock<T> {
     }
 }
 
-/// The right to the value of a [`Lock`]. End it by [`unlock`](Guard::unlock), which returns the
-/// holder's duties.
+/// The right to the value of a [`Lock`], which unlocks when it is dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
 }
 
-impl<T> Guard<'_, T> {
-    /// Makes step 5, except for the duties towards the worker.
-    #[inline]
-    pub(crate) fn unlock(self) -> UnlockDuties {
-        let lock = self.lock;
-        mem::forget(self);
-        release(lock)
-    }
-}
-
-#[inline]
-fn release<T>(lock: &Lock<T>) -> UnlockDuties {
-    #[cfg(all(feature = "__tests", not(timer_loom)))]
-    super::holds::end();
-    // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder. Acquire,
-    // because the result contains the bits of the waiters.
-    let owed = lock.word.fetch_sub(LOCKED, Ordering::AcqRel) - LOCKED;
-    if owed != 0 {
-        ring_if_gate(lock, owed);
-    }
-    UnlockDuties(owed)
-}
-
-/// Rings the bell for a caller at the gate, unless the worker comes first.
-#[cold]
-#[inline(never)]
-fn ring_if_gate<T>(lock: &Lock<T>, owed: u32) {
-    if owed & (GATE | RESERVED) == GATE {
-        lock.bell.unpark();
-    }
-}
-
-/// Unlocks when a thread unwinds. The next holder then performs the duties towards the worker.
+/// Makes step 4.
 impl<T> Drop for Guard<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        let _ = release(self.lock);
+        #[cfg(all(feature = "__tests", not(timer_loom)))]
+        super::holds::end();
+        // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder.
+        // Acquire, because the result contains the bits of the waiters.
+        if self.lock.word.fetch_sub(LOCKED, Ordering::AcqRel) != LOCKED {
+            self.lock.ring();
+        }
     }
 }
 

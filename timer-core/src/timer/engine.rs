@@ -178,20 +178,10 @@ impl Engine {
         (job, reason)
     }
 
-    /// Returns the earliest tick at which an entry may be due. Called by the sleeper after it has
-    /// armed the alarm.
-    pub(crate) fn next_for_sleeper(&self) -> u64 {
-        self.shards().iter().map(|shard| shard.next_to_visit()).min().unwrap_or(NO_TICK)
-    }
-
-    /// Returns the earliest tick at which an entry may be due, if the shards are quiescent.
+    /// Returns the earliest tick at which an entry may be due, or an earlier one. A sleeper calls
+    /// this after it has armed the alarm.
     pub(crate) fn next(&self) -> u64 {
         self.shards().iter().map(|shard| shard.next()).min().unwrap_or(NO_TICK)
-    }
-
-    /// Returns `true` if no request of the owner of the turn for a lock is pending.
-    pub(crate) fn is_quiescent(&self) -> bool {
-        self.shards().iter().all(|shard| shard.is_quiescent())
     }
 
     pub(crate) fn pending(&self) -> u64 {

@@ -91,7 +91,7 @@ impl Batch {
         }
         context.counters.in_flight.run_inline(false);
         if !self.moved_later.is_empty() {
-            visit.shard.give_back(&mut self.moved_later, context);
+            visit.shard.give_back(&mut self.moved_later);
             self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
             if self.moved_later.capacity() > 4 * HANDOVER {
                 self.moved_later = Vec::new();

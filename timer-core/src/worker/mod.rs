@@ -48,7 +48,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has started"));
     loop {
         context.alarm.arm();
-        let next = engine.next_for_sleeper();
+        let next = engine.next();
         if context.is_stopped() {
             break;
         }

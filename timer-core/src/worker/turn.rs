@@ -7,9 +7,7 @@
 //!
 //! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
 //!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
-//!    ones ([`Shard::visit`](crate::shard::Shard::visit)). If the lock is held, ask for it and go
-//!    on. After [`MAX_FAILED_VISITS`](super::visit::MAX_FAILED_VISITS) turns without success,
-//!    reserve the lock.
+//!    ones ([`Shard::visit`](crate::shard::Shard::visit)).
 //! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
 //!    executor. If `reset` has moved it, give it back to its shard,
 //!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
@@ -50,14 +48,6 @@ pub(crate) struct Dispatcher {
     batch: Batch,
 }
 
-/// The outcome of a driver's turn.
-pub(crate) struct TurnOutcome {
-    /// The number of timeouts that ran or were handed over.
-    pub(crate) expired: usize,
-    /// Whether the locks of all due shards were acquired.
-    pub(crate) complete: bool,
-}
-
 impl Dispatcher {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let visits = engine.shards().iter().map(|shard| Visit::new(shard)).collect();
@@ -80,13 +70,14 @@ impl Dispatcher {
         self.go_round();
     }
 
-    /// Runs or hands over everything that is due at `now`.
-    pub(crate) fn turn_to_end(&mut self, now: Nanos) -> TurnOutcome {
-        let mut turned = TurnOutcome { expired: 0, complete: self.open_visits(now) };
+    /// Runs or hands over everything that is due at `now`. Returns the number of these timeouts.
+    pub(crate) fn turn_to_end(&mut self, now: Nanos) -> usize {
+        self.open_visits(now);
+        let mut expired = 0;
         while self.visits.iter().any(|visit| visit.is_open) {
-            turned.expired += self.go_round();
+            expired += self.go_round();
         }
-        turned
+        expired
     }
 
     /// Ends the open visits of a stopped timer. `stop` returns their entries, or they are
@@ -98,15 +89,14 @@ impl Dispatcher {
         }
     }
 
-    /// Opens visits to the shards that are due at `now` and have none. Returns `true` if their
-    /// locks were acquired.
-    fn open_visits(&mut self, now: Nanos) -> bool {
+    /// Opens visits to the shards that are due at `now` and have none.
+    fn open_visits(&mut self, now: Nanos) {
         let context = &*self.engine.context;
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
-        let (mut first, mut complete) = (u64::MAX, true);
+        let mut first = u64::MAX;
         for visit in self.visits.iter_mut().filter(|visit| !visit.is_open) {
-            let next = visit.shard.next_to_visit();
+            let next = visit.shard.next();
             if next > tick {
                 continue;
             }
@@ -114,7 +104,7 @@ impl Dispatcher {
             if next != IMMEDIATE {
                 first = first.min(next);
             }
-            complete &= visit.open(tick, due, context);
+            visit.open(tick, due, context);
         }
         if first <= tick {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
@@ -122,7 +112,6 @@ impl Dispatcher {
         if !context.abandoned.is_empty() {
             context.backpressure.inside_user_code(|| run_abandoned(context));
         }
-        complete
     }
 
     /// Goes on with each open visit and closes the ones that end. Returns the number of timeouts

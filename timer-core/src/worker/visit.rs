@@ -2,12 +2,9 @@
 
 use super::batch::Batch;
 use crate::context::Context;
-use crate::shard::{LockMode, Shard, Slots, VisitMode, VisitOutcome};
+use crate::shard::{Shard, Slots, VisitMode, VisitOutcome};
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::Engine;
-
-/// A lock is reserved after this many turns that have asked for it.
-pub(super) const MAX_FAILED_VISITS: u8 = 2;
 
 /// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.
 const OFFER_PERIOD: Nanos = 100_000;
@@ -20,8 +17,6 @@ pub(super) const MAX_REQUEST_STEPS: usize = 16;
 pub(super) struct Visit {
     pub(super) shard: &'static Shard,
     pub(super) is_open: bool,
-    /// The number of consecutive turns that have asked for the lock.
-    failed_visits: u8,
     /// The tick up to which the entries of the shard are taken.
     tick: u64,
     /// The time at which the earliest entry was due, or the beginning of the visit if that entry
@@ -39,17 +34,13 @@ pub(super) struct Visit {
 impl Visit {
     pub(super) fn new(shard: &'static Shard) -> Self {
         let (outcome, slots) = (VisitOutcome::Last, Slots::default());
-        Visit { shard, is_open: false, failed_visits: 0, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
+        Visit { shard, is_open: false, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
     }
 
-    /// Opens the visit and makes its first step. Returns `false` if the lock is held.
-    pub(super) fn open(&mut self, tick: u64, due: Nanos, context: &Context) -> bool {
-        let lock_mode = if self.failed_visits < MAX_FAILED_VISITS { LockMode::Ask } else { LockMode::Reserve };
-        self.outcome = self.shard.visit(VisitMode::OverdueFirst, tick, lock_mode, &mut self.slots, context);
-        self.is_open = self.outcome != VisitOutcome::Asked;
-        self.failed_visits = if self.is_open { 0 } else { self.failed_visits + 1 };
-        (self.tick, self.due, self.request_steps) = (tick, due, 0);
-        self.is_open
+    /// Opens the visit and makes its first step.
+    pub(super) fn open(&mut self, tick: u64, due: Nanos, context: &Context) {
+        self.outcome = self.shard.visit(VisitMode::OverdueFirst, tick, &mut self.slots, context);
+        (self.is_open, self.tick, self.due, self.request_steps) = (true, tick, due, 0);
     }
 
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
@@ -78,7 +69,7 @@ impl Visit {
 
     /// Returns `true` if no further step may take entries out.
     fn is_last(&self) -> bool {
-        !matches!(self.outcome, VisitOutcome::Step | VisitOutcome::Requests) || self.request_steps >= MAX_REQUEST_STEPS
+        self.outcome == VisitOutcome::Last || self.request_steps >= MAX_REQUEST_STEPS
     }
 
     /// Makes the next step of the wheel.
@@ -88,7 +79,7 @@ impl Visit {
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.outcome = self.shard.visit(VisitMode::Next, self.tick, LockMode::Reserve, &mut self.slots, context);
+        self.outcome = self.shard.visit(VisitMode::Next, self.tick, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }

@@ -24,7 +24,7 @@ fn run_due(engine: &Arc<Engine>, count: usize, task: impl Fn() + Clone + Send + 
         let task = task.clone();
         assert!(engine.schedule(Closure(move |_: &Timeout| task()), Deadline::down).is_ok());
     }
-    Dispatcher::new(engine.clone()).turn_to_end(engine.context.now()).expired
+    Dispatcher::new(engine.clone()).turn_to_end(engine.context.now())
 }
 
 /// Returns a task that takes `nanos` nanoseconds.
