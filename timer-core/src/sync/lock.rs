@@ -114,7 +114,8 @@ impl<T> Lock<T> {
     /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        if self.swap(0, LOCKED) {
+        // ORDERING: Relaxed, because the swap decides.
+        if self.word.load(Ordering::Relaxed) == 0 && self.swap(0, LOCKED) {
             return Some(Guard { lock: self });
         }
         self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS)
