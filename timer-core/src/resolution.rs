@@ -27,10 +27,7 @@ impl Resolution {
     /// Returns the first tick at or after `deadline`, whose turn may run the timeout.
     #[inline]
     pub(crate) fn tick_of(&self, deadline: Deadline) -> u64 {
-        match (self, deadline.exact()) {
-            (Resolution::Ticks(length), Some(nanos)) => length.up(nanos),
-            _ => self.tick_of_others(deadline),
-        }
+        self.tick_from(deadline, 0)
     }
 
     /// Returns the tick under which a deadline is linked. A deadline that has come does not wait

@@ -27,9 +27,6 @@ impl Timer {
     /// # Ok::<(), timer_core::RejectReason>(())
     /// ```
     pub fn start(&self) -> Result<(), RejectReason> {
-        if self.engine.has_started() && !self.engine.context.is_stopped() {
-            return Ok(());
-        }
         worker::start(&self.engine)
     }
 

@@ -26,7 +26,7 @@ impl Timer {
     }
 
     #[inline]
-    fn ensure_started(&self) -> Result<(), RejectReason> {
+    pub(super) fn ensure_started(&self) -> Result<(), RejectReason> {
         if self.engine.has_started() { Ok(()) } else { worker::start(&self.engine) }
     }
 

@@ -153,7 +153,7 @@ impl Timer {
     fn sleep_to(&self, deadline: Deadline) -> Sleep {
         let engine = self.engine();
         // If the worker cannot start, the poll that needs it tries again and reports the refusal.
-        let started = self.start().is_ok();
+        let started = self.ensure_started().is_ok();
         Sleep::new(engine.block_id, started, deadline)
     }
 }

@@ -128,10 +128,6 @@ impl Shard {
         generation
     }
 
-    pub(crate) fn index(&self) -> u16 {
-        self.index
-    }
-
     /// Returns the name of this shard for entries of the timer that it serves.
     #[inline]
     pub(crate) fn id(&self) -> ShardId {

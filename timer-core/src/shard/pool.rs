@@ -149,7 +149,7 @@ impl Drop for Block {
         // All shards of a block have the same generation, because they are leased together.
         let next = self.shards.iter().map(|shard| shard.vacate()).max();
         if next != Some(LAST_GENERATION) {
-            self.pool.free.lock().blocks[self.order].push(first.index());
+            self.pool.free.lock().blocks[self.order].push(first.id().index);
         }
     }
 }
@@ -248,8 +248,8 @@ mod tests {
         for _ in 0..LAST_GENERATION {
             let block = pool.lease(1);
             open(&block);
-            assert_eq!(block.shards()[0].index(), 0);
+            assert_eq!(block.shards()[0].id().index, 0);
         }
-        assert_eq!(pool.lease(1).shards()[0].index(), 1, "the next block");
+        assert_eq!(pool.lease(1).shards()[0].id().index, 1, "the next block");
     }
 }
