@@ -34,6 +34,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// let message = catch(|| panic!("no route to host {}", 7)).unwrap_err();
 /// assert_eq!(message.to_string(), "no route to host 7");
 /// ```
+#[inline]
 pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
     catch_unwind(AssertUnwindSafe(f)).map_err(PanicMessage::from_payload)
 }

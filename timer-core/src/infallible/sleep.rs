@@ -115,10 +115,14 @@ impl Sleep {
         if self.is_virtual {
             return Poll::Pending;
         }
-        self.inner = fallback().sleep_until(self.deadline());
-        match Pin::new(&mut self.inner).poll(cx) {
+        let mut sleep = fallback().sleep_until(self.deadline());
+        match Pin::new(&mut sleep).poll(cx) {
+            Poll::Ready(Err(_)) => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            _ => Poll::Pending,
+            Poll::Pending => {
+                self.inner = sleep;
+                Poll::Pending
+            }
         }
     }
 }

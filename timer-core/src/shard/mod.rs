@@ -45,7 +45,7 @@ mod visit;
 pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
 pub(crate) use timeout::{contain, now_of};
-pub(crate) use visit::{VisitMode, VisitOutcome};
+pub(crate) use visit::{VisitOutcome, VisitStep};
 
 use crate::clock::Present;
 use crate::config::WheelKind;

@@ -8,13 +8,17 @@ use crate::entry::Timeout;
 use crate::sync::Ordering;
 use crate::time::{IMMEDIATE, NO_TICK};
 
-/// The entries that a visit takes out first.
+/// The kind of a visit's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VisitMode {
-    /// The entries that were due when they were linked. If there are none, as `Next`.
-    OverdueFirst,
-    /// Entries of the first bucket in which some may be due. Entries that were linked as overdue
-    /// since the visit began belong to the next visit.
+pub(crate) enum VisitStep {
+    /// The first one, which takes out the entries that were due when they were linked. If there are
+    /// none, as `Next`.
+    First,
+    /// As `First`, but does not wait for the lock. If the lock is held, reserves it. The owner of
+    /// the turn must make the step `First` soon.
+    TryFirst,
+    /// Takes out entries of the first bucket in which some may be due. Entries that were linked as
+    /// overdue since the visit began belong to the next visit.
     Next,
 }
 
@@ -28,6 +32,8 @@ pub(crate) enum VisitOutcome {
     Requests,
     /// The wheel may have made a step. No other entries are due.
     Last,
+    /// The lock is held, and is reserved now.
+    Held,
 }
 
 impl Shard {
@@ -43,14 +49,18 @@ impl Shard {
 
     /// Serves some requests and takes due entries out into `out`, which must be empty. Called by
     /// the owner of the turn of `tick`.
-    pub(crate) fn visit(&self, mode: VisitMode, tick: u64, out: &mut Slots, context: &Context) -> VisitOutcome {
-        let mut core = self.lock.lock_reserved();
+    pub(crate) fn visit(&self, step: VisitStep, tick: u64, out: &mut Slots, context: &Context) -> VisitOutcome {
+        let core = match step {
+            VisitStep::TryFirst => self.lock.lock_or_reserve(),
+            VisitStep::First | VisitStep::Next => Some(self.lock.lock_reserved()),
+        };
+        let Some(mut core) = core else { return VisitOutcome::Held };
         let mut drop_after_unlock = Vec::new();
         let mut requests = self.inbox.is_due(tick).then(|| self.inbox.drain());
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
             let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
         }
-        let step = if mode == VisitMode::OverdueFirst && core.wheel.has_overdue() {
+        let has_stepped = if step != VisitStep::Next && core.wheel.has_overdue() {
             core.wheel.take_overdue(out);
             true
         } else {
@@ -67,7 +77,7 @@ impl Shard {
         if cascaded > 0 {
             context.counters.cascaded.add(cascaded);
         }
-        match (more || self.inbox.due() <= tick, step) {
+        match (more || self.inbox.due() <= tick, has_stepped) {
             (false, _) => VisitOutcome::Last,
             (true, true) => VisitOutcome::Step,
             (true, false) => VisitOutcome::Requests,
@@ -152,7 +162,7 @@ mod tests {
                 }
                 let mut seen = 0;
                 for due in deadlines {
-                    let visit = |out: &mut Slots| shard.visit(VisitMode::Next, due / TICK, out, &context);
+                    let visit = |out: &mut Slots| shard.visit(VisitStep::Next, due / TICK, out, &context);
                     let mut out = Slots::default();
                     while visit(&mut out) == VisitOutcome::Step {
                         // A bucket of 262 s has 88 of the entries.
@@ -189,7 +199,7 @@ mod tests {
             }
             for delay in [3, 5] {
                 let mut out = Slots::default();
-                let _ = shard.visit(VisitMode::Next, now + delay, &mut out, &context);
+                let _ = shard.visit(VisitStep::Next, now + delay, &mut out, &context);
                 assert_eq!((out.len(), context.counters.cascaded.get()), (1, 0));
             }
         }

@@ -23,12 +23,14 @@
 //! 3. [`Lock::lock_reserved`] sets `LOCKED` if it is clear, whatever the other bits are. If
 //!    `LOCKED` stays set for a while, the worker sets `RESERVED` by a swap that succeeds only if
 //!    `LOCKED` is set, and waits for the bell. While `RESERVED` is set, no caller locks. The swap
-//!    that sets `LOCKED` clears it.
+//!    that sets `LOCKED` clears it. [`Lock::lock_or_reserve`] does not wait, so that the worker can
+//!    wait for the holders of several locks at once.
 //!
 //! # The holder
 //!
-//! 4. The drop of a [`Guard`] subtracts `LOCKED`. If the former word had another bit, it rings the
-//!    bell.
+//! 4. The drop of a [`Guard`] subtracts `LOCKED`. If the former word had `RESERVED`, it rings the
+//!    bell for the worker. Otherwise, if it had `GATE`, it rings the bell for the caller. With
+//!    both bits, the worker rings for the caller when it unlocks.
 //!
 //! # No wake-up is lost
 //!
@@ -61,7 +63,7 @@
 //!
 //! This is one of two modules with unsafe code.
 
-use super::{AtomicU32, Event, Mutex, Ordering, UnsafeCell, spin_loop};
+use super::{AtomicU32, Condvar, Mutex, Ordering, UnsafeCell, spin_loop};
 use std::ops::{Deref, DerefMut};
 
 const LOCKED: u32 = 1;
@@ -91,7 +93,11 @@ const fn spins(count: u32) -> u32 {
 pub(crate) struct Lock<T> {
     /// Held by the only caller that waits for the word.
     gate: Mutex<()>,
-    bell: Event,
+    /// Held by a waiter that looks at the word before it sleeps, and by a holder that is about to
+    /// wake a waiter.
+    bell: Mutex<()>,
+    caller: Condvar,
+    worker: Condvar,
     value: UnsafeCell<T>,
     word: AtomicU32,
 }
@@ -108,7 +114,9 @@ impl<T> Lock<T> {
     pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
 
     pub(crate) fn new(value: T) -> Self {
-        Self { word: AtomicU32::new(0), value: UnsafeCell::new(value), gate: Mutex::new(()), bell: Event::default() }
+        let (gate, bell) = (Mutex::new(()), Mutex::new(()));
+        let (caller, worker) = (Condvar::default(), Condvar::default());
+        Self { gate, bell, caller, worker, value: UnsafeCell::new(value), word: AtomicU32::new(0) }
     }
 
     /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
@@ -139,22 +147,31 @@ impl<T> Lock<T> {
     }
 
     fn lock_at_gate(&self, _gate: impl Sized) -> Guard<'_, T> {
-        self.wait(LOCKED | RESERVED, GATE, GATE_SPINS)
+        self.wait(LOCKED | RESERVED, GATE, GATE_SPINS, &self.caller)
     }
 
     /// Makes the worker's step 3. The calling thread is the next one that locks.
     pub(crate) fn lock_reserved(&self) -> Guard<'_, T> {
-        self.wait(LOCKED, RESERVED, WORKER_SPINS)
+        self.wait(LOCKED, RESERVED, WORKER_SPINS, &self.worker)
     }
 
-    /// Waits until the bits `barred` are clear, and locks. Sets `bit` while it waits for the bell.
-    fn wait(&self, barred: u32, bit: u32, spins: u32) -> Guard<'_, T> {
+    /// Makes the worker's step 3 except for the wait. Returns `None` if the lock is reserved now.
+    /// The worker must call [`lock_reserved`](Self::lock_reserved) soon.
+    pub(crate) fn lock_or_reserve(&self) -> Option<Guard<'_, T>> {
+        self.lock_or_set(LOCKED, RESERVED, WORKER_SPINS)
+    }
+
+    /// Locks once the bits `barred` are clear. Sets `bit` while it waits for `bell`.
+    fn wait(&self, barred: u32, bit: u32, spins: u32, bell: &Condvar) -> Guard<'_, T> {
         loop {
             if let Some(guard) = self.lock_or_set(barred, bit, spins) {
                 return guard;
             }
+            let mut quiet = self.bell.lock();
             // ORDERING: Relaxed, because the swap in `lock_or_set` decides.
-            self.bell.wait(None, || self.word.load(Ordering::Relaxed) & barred == 0);
+            while self.word.load(Ordering::Relaxed) & barred != 0 {
+                quiet = bell.wait(quiet);
+            }
         }
     }
 
@@ -188,11 +205,13 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Rings the bell for a caller at the gate, and for the worker.
+    /// Wakes the worker if it waits, and otherwise the caller at the gate.
     #[cold]
     #[inline(never)]
-    fn ring(&self) {
-        self.bell.notify_all();
+    fn ring(&self, word: u32) {
+        drop(self.bell.lock());
+        let bell = if word & RESERVED != 0 { &self.worker } else { &self.caller };
+        bell.notify();
     }
 
     /// Returns `true` if a caller waits at the gate, or the worker at its reservation.
@@ -228,8 +247,9 @@ impl<T> Drop for Guard<'_, T> {
         super::holds::end();
         // ORDERING: AcqRel. Release publishes the writes under the lock to the next holder.
         // Acquire, because the result contains the bits of the waiters.
-        if self.lock.word.fetch_sub(LOCKED, Ordering::AcqRel) != LOCKED {
-            self.lock.ring();
+        let word = self.lock.word.fetch_sub(LOCKED, Ordering::AcqRel);
+        if word != LOCKED {
+            self.lock.ring(word);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use crate::context::Context;
-use crate::shard::{Shard, Slots, VisitMode, VisitOutcome};
+use crate::shard::{Shard, Slots, VisitOutcome, VisitStep};
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::Engine;
 
@@ -37,10 +37,12 @@ impl Visit {
         Visit { shard, is_open: false, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
     }
 
-    /// Opens the visit and makes its first step.
-    pub(super) fn open(&mut self, tick: u64, due: Nanos, context: &Context) {
-        self.outcome = self.shard.visit(VisitMode::OverdueFirst, tick, &mut self.slots, context);
-        (self.is_open, self.tick, self.due, self.request_steps) = (true, tick, due, 0);
+    /// Opens the visit by its first step. Returns `false` if the lock is held.
+    pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &Context) -> bool {
+        self.outcome = self.shard.visit(first, tick, &mut self.slots, context);
+        self.is_open = self.outcome != VisitOutcome::Held;
+        (self.tick, self.due, self.request_steps) = (tick, due, 0);
+        self.is_open
     }
 
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
@@ -79,7 +81,7 @@ impl Visit {
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.outcome = self.shard.visit(VisitMode::Next, self.tick, &mut self.slots, context);
+        self.outcome = self.shard.visit(VisitStep::Next, self.tick, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }
