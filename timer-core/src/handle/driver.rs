@@ -67,8 +67,8 @@ impl Driver {
     }
 
     /// Runs all timeouts that are due now. Timeouts that their tasks schedule without a delay wait
-    /// for the next turn, so a turn always ends. It waits for threads that are inside a call of
-    /// this timer, at most until they have released the lock of their shard.
+    /// for the next turn, so a turn always ends. If another thread holds the lock of a shard that
+    /// has due timeouts, the turn waits until that thread has released it.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! The lock of a shard. Its word also records whether a caller at the gate or the worker waits for
-//! it.
+//! The lock of a shard. Its word also records whether a caller waits at the gate, and whether the
+//! worker has reserved the lock.
 //!
 //! ```text
 //!   2          1       0
@@ -36,9 +36,9 @@
 //!
 //! In the critical case, a waiter sets its bit while the holder unlocks. Both operations are
 //! read-modify-writes of one word. If the bit is set first, the holder's subtraction returns it,
-//! and the holder rings. The waiter looks at the word again while it holds the mutex of the bell,
+//! and the holder rings. The waiter looks at the word again while it holds the mutex of its bell,
 //! which the holder acquires to ring. If the subtraction comes first, the swap that would set the
-//! bit fails, and the waiter looks again and finds the lock free.
+//! bit fails, and the waiter begins again.
 //!
 //! # Mutual exclusion
 //!
@@ -49,7 +49,8 @@
 //! # Duration of a wait
 //!
 //! The worker waits for the present holder. A caller at the gate waits for the present holder and
-//! the worker, and the callers before it at the gate. By the time that a caller has woken up, the
+//! the worker, and the callers before it at the gate. A worker that has reserved several locks may
+//! wait for the holders of others meanwhile. By the time that a caller has woken up, the
 //! worker may have locked again. So the worker calls [`Lock::offer`] now and then between holds
 //! that follow each other closely. [`Lock::lock_if_first`] fails instead of waiting for other
 //! callers. [`crate::shard`] bounds the work of a holder.
@@ -93,9 +94,11 @@ const fn spins(count: u32) -> u32 {
 pub(crate) struct Lock<T> {
     /// Held by the only caller that waits for the word.
     gate: Mutex<()>,
-    /// Held by a waiter that looks at the word before it sleeps, and by a holder that is about to
-    /// wake a waiter.
-    bell: Mutex<()>,
+    /// The bells of the caller at the gate and of the worker. A mutex is held by the waiter that
+    /// looks at the word before it sleeps, and by a holder that is about to wake it. With one mutex
+    /// for both, a caller that does not run could hold up the worker.
+    caller_mutex: Mutex<()>,
+    worker_mutex: Mutex<()>,
     caller: Condvar,
     worker: Condvar,
     value: UnsafeCell<T>,
@@ -114,9 +117,15 @@ impl<T> Lock<T> {
     pub(crate) const WORD_AT: usize = core::mem::offset_of!(Self, word);
 
     pub(crate) fn new(value: T) -> Self {
-        let (gate, bell) = (Mutex::new(()), Mutex::new(()));
-        let (caller, worker) = (Condvar::default(), Condvar::default());
-        Self { gate, bell, caller, worker, value: UnsafeCell::new(value), word: AtomicU32::new(0) }
+        Self {
+            gate: Mutex::new(()),
+            caller_mutex: Mutex::new(()),
+            worker_mutex: Mutex::new(()),
+            caller: Condvar::default(),
+            worker: Condvar::default(),
+            value: UnsafeCell::new(value),
+            word: AtomicU32::new(0),
+        }
     }
 
     /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
@@ -147,32 +156,41 @@ impl<T> Lock<T> {
     }
 
     fn lock_at_gate(&self, _gate: impl Sized) -> Guard<'_, T> {
-        self.wait(LOCKED | RESERVED, GATE, GATE_SPINS, &self.caller)
+        self.wait(LOCKED | RESERVED, GATE, GATE_SPINS)
     }
 
     /// Makes the worker's step 3. The calling thread is the next one that locks.
     pub(crate) fn lock_reserved(&self) -> Guard<'_, T> {
-        self.wait(LOCKED, RESERVED, WORKER_SPINS, &self.worker)
+        self.wait(LOCKED, RESERVED, WORKER_SPINS)
     }
 
     /// Makes the worker's step 3 except for the wait. Returns `None` if the lock is reserved now.
-    /// The worker must call [`lock_reserved`](Self::lock_reserved) soon.
+    /// No caller locks until the worker has called this or [`lock_reserved`](Self::lock_reserved)
+    /// again.
     pub(crate) fn lock_or_reserve(&self) -> Option<Guard<'_, T>> {
         self.lock_or_set(LOCKED, RESERVED, WORKER_SPINS)
     }
 
-    /// Locks once the bits `barred` are clear. Sets `bit` while it waits for `bell`.
-    fn wait(&self, barred: u32, bit: u32, spins: u32, bell: &Condvar) -> Guard<'_, T> {
+    /// Locks once the bits `barred` are clear. Sets `bit` while it waits for its bell.
+    fn wait(&self, barred: u32, bit: u32, spins: u32) -> Guard<'_, T> {
+        let (mutex, rung) = self.bell(bit);
         loop {
             if let Some(guard) = self.lock_or_set(barred, bit, spins) {
                 return guard;
             }
-            let mut quiet = self.bell.lock();
-            // ORDERING: Relaxed, because the swap in `lock_or_set` decides.
+            let mut locked = mutex.lock();
+            // ORDERING: Relaxed, because the mutex orders this load after the subtraction of a
+            // holder that has rung before. A holder that rings later finds this thread asleep.
             while self.word.load(Ordering::Relaxed) & barred != 0 {
-                quiet = bell.wait(quiet);
+                locked = rung.wait(locked);
             }
         }
+    }
+
+    /// Returns the bell of the worker if these bits contain `RESERVED`, and otherwise that of the
+    /// caller at the gate.
+    fn bell(&self, bits: u32) -> (&Mutex<()>, &Condvar) {
+        if bits & RESERVED != 0 { (&self.worker_mutex, &self.worker) } else { (&self.caller_mutex, &self.caller) }
     }
 
     /// Gives a caller that waits at the gate time to wake up and lock. Returns as soon as no
@@ -205,13 +223,13 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Wakes the worker if it waits, and otherwise the caller at the gate.
+    /// Rings for the worker if it has reserved the lock, and otherwise for the caller at the gate.
     #[cold]
     #[inline(never)]
     fn ring(&self, word: u32) {
-        drop(self.bell.lock());
-        let bell = if word & RESERVED != 0 { &self.worker } else { &self.caller };
-        bell.notify();
+        let (mutex, rung) = self.bell(word);
+        drop(mutex.lock());
+        rung.notify();
     }
 
     /// Returns `true` if a caller waits at the gate, or the worker at its reservation.

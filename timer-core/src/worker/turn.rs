@@ -7,7 +7,8 @@
 //!
 //! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
 //!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
-//!    ones ([`Shard::visit`](crate::shard::Shard::visit)). Shards whose locks are held come last.
+//!    ones ([`Shard::visit`](crate::shard::Shard::visit)). If the lock of a shard is held, reserve it,
+//!    and wait for it after the other shards are visited.
 //! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
 //!    executor. If `reset` has moved it, give it back to its shard,
 //!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
@@ -32,7 +33,7 @@
 
 use super::batch::Batch;
 use super::visit::Visit;
-use crate::shard::VisitStep;
+use crate::shard::{VisitOutcome, VisitStep};
 use crate::sync::Arc;
 use crate::time::{IMMEDIATE, Nanos};
 use crate::timer::{Engine, run_abandoned};
@@ -40,8 +41,7 @@ use crate::timer::{Engine, run_abandoned};
 /// The time that all open visits share in one round, 2 ms.
 const ROUND: Nanos = 2_000_000;
 
-/// The right to take turns, and the buffers for it. Once these have grown, a turn allocates
-/// nothing, unless it finds locks held.
+/// The right to take turns, and the buffers for it, which are used again in each turn.
 pub(crate) struct Dispatcher {
     engine: Arc<Engine>,
     /// One for each shard. Tasks run only after all shards that are due have been visited.
@@ -95,7 +95,7 @@ impl Dispatcher {
         let context = &*self.engine.context;
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
-        let (mut first, mut held) = (u64::MAX, Vec::new());
+        let mut first = u64::MAX;
         for visit in self.visits.iter_mut().filter(|visit| !visit.is_open) {
             let next = visit.shard.next();
             if next > tick {
@@ -105,14 +105,16 @@ impl Dispatcher {
             if next != IMMEDIATE {
                 first = first.min(next);
             }
-            if !visit.open(VisitStep::TryFirst, tick, due, context) {
-                held.push((visit, due));
-            }
+            visit.open(VisitStep::TryFirst, tick, due, context);
         }
-        // The worker waits for the holders of these locks at the same time, because all of them are
-        // reserved.
-        for (visit, due) in held {
-            visit.open(VisitStep::First, tick, due, context);
+        loop {
+            let is_held = |visit: &&mut Visit| visit.outcome == VisitOutcome::Held;
+            // Locks that are free by now must not stay reserved while the worker waits for another.
+            for visit in self.visits.iter_mut().filter(is_held) {
+                visit.open(VisitStep::TryFirst, tick, visit.due, context);
+            }
+            let Some(visit) = self.visits.iter_mut().find(is_held) else { break };
+            visit.open(VisitStep::First, tick, visit.due, context);
         }
         if first <= tick {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));

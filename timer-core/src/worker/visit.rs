@@ -37,12 +37,11 @@ impl Visit {
         Visit { shard, is_open: false, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
     }
 
-    /// Opens the visit by its first step. Returns `false` if the lock is held.
-    pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &Context) -> bool {
+    /// Opens the visit by its first step, unless the lock is held.
+    pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &Context) {
         self.outcome = self.shard.visit(first, tick, &mut self.slots, context);
         self.is_open = self.outcome != VisitOutcome::Held;
         (self.tick, self.due, self.request_steps) = (tick, due, 0);
-        self.is_open
     }
 
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the

@@ -106,7 +106,8 @@ fn a_turn_waits_for_a_held_lock() {
     let core = shard.lock.try_lock().unwrap();
     let (said, heard) = channel();
     thread::scope(|scope| {
-        scope.spawn(|| said.send(dispatcher.turn_to_end(engine.context.now())).unwrap());
+        let now = engine.context.now();
+        scope.spawn(move || said.send(dispatcher.turn_to_end(now)).unwrap());
         let waits = wait_for_waiter(shard, &heard);
         shard.unlock(core);
         let ran = heard.recv();
