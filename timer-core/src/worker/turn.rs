@@ -7,8 +7,8 @@
 //!
 //! 1. Open a visit to each shard whose `next` has come and that has no open visit. Under the
 //!    shard's lock, serve some requests, and remove the overdue entries, or some of the expired
-//!    ones ([`Shard::visit`](crate::shard::Shard::visit)). If the lock of a shard is held, reserve it,
-//!    and wait for it after the other shards are visited.
+//!    ones ([`Shard::visit`](crate::shard::Shard::visit)). If the lock of a shard is held, reserve
+//!    it, and wait for it after the other shards are visited.
 //! 2. With no lock held, decide each removed entry. Run it here if it is due, or collect it for the
 //!    executor. If `reset` has moved it, give it back to its shard,
 //!    [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK) entries under one lock. If it has ended, forget
