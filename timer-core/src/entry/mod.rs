@@ -38,8 +38,13 @@
 //! - A thread that sees 2 after the canceller has dropped its own also sees the mark, because the
 //!   canceller stored the mark before its swap, and this load acquires that swap.
 //! - A thread that sees 2 while the wheel's reference is real subtracts one, and the wheel's
-//!   remains.
+//!   remains. It has the only other reference, so no other thread can cancel the entry or clone a
+//!   reference between the two loads.
 //! - A thread never touches the entry after a swap that was not the last.
+//!
+//! Only entries of periodic tasks contradict the fourth point. A run gets a reference from the
+//! wheel, may clone it for another thread, and arms the entry again, so that thread can cancel the
+//! entry between the two loads. For these entries the wheel's reference is therefore counted down.
 //!
 //! # Unsafe code
 //!
@@ -204,12 +209,14 @@ impl Timeout {
         Location::new(header.bucket.load(Ordering::Relaxed), header.position.load(Ordering::Relaxed))
     }
 
-    /// Takes over `linked`, the reference of the wheel, so that it is no longer counted. The caller
-    /// has cancelled the entry, holds the shard's lock and has just removed `linked` from the
-    /// wheel.
+    /// Takes over `linked`, the reference of the wheel, without counting it down. The caller has
+    /// cancelled the entry, holds the shard's lock and has just removed `linked` from the wheel.
     #[inline]
     pub(crate) fn take_over(&self, linked: Timeout) {
         debug_assert!(*self == linked && self.state().state() == state::State::Cancelled);
+        if self.runs() == Runs::Again {
+            return drop(linked);
+        }
         std::mem::forget(linked);
         // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
         // of `refs`.

@@ -38,6 +38,24 @@ fn the_wheels_reference_is_handed_over() {
     assert!(other.is_last());
 }
 
+// The thread of the user is preempted after it has loaded `refs`.
+#[test]
+fn a_reference_published_by_a_run_is_alive_after_the_users_is_dropped() {
+    let task = |_: &Timeout| {};
+    let (user, wheel) = Timeout::new(SHARD, Deadline::up(5), Periodic { task, period: Period::Rate(10) });
+    // ORDERING: as in `is_last`, the first half of a drop.
+    let refs = user.header().refs.load(Ordering::Acquire);
+    // A run publishes a reference, and another thread cancels by it.
+    let published = wheel.clone();
+    let (cancel, right) = published.decide_cancel();
+    assert_eq!(cancel, Cancel::WasWaiting);
+    published.take_over(wheel);
+    assert_ne!(user.remaining_refs(refs), 1, "the other thread still uses the entry");
+    drop(user);
+    right.unwrap().cancelled();
+    assert!(published.is_last());
+}
+
 #[test]
 fn a_job_comes_back_as_what_it_was() {
     // Reachable for good, so that what the leaked job holds is no leak.

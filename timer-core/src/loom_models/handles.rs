@@ -1,7 +1,7 @@
 //! Models of the handles of one timer. The timer ends with its last handle, not before, and after
 //! all work through the other handles.
 
-use super::{Subject, check, check_at, engine_of, fails};
+use super::{Subject, check_at, engine_of, fails};
 use crate::config::{Config, DrivenBy};
 use crate::handle::Timer;
 use crate::sync::{Arc, How, UnsafeCell};

@@ -1,8 +1,13 @@
 //! Models of a periodic task that is cancelled, reset or stopped during a run.
 
-use super::{assert_sound, check, engine, fails, heartbeat, set_time, turn, turn_at, turn_elsewhere, turn_out};
+use super::{
+    Outcome, assert_sound, check, engine, fails, heartbeat, set_time, time_at, turn, turn_at, turn_elsewhere, turn_out,
+};
+use crate::entry::{Period, Periodic, Timeout};
 use crate::sync::How;
+use crate::time::Deadline;
 use loom::thread;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The cancel comes before, during or after the run. It wins in each case, and the task is dropped
@@ -32,6 +37,31 @@ fn a_cancel_beside_a_run_is_not_lost() {
 #[should_panic]
 fn negative_a_blind_store_loses_the_cancel() {
     fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_run);
+}
+
+/// A run publishes a reference while the only handle is dropped, and the timeout is cancelled by
+/// that reference.
+#[test]
+fn a_reference_from_a_run_beside_the_drop_of_the_handle() {
+    check(|| {
+        let engine = engine();
+        let (counter, outcome) = Outcome::counter();
+        let (publish, published) = channel();
+        let task = move |timeout: &Timeout| {
+            counter.run();
+            publish.send(timeout.clone()).unwrap();
+        };
+        let deadline = Deadline::up(time_at(&engine.context, 5));
+        let timeout = engine.schedule(Periodic { task, period: Period::Rate(10) }, |_| deadline);
+        set_time(&engine, 5);
+        let dropper = thread::spawn(move || drop(timeout));
+        assert_eq!(turn(&mut engine.dispatcher()), 1);
+        let timeout = published.recv().unwrap();
+        assert!(timeout.cancel() && timeout.is_cancelled());
+        assert_eq!((outcome.ran(), outcome.dropped()), (1, 1));
+        dropper.join().unwrap();
+        assert_sound(&engine);
+    });
 }
 
 /// The timer is stopped while the run ends. The timeout is either returned by `stop` or cancelled.
