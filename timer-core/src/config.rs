@@ -15,7 +15,7 @@ use std::time::Duration;
 /// let timer = Timer::builder().wheel(WheelKind::Hashed { ticks_per_wheel: 512 }).build()?;
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum WheelKind {
     /// Hierarchical wheels, scheme 7 of Varghese and Lauck (1987), as in Kafka. Distant timeouts
@@ -49,7 +49,7 @@ pub enum WheelKind {
 /// let timer = Timer::builder().missed_runs(MissedRuns::Burst).build()?;
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum MissedRuns {
     /// Missed runs do not take place. The phase is kept, because the next run is a multiple of the

@@ -78,6 +78,13 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
     }
 }
 
+/// Converts the [reason](RejectedTimeout::reason), and drops the task.
+impl<T> From<RejectedTimeout<T>> for io::Error {
+    fn from(rejected: RejectedTimeout<T>) -> Self {
+        rejected.reason.into()
+    }
+}
+
 /// The reason for a refusal.
 ///
 /// # Examples
@@ -98,7 +105,7 @@ impl<T> From<RejectedTimeout<T>> for RejectReason {
 /// assert!(!try_again);
 /// # Ok::<(), timer_core::StopError>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
     /// The timer was stopped.
@@ -179,7 +186,7 @@ impl From<RejectReason> for io::Error {
 /// assert_eq!(errors.recv()?, StopError::InTask);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopError {
     /// The caller is a task on the worker, which would wait for its own end. Drop the timer there,
@@ -220,7 +227,7 @@ impl Error for StopError {}
 /// assert_eq!(driver.advance(Duration::from_secs(1)), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WouldDeadlock;
 
 impl fmt::Display for WouldDeadlock {
@@ -250,7 +257,7 @@ impl Error for WouldDeadlock {}
 /// assert_eq!(error, BuildError::TickDuration { given: Duration::ZERO });
 /// assert_eq!(error.to_string(), "the tick duration is 0ns, but must be from 1µs to 31536000s");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The tick is shorter than a microsecond or longer than a year.

@@ -31,7 +31,9 @@
 //! # Differences from tokio
 //!
 //! Nothing here panics, and nothing is refused, because the futures are those of
-//! [`InfallibleTimer`](crate::InfallibleTimer).
+//! [`InfallibleTimer`](crate::InfallibleTimer). If the system gives the process no thread for a
+//! worker, nothing wakes their tasks ([`infallible`](crate::infallible)). To make sure of the
+//! thread, [start](Timer::start) the timer in `main`.
 //!
 //! | | tokio | here |
 //! |---|---|---|

@@ -315,6 +315,21 @@ impl<T> SharedDelayQueue<T> {
         self.len() == 0
     }
 
+    /// Returns `true` if the queue was closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::SharedDelayQueue};
+    /// let queue = SharedDelayQueue::<u8>::new(&Timer::new());
+    /// assert!(!queue.is_closed());
+    /// queue.close();
+    /// assert!(queue.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared.state.lock().is_closed
+    }
+
     /// Closes the queue. Consumers take the items that are due and return `None` after that.
     ///
     /// Items that are not due stay in the queue for [`drain`](Self::drain).

@@ -308,7 +308,8 @@ impl Timeout {
         is_won.then(|| TaskRight::new(self, Deadline::NEVER))
     }
 
-    /// Cancels an entry that waits and returns the right to its task. Called by `stop`.
+    /// Cancels an entry that waits and returns the right to its task. Called if the timer is
+    /// stopped.
     pub(crate) fn cancel_by_stop(self) -> Option<TaskRight<Timeout>> {
         self.state().cancel_by_stop().then(|| TaskRight::new(self, Deadline::NEVER))
     }

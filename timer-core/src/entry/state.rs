@@ -37,9 +37,9 @@
 //! The flag matters if that thread is preempted before it links the entry, and a second thread then
 //! resets the timeout to a deadline after that of the first thread. Without the flag, the second
 //! thread would rely on a link that does not exist yet, and the timeout would wait for the
-//! preempted thread. With the flag, the second thread links the entry itself. One thread may clear
-//! the flag while the other one has not linked the entry yet. This is harmless, because the first
-//! one has then linked the entry itself, under a deadline that is not after the one in the word.
+//! preempted thread. With the flag, the second thread links the entry itself. A thread clears the
+//! flag only if the word still has the deadline that it set. Otherwise another thread has set the
+//! flag again, and clears it when that thread has linked the entry.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};
@@ -303,11 +303,10 @@ impl AtomicState {
     }
 
     /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. If another thread has
-    /// moved the entry to an earlier deadline meanwhile, the flag stays set, because that thread
-    /// still has to link the entry.
+    /// moved the entry meanwhile, the flag stays set, because that thread still has to link it.
     pub(crate) fn set_linked(&self, deadline: Deadline) {
         let _ = self.update(|word| {
-            let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() >= deadline;
+            let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() == deadline;
             covered.then(|| word.with(State::Waiting))
         });
     }

@@ -124,7 +124,7 @@ impl<F> fmt::Debug for TimeoutFuture<F> {
 /// assert!(TimeoutError::Elapsed.is_elapsed());
 /// assert_eq!(io::Error::from(TimeoutError::Elapsed).kind(), io::ErrorKind::TimedOut);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimeoutError {
     /// The deadline has come before the inner future was ready.

@@ -33,8 +33,8 @@ impl Timer {
     /// Stops the timer and returns the timeouts that have not run.
     ///
     /// The call waits for a task that is running on the worker. No task starts on the worker after
-    /// the call has returned. The call takes O(pending) time. A second call waits for the first one
-    /// and returns an empty list.
+    /// the call has returned. The call takes O(pending) time. A second call waits for the same task
+    /// and returns an empty list, perhaps before the first call has returned.
     ///
     /// Tasks that were handed to an executor stay there and are not returned. They run if the
     /// process lives long enough, and [`stop_and_wait`](Self::stop_and_wait) waits for them. A
@@ -103,6 +103,22 @@ impl Timer {
     #[doc(alias = "awaitTermination")]
     pub fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
         if self.is_global() { Err(StopError::Global) } else { self.engine.stop_and_wait(limit) }
+    }
+
+    /// Returns `true` if the timer was stopped, or is being stopped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let timer = timer_core::Timer::new();
+    /// assert!(!timer.is_stopped());
+    /// timer.stop()?;
+    /// assert!(timer.is_stopped());
+    /// # Ok::<(), timer_core::StopError>(())
+    /// ```
+    #[doc(alias = "isShutdown")]
+    pub fn is_stopped(&self) -> bool {
+        self.engine.context.is_stopped()
     }
 
     /// Returns the present by the timer's clock, which is the system's monotonic clock, or the

@@ -167,10 +167,11 @@ impl ManualDriver {
     /// Returns the time until the next deadline.
     ///
     /// The result is never too long. It is too short if the timeout with the earliest deadline was
-    /// cancelled or moved later. Returns zero if a timeout is due already. Returns `None` if no
-    /// timeout waits. A timeout that never comes, such as one after `Duration::MAX`, counts as due
-    /// just after the end of time, until the driver has reached that end. A periodic task in the
-    /// middle of a run on an executor is pending but does not wait.
+    /// cancelled or moved later. Returns zero if a timeout is due already, or if an executor has
+    /// dropped a task that now has to run here. Returns `None` if no timeout waits. A timeout that
+    /// never comes, such as one after `Duration::MAX`, counts as due just after the end of time,
+    /// until the driver has reached that end. A periodic task in the middle of a run on an executor
+    /// is pending but does not wait.
     ///
     /// # Examples
     ///
@@ -187,6 +188,9 @@ impl ManualDriver {
     /// ```
     pub fn next_expiry(&self) -> Option<Duration> {
         let engine = self.dispatcher.engine();
+        if !engine.context.abandoned.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min()?;
         let (present, at) = (self.present(), engine.context.resolution.start_of(next));
         (at <= present || present < END_OF_TIME).then(|| Duration::from_nanos(at.saturating_sub(present)))

@@ -135,7 +135,7 @@ impl Timer {
     ///
     /// Each deadline is one period after the deadline before it, however late that run was. Runs
     /// never overlap, so a long run delays the next one. Missed runs are skipped and the phase is
-    /// kept, unless the builder chose [`MissedRuns::Burst`](crate::MissedRuns::Burst).
+    /// kept, unless the builder chose another rule of [`MissedRuns`](crate::MissedRuns).
     ///
     /// The returned handle stands for all runs. [`cancel`](Timeout::cancel) works before, between
     /// and during runs. If a run panics, no further run follows.
@@ -234,6 +234,7 @@ impl Timer {
     /// assert!(timeouts.iter().all(|timeout| timeout.is_ok()));
     /// assert_eq!(timer.pending_timeouts(), 3);
     /// ```
+    #[must_use = "a task that was not accepted is dropped with its result"]
     pub fn new_timeouts<F>(
         &self,
         tasks: impl IntoIterator<Item = (Duration, F)>,

@@ -86,7 +86,7 @@ impl fmt::Debug for Timer {
         f.debug_struct("Timer")
             .field("name", &self.name())
             .field("pending", &self.pending_timeouts())
-            .field("stopped", &self.engine.context.is_stopped())
+            .field("stopped", &self.is_stopped())
             .field("shards", &self.engine.shards().len())
             .finish_non_exhaustive()
     }

@@ -5,11 +5,14 @@
 //! gives no thread. Libraries that accept a timer from outside, such as hyper, quinn or tower, have
 //! no place for that error. The futures here handle it themselves. A future that its timer refuses
 //! registers the same deadline with the timer of the process ([`Timer::global`]). If that timer is
-//! manual or bounded, the future goes to an unbounded timer that the crate keeps for this purpose.
-//! A future of a manual timer stays pending instead, because no other timer knows its time.
+//! manual, bounded or stopped, the future goes to an unbounded timer that the crate keeps for this
+//! purpose. A future of a manual timer stays pending instead, because no other timer knows its
+//! time.
 //!
 //! No future here is ready before its deadline, so a caller that loops on one cannot spin. If the
-//! system refuses a thread to every timer, a future is ready at the first poll after its deadline.
+//! system refuses a thread to every timer, a future is ready at the first poll after its deadline,
+//! but nothing wakes its task for that poll. A program that calls [`Timer::start`] at its start
+//! finds out then.
 
 mod interval;
 mod sleep;

@@ -198,8 +198,10 @@ impl Inbox {
         if due >= self.due.load(Ordering::Relaxed) {
             return PushOutcome::Accepted(None);
         }
-        // ORDERING: Relaxed, as above.
-        self.due.store(due, Ordering::Relaxed);
+        // ORDERING: Release, as in `publish`. A thread that sees this value instead of the raised
+        // one also sees the holder's change of `next`, because this thread has seen it under the
+        // queue's lock.
+        self.due.store(due, Ordering::Release);
         PushOutcome::Accepted(Some((context.clone(), due)))
     }
 

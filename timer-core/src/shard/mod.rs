@@ -30,9 +30,9 @@
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024
-//!   slots. A removal moves at most a quarter of a chunk.
+//!   slots. A removal moves at most a quarter of a chunk, in a hashed wheel at most a chunk.
 //! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
-//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 128 slots.
+//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 255 slots.
 
 mod callers;
 mod entry_wheel;

@@ -65,6 +65,7 @@
 //! This is one of two modules with unsafe code.
 
 use super::{AtomicU32, Condvar, Mutex, Ordering, UnsafeCell, spin_loop};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 const LOCKED: u32 = 1;
@@ -133,7 +134,7 @@ impl<T> Lock<T> {
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         // ORDERING: Relaxed, because the swap decides.
         if self.word.load(Ordering::Relaxed) == 0 && self.swap(0, LOCKED) {
-            return Some(Guard { lock: self });
+            return Some(Guard { lock: self, value: PhantomData });
         }
         self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS)
     }
@@ -212,7 +213,7 @@ impl<T> Lock<T> {
             let word = self.word.load(Ordering::Relaxed);
             if word & barred == 0 {
                 if self.swap(word, (word | LOCKED) & !bit) {
-                    return Some(Guard { lock: self });
+                    return Some(Guard { lock: self, value: PhantomData });
                 }
             } else if looks < spins {
                 looks += 1;
@@ -255,6 +256,8 @@ impl<T> Lock<T> {
 /// The right to the value of a [`Lock`], which unlocks when it is dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    /// A shared guard gives access to the value, so it is `Sync` only if the value is.
+    value: PhantomData<&'a mut T>,
 }
 
 /// Makes step 4.

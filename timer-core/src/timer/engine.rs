@@ -242,5 +242,9 @@ impl Drop for Engine {
             self.registry.remove(block);
         }
         timer_died();
+        // These are user code, and may panic in a thread that only drops a handle.
+        let (executor, hook) = (self.executor.take(), self.on_worker_start.take());
+        self.context.contain(|| drop(executor));
+        self.context.contain(|| drop(hook));
     }
 }

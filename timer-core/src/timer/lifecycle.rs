@@ -3,7 +3,8 @@
 //! # Stopping
 //!
 //! 1. `stop` sets the flag of the timer.
-//! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]).
+//! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]). Steps 1 and 2
+//!    hold the lock of the worker, so a second call of `stop` waits for them.
 //! 3. It wakes the worker and waits for its end. The worker puts the entries that it has taken out
 //!    of a wheel but not won into `unclaimed`. If no thread waits for them, it cancels them.
 //! 4. It cancels each entry of steps 2 and 3 by its state word, and returns the ones for which this
@@ -157,8 +158,7 @@ impl Engine {
     pub(crate) fn stop_by_limit(&self, limit: Duration) -> StopReport {
         let until = Instant::now().checked_add(limit);
         self.lifecycle.unclaimed.lock().waited_for += 1;
-        let first = self.context.set_stopped();
-        let mut ended = if first { self.end_all(self.close()) } else { Vec::new() };
+        let mut ended = self.close(false).map_or_else(Vec::new, |contents| self.end_all(contents));
         self.wait_for_worker(until);
         ended.extend(self.end_abandoned());
         ended.extend(self.end_unclaimed());
@@ -169,15 +169,9 @@ impl Engine {
     }
 
     /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later
-    /// callers wait as well and get an empty list.
+    /// callers wait for the worker as well and get an empty list.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
-        let first = {
-            let mut unclaimed = self.lifecycle.unclaimed.lock();
-            let first = self.context.set_stopped();
-            unclaimed.waited_for += usize::from(first);
-            first
-        };
-        let contents = if first { self.close() } else { Vec::new() };
+        let contents = self.close(true);
         let worker = self.lifecycle.worker.lock().take();
         match worker {
             // The worker catches every panic of user code. The panic hook has reported any other
@@ -186,9 +180,7 @@ impl Engine {
             // Another thread joins the worker, or has reached its limit before the worker's end.
             None => self.wait_for_worker(None),
         }
-        if !first {
-            return Vec::new();
-        }
+        let Some(contents) = contents else { return Vec::new() };
         run_abandoned(&self.context);
         let mut ended = self.end_all(contents);
         ended.extend(self.end_unclaimed());
@@ -197,8 +189,8 @@ impl Engine {
 
     /// Stops the timer without waiting for any thread, and cancels the timeouts that have not run.
     pub(crate) fn abandon(&self) {
-        if self.context.set_stopped() {
-            drop(self.end_all(self.close()));
+        if let Some(contents) = self.close(false) {
+            drop(self.end_all(contents));
             run_abandoned(&self.context);
         }
     }
@@ -210,11 +202,18 @@ impl Engine {
         run_abandoned(&self.context);
     }
 
-    /// Closes all shards. Returns the entries of each that may wait.
-    fn close(&self) -> Vec<impl Iterator<Item = Timeout> + use<>> {
-        let contents = self.shards().iter().map(|shard| shard.close()).collect();
-        self.context.alarm.wake_before(IMMEDIATE);
-        contents
+    /// Makes steps 1 and 2. Returns the entries of each shard that may wait, or `None` if the timer
+    /// was stopped before. The caller sets `waits` if it then waits for the unclaimed entries.
+    fn close(&self, waits: bool) -> Option<Vec<impl Iterator<Item = Timeout> + use<>>> {
+        let contents = {
+            let _worker = self.lifecycle.worker.lock();
+            let mut unclaimed = self.lifecycle.unclaimed.lock();
+            let first = self.context.set_stopped();
+            unclaimed.waited_for += usize::from(first && waits);
+            drop(unclaimed);
+            first.then(|| self.shards().iter().map(|shard| shard.close()).collect())
+        };
+        contents.inspect(|_| self.context.alarm.wake_before(IMMEDIATE))
     }
 
     /// Ends the entries that have not ended yet, and returns those with tasks.

@@ -56,14 +56,15 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
     }
 }
 
-/// Links an entry that waits again. Cancels it if the timer was stopped.
+/// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels it.
 fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Context) {
     let tick = context.resolution.tick_from(deadline, now);
     if timeout.link(deadline, tick).is_ok() {
         return;
     }
-    // The entry was in no wheel when the timer was stopped, so `stop` could not hand it back.
-    if let (_, Some(right)) = timeout.decide_cancel() {
+    // An entry that still waits was in no wheel when the timer was stopped, so `stop` could not
+    // hand it back. If another thread has linked it meanwhile, it may be queued or run.
+    if let Some(right) = timeout.clone().cancel_by_stop() {
         context.end_cancelled();
         context.contain(|| right.cancelled());
     }
@@ -129,5 +130,53 @@ pub(crate) fn run_abandoned(context: &Context) {
         context.counters.executor_rejections.add_contended(1);
         context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
         start_queued(timeout, context);
+    }
+}
+
+#[cfg(all(test, not(timer_loom)))]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::config::{Config, DrivenBy};
+    use crate::entry::Closure;
+    use crate::sync::Mutex;
+    use crate::timer::Engine;
+    use crate::worker::Dispatcher;
+    use std::time::Duration;
+    use timer_executor::{Rejected, TaskExecutor};
+
+    /// Keeps the tasks that it gets.
+    #[derive(Default)]
+    struct Keeper(Mutex<Vec<Task>>);
+
+    impl TaskExecutor for Keeper {
+        fn execute(&self, task: Task) -> Result<(), Rejected> {
+            self.0.lock().push(task);
+            Ok(())
+        }
+    }
+
+    /// A thread is preempted before it links an entry again. Another thread links the entry, which
+    /// is handed over, and then the timer is stopped.
+    #[test]
+    fn a_queued_task_is_left_to_its_executor_by_a_thread_that_links_too_late() {
+        let keeper = Arc::new(Keeper::default());
+        let engine = Engine::new(Config::default(), Some(Box::new(keeper.clone())), DrivenBy::ManualDriver);
+        let (context, now) = (&engine.context, engine.context.now());
+        let mut dispatcher = Dispatcher::new(engine.clone());
+        let Ok(timeout) = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down) else { panic!("refused") };
+        assert_eq!(dispatcher.turn_to_end(now), 1);
+        assert!(timeout.reset(Duration::from_secs(1)));
+        let Due::Later(deadline) = timeout.start(now) else { panic!("moved to later") };
+        context.counters.in_flight.unqueue();
+        assert!(timeout.expire_now());
+        assert_eq!(dispatcher.turn_to_end(now), 1);
+        engine.abandon();
+        link_again(&timeout, deadline, now, context);
+        assert_eq!(context.counters.in_flight.get(), (1, 0));
+        let mut tasks = std::mem::take(&mut *keeper.0.lock());
+        tasks.pop().unwrap().run();
+        assert_eq!((context.counters.in_flight.get(), engine.pending()), ((0, 0), 0));
+        assert_eq!((engine.stats().expired, engine.stats().cancelled), (1, 0));
     }
 }

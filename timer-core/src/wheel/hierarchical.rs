@@ -141,7 +141,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Inserts a value where it belongs as seen from `now`, without counting it.
-    // `always`, here and below, because calls would take 35 of the 650 instructions of a pair.
+    // `always`, here and below, because calls would add about 35 instructions to a pair.
     #[inline(always)]
     fn insert_uncounted(&mut self, deadline: u64, value: V) {
         if deadline <= self.now {

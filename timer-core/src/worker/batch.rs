@@ -54,6 +54,17 @@ impl Batch {
         context.counters.in_flight.run_inline(engine.runs_inline);
         visit.decided = slots.len();
         for index in begin..slots.len() {
+            let won = self.deadlines.len() + self.woken.len();
+            if self.deadlines.len() >= size || self.woken.len() >= BATCH || index - read_at > BATCH + won {
+                // The time of a long search must not be attributed to a task.
+                now = if won == 0 { context.now() } else { self.finish(engine, now) };
+                expired += won;
+                read_at = index;
+                if now > until {
+                    visit.decided = index;
+                    break;
+                }
+            }
             if let Some(slot) = slots.get(index + PREFETCHED) {
                 prefetch(slot);
             }
@@ -62,24 +73,10 @@ impl Batch {
                 engine.leave_unclaimed(timeout);
                 continue;
             }
-            if self.deadlines.is_empty() && self.woken.is_empty() && index - read_at > BATCH {
-                // The search takes time that must not be attributed to a task.
-                now = context.now();
-                read_at = index;
-            }
             if engine.executor.is_none() || timeout.runs() == Runs::Wake {
                 self.run_here(timeout, now, context);
             } else {
                 self.collect(timeout, now, context);
-            }
-            if self.deadlines.len() >= size || self.woken.len() >= BATCH {
-                expired += self.deadlines.len() + self.woken.len();
-                now = self.finish(engine, now);
-                read_at = index;
-            }
-            if now > until && read_at == index {
-                visit.decided = index + 1;
-                break;
             }
         }
         expired += self.deadlines.len() + self.woken.len();

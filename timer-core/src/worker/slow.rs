@@ -17,14 +17,19 @@ impl SlowTasks {
     /// The shortest time between two warnings.
     const PAUSE: Nanos = 1_000_000_000;
 
+    /// The time that a batch of several tasks may take, however short a tick is. A full batch of
+    /// tasks of a few microseconds takes less.
+    const MAX_BATCH_TIME: Nanos = 1_000_000;
+
     /// Records that a batch of `tasks` tasks held the owner of the turn from `began` to `now`. No
     /// single task took longer.
     #[inline]
     pub(crate) fn record(&mut self, engine: &Engine, tasks: usize, began: Nanos, now: Nanos) {
         let nanos = now.saturating_sub(began);
         engine.context.counters.longest_batch.record(nanos, now);
-        // A task that holds up the worker for longer than a tick causes a warning.
-        if nanos > engine.context.resolution.tick_nanos() {
+        // Tasks that hold up the worker for longer than a tick cause a warning.
+        let tick = engine.context.resolution.tick_nanos();
+        if nanos > if tasks == 1 { tick } else { tick.max(Self::MAX_BATCH_TIME) } {
             self.warn(engine, tasks, nanos, now);
         }
     }
@@ -44,7 +49,7 @@ impl SlowTasks {
                 ?at_most,
                 tasks,
                 others_since_last_warning = suppressed,
-                "a task held the worker for longer than a tick and delayed others: give it to an executor with threads"
+                "tasks held the worker for longer than a tick and delayed others: give slow ones to an executor with threads"
             );
         });
     }

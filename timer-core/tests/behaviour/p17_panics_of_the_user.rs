@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{Driver, RejectReason, Timeout, Timer};
+use timer_executor::Task;
 
 /// Returns a timer whose driver's waker panics at each call, and the number of calls.
 fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
@@ -121,6 +122,19 @@ fn a_waker_with_panicking_captures_may_be_replaced() {
     driver.turn();
     accepted(timer.new_timeout(HOUR, |_| {}));
     assert_eq!(calls.try_iter().count(), 1);
+}
+
+#[test]
+fn an_executor_and_a_hook_that_panic_when_dropped_harm_no_thread() {
+    let (executors, hooks) = (Bomb, Bomb);
+    let executor = move |task: Task| {
+        let _bomb = &executors;
+        task.run();
+    };
+    let timer = Timer::builder().executor(executor).on_worker_start(move || _ = &hooks).build().unwrap();
+    accepted(timer.new_timeout(HOUR, |_| {}));
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    drop(timer);
 }
 
 // Related to B59. The run drops the captures, because the canceller cannot.

@@ -92,10 +92,23 @@ fn a_reset_links_until_another_thread_has_linked() {
     assert_eq!(state.reset(at(3), false), Reset::MustLink);
     state.set_linked(at(45));
     assert_eq!(state.reset(at(50), false), Reset::MustLink, "a link under 45 is too late for 3");
-    state.set_linked(at(3));
+    state.set_linked(at(50));
     assert_eq!(state.reset(at(60), false), Reset::Done);
     assert_eq!(state.expire(60, Runs::Once), Due::Won(at(60)));
     assert!(!state.end_run(), "no thread waits");
+}
+
+#[test]
+fn only_the_thread_that_has_moved_an_entry_last_marks_it_as_linked() {
+    let state = word(State::Waiting, 90);
+    assert_eq!(state.reset(at(5), false), Reset::MustLink);
+    assert_eq!(state.expire(5, Runs::Again), Due::Won(at(5)));
+    assert_eq!(state.rearm(at(20)), Some(at(20)));
+    state.set_linked(at(5));
+    assert_eq!(state.reset(at(30), false), Reset::MustLink, "the thread of the run has not linked it yet");
+    state.set_linked(at(20));
+    state.set_linked(at(30));
+    assert_eq!(state.reset(at(40), false), Reset::Done);
 }
 
 #[test]

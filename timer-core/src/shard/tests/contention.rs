@@ -98,6 +98,30 @@ fn one_caller_at_a_time_waits_for_the_lock() {
 }
 
 #[test]
+fn a_second_stop_waits_until_the_first_one_has_closed_the_shards() {
+    let config = Config { shards: Some(2), ..Config::default() };
+    let engine = Engine::new(config, None, DrivenBy::Worker);
+    let shard = engine.shards()[0];
+    let core = shard.lock.try_lock().unwrap();
+    let (said, heard) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| drop(engine.stop()));
+        while !shard.lock.has_waiter() {
+            thread::yield_now();
+        }
+        let engine = &engine;
+        scope.spawn(move || {
+            drop(engine.stop());
+            said.send(engine.shards()[1].schedule(new(engine, HOUR).1, engine.context.now())).unwrap();
+        });
+        let early = heard.recv_timeout(Duration::from_millis(100));
+        shard.unlock(core);
+        assert!(early.is_err(), "the other shard is open, and has returned {early:?}");
+        assert_eq!(heard.recv().unwrap(), None);
+    });
+}
+
+#[test]
 fn a_turn_waits_for_a_held_lock() {
     let engine = engine();
     let shard = engine.shards()[0];

@@ -1,5 +1,6 @@
 //! Turns on virtual time, which the tasks themselves move.
 
+use super::super::batch::BATCH;
 use super::super::visit::MAX_REQUEST_STEPS;
 use super::*;
 use crate::config::{Config, DrivenBy};
@@ -65,9 +66,25 @@ fn no_task_runs_after_stop_has_begun() {
 #[test]
 fn a_batch_begins_where_the_last_one_ended() {
     let engine = engine(None);
-    let batch = super::super::batch::BATCH;
-    assert_eq!(run_due(&engine, 2 * batch, lasting(&engine, MICRO)), 2 * batch);
-    assert_eq!(longest_batch(&engine), Duration::from_micros(batch as u64));
+    assert_eq!(run_due(&engine, 2 * BATCH, lasting(&engine, MICRO)), 2 * BATCH);
+    assert_eq!(longest_batch(&engine), Duration::from_micros(BATCH as u64));
+}
+
+#[test]
+fn a_long_search_ends_the_batch_of_a_task() {
+    let engine = engine(None);
+    let now = engine.context.now();
+    let task = lasting(&engine, 3 * MILLI);
+    assert!(engine.schedule(Closure(move |_: &Timeout| task()), Deadline::down).is_ok());
+    for _ in 0..1_000 {
+        let moved = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down).ok();
+        assert!(moved.is_some_and(|timeout| timeout.reset(Duration::from_secs(1))));
+    }
+    let mut visit = Visit::new(engine.shards()[0]);
+    visit.open(VisitStep::First, engine.context.resolution.tick_at(now), now, &engine.context);
+    assert_eq!(Batch::default().dispatch(&engine, &mut visit, now + 2 * MILLI), 1);
+    assert!((1..=2 * BATCH).contains(&visit.decided), "{} entries", visit.decided);
+    assert_eq!(longest_batch(&engine), Duration::from_millis(3));
 }
 
 #[test]

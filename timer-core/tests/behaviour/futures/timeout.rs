@@ -82,4 +82,8 @@ fn errors_name_their_reason() {
     for (reason, kind) in kinds {
         assert_eq!(io::Error::from(reason).kind(), kind, "{reason}");
     }
+    let (timer, _driver) = Timer::builder().max_pending_timeouts(1).build_manual().unwrap();
+    let schedule = || Ok::<_, io::Error>(timer.new_timeout(SECOND, |_| {})?);
+    assert!(schedule().is_ok());
+    assert_eq!(schedule().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }

@@ -92,6 +92,20 @@ fn lost_tasks_are_dropped_with_the_driver() {
 }
 
 #[test]
+fn a_lost_task_runs_although_no_timeout_waits() {
+    let (timer, mut driver, pool) = keeping();
+    let ledger = Ledger::new();
+    let (probe, end) = ledger.probe();
+    accepted(timer.new_timeout_task(Duration::ZERO, probe));
+    driver.advance(Duration::ZERO);
+    assert_eq!(driver.next_expiry(), None);
+    lose_all(&pool);
+    assert_eq!(driver.next_expiry(), Some(Duration::ZERO));
+    assert_eq!(driver.advance_to_next(), None);
+    assert_eq!((end.counts(), timer.pending_timeouts(), driver.elapsed()), ((1, 0), 0, Duration::ZERO));
+}
+
+#[test]
 fn a_lost_task_runs_before_time_advances() {
     let (timer, mut driver, pool) = keeping();
     let (start, seen) = (driver.now(), Arc::new(Mutex::new(None)));
