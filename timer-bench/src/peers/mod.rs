@@ -270,7 +270,7 @@ pub fn does(name: &str, workload: &str) -> bool {
 /// Runs `workload` on the peer `name`. Returns `None` if there is no such peer.
 pub fn run(name: &str, workload: &str, settings: &Settings, program: Program) -> Option<Result<(), Stop>> {
     let entry = ALL.iter().find(|entry| entry.name == name)?;
-    if workloads::family(workload).is_none() {
+    if workloads::family(workload).is_none() || !program.runs(workload) {
         return Some(Err(Stop::Unknown));
     }
     let Some(run) = entry.run(workload) else {

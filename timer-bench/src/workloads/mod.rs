@@ -73,6 +73,27 @@ pub enum Program {
     Held,
 }
 
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Timing => "workload",
+            Self::Mimalloc => "workload-mimalloc",
+            Self::Counting(_) => "workload-mem",
+            Self::Held => "workload-held",
+        }
+    }
+
+    /// Returns `true` if this program runs the workload.
+    pub(crate) fn runs(self, workload: &str) -> bool {
+        match self {
+            Self::Timing => true,
+            Self::Mimalloc => ["W8", "W14", "W21"].contains(&workload),
+            Self::Counting(_) => ["W7", "W8", "W17", "W18"].contains(&workload),
+            Self::Held => workload == "W21",
+        }
+    }
+}
+
 /// The peers that a workload is for, by the trait that they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
@@ -136,7 +157,6 @@ pub(crate) fn plain<P: Peer>(workload: &str, settings: &Settings, program: Progr
         #[cfg(feature = "held")]
         ("W21", Program::Held | Program::Mimalloc) if P::NAME == peers::OURS => held::run(settings, &out),
         ("W21", _) => Err(Stop::Unavailable("ours only, by workload-held".to_owned())),
-        (_, Program::Counting(_) | Program::Mimalloc | Program::Held) => Err(Stop::Unknown),
         ("W7", _) => Err(Stop::Unavailable("needs the counting allocator of workload-mem".to_owned())),
         ("W1", _) => schedule::run::<P>(settings, &out),
         ("W2", _) => churn::run::<P>(settings, &out),
@@ -241,14 +261,14 @@ pub(crate) fn shared_queues<Q: SharedQueue>(workload: &str, settings: &Settings,
     }
 }
 
-/// Runs the programs `workload`, `workload-mimalloc` and `workload-mem`.
+/// Runs one workload, as the words on the command line say.
 pub fn main(program: Program) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match start(&words, program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
             // The error comes last, because the usage fills a screen.
-            eprintln!("{}\n{what}", usage());
+            eprintln!("{}\n{what}", usage(program));
             ExitCode::from(2)
         }
     }
@@ -271,10 +291,11 @@ fn start(words: &[String], program: Program) -> Result<(), String> {
     }
 }
 
-fn usage() -> String {
-    let mut text = String::from("workload PEER WORKLOAD [--quick] [NAME=NUMBER[,NUMBER..]]...\n");
+fn usage(program: Program) -> String {
+    let mut text = format!("{} PEER WORKLOAD [--quick] [NAME=NUMBER[,NUMBER..]]...\n", program.name());
     let peers: Vec<_> = peers::ALL.iter().map(|peer| (peer.name, peer.what)).collect();
-    for (title, entries) in [("peers", peers.as_slice()), ("workloads", ALL), ("settings", settings::NAMES)] {
+    let workloads: Vec<_> = ALL.iter().copied().filter(|(name, _)| program.runs(name)).collect();
+    for (title, entries) in [("peers", &*peers), ("workloads", &*workloads), ("settings", settings::NAMES)] {
         text += &format!("\n{title}:\n");
         for (name, what) in entries {
             text += &format!("  {name:<14} {what}\n");
@@ -297,6 +318,21 @@ mod tests {
         assert!(error("tiemr W1").contains("`tiemr`"));
         assert!(error("timer W99").contains("`W99`"));
         assert!(error("timer W1 m=3").contains("`m`"));
-        assert!(ALL.iter().all(|(name, _)| usage().contains(name)));
+        assert!(ALL.iter().all(|(name, _)| usage(Program::Timing).contains(name)));
+    }
+
+    #[test]
+    fn the_usage_of_a_program_lists_the_workloads_that_it_runs() {
+        for program in [Program::Mimalloc, Program::Counting(|| 0), Program::Held] {
+            let (runs, refuses): (Vec<&str>, Vec<&str>) =
+                ALL.iter().map(|(name, _)| *name).partition(|name| program.runs(name));
+            let usage = usage(program);
+            assert!(runs.iter().all(|name| usage.contains(&format!("  {name:<14} "))));
+            for name in refuses {
+                assert!(!usage.contains(&format!("  {name:<14} ")));
+                let words = ["timer".to_owned(), name.to_owned()];
+                assert!(start(&words, program).is_err(), "{} runs {name}", program.name());
+            }
+        }
     }
 }

@@ -14,8 +14,8 @@ pub(super) fn wide_lines(file: &File) -> Vec<usize> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
         let Some(prose) = prose(file, line) else {
-            // A code block ends with its comment at the latest.
-            is_code = false;
+            // A code block ends with its comment at the latest. An attribute may begin one.
+            is_code = line.contains("doc = \"```");
             continue;
         };
         if prose.trim_start().starts_with("```") {
@@ -90,6 +90,8 @@ mod tests {
         assert_eq!(wide("a/a.md", &text), [1, 6, 8]);
         let unclosed = format!("/// ```\n/// {words}\nfn f() {{}}\n/// {words}");
         assert_eq!(wide("a/a.rs", &unclosed), [4]);
+        let begun_by_attribute = format!("//! a\n#![cfg_attr(a, doc = \"```\")]\n//! {words}\n//! ```\n//! {words}");
+        assert_eq!(wide("a/a.rs", &begun_by_attribute), [5]);
     }
 
     #[test]
