@@ -35,9 +35,9 @@
 //!
 //! # No wake-up is sent twice
 //!
-//! Only the read-modify-write that turns the word to `AWAKE` unparks, and only the sleeper's next
-//! step 1 turns it back. A caller that finds the sleeper awake may make its next step 4 end at
-//! once.
+//! Only the caller whose read-modify-write turns the word to `AWAKE` unparks, and only the next
+//! step 1 of the sleeper turns it back. A caller that finds the sleeper awake may make its next
+//! step 4 end at once.
 
 use crate::config::Hook;
 use crate::sync::{AtomicU64, Mutex, Ordering, Parker};

@@ -17,7 +17,7 @@
 //!
 //! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because a
 //! poll that registers the future returns `Pending` to its runtime anyway, and a task cannot
-//! register more futures than it holds. The worker never slows down either, whichever timer it
+//! register more futures than it holds. Nor does the worker of any timer, whichever timer it
 //! schedules on. Virtual time and drivers of event loops have no worker and are never late.
 //!
 //! # The published state

@@ -243,8 +243,7 @@ impl Storm {
     }
 }
 
-/// Time stands still, and all due tasks run. A lost request, a lost wish of the worker or a lost
-/// wake-up is a deadlock.
+/// Time stands still, and all due tasks run. A lost request or a lost wake-up is a deadlock.
 fn all_due_tasks_run() {
     let storm = Storm::new();
     for caller in storm.callers(&[0]) {

@@ -183,8 +183,7 @@ fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
     drop(scheduled.unwrap_or_else(|_| panic!("refused")));
 }
 
-/// Runs the worker beside `callers` callers. A lost request, a lost wish of the worker or a lost
-/// wake-up is a deadlock.
+/// Runs the worker beside `callers` callers. A lost request or a lost wake-up is a deadlock.
 fn the_worker_and(callers: u32) {
     let engine = engine();
     let bell = Arc::new(Bell::default());

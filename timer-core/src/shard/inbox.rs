@@ -1,6 +1,6 @@
 //! The inbox of a shard, which is a bounded queue of requests.
 //!
-//! A caller that finds the shard locked does not wait. It pushes a request into the inbox and
+//! A caller that finds the shard locked rarely waits. It pushes a request into the inbox and
 //! returns. The worker serves the request later. Other callers that hold the shard's lock may serve
 //! it earlier, but they do not have to.
 //!
@@ -15,9 +15,10 @@
 //! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
 //!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, wake the worker
 //!    before the new tick (see [`crate::alarm`]).
-//! 4. One caller at a time waits for the lock. If step 2 has failed and another caller waits,
-//!    perform steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`]. Then
-//!    yield the CPU, which the holder of the lock or the waiting caller needs.
+//! 4. If step 2 has failed and no other caller waits for the lock, wait for it. Otherwise perform
+//!    steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and yield the
+//!    CPU, which the holder of the lock or the waiting caller needs. If this bound is reached too,
+//!    wait for the lock.
 //!
 //! # Serving requests
 //!

@@ -109,7 +109,7 @@ impl Dispatcher {
         }
         loop {
             let is_held = |visit: &&mut Visit| visit.outcome == VisitOutcome::Held;
-            // Locks that are free by now must not stay reserved while the worker waits for another.
+            // Locks that have become free are visited before the worker waits for a held one.
             for visit in self.visits.iter_mut().filter(is_held) {
                 visit.open(VisitStep::TryFirst, tick, visit.due, context);
             }

@@ -37,7 +37,8 @@ impl Visit {
         Visit { shard, is_open: false, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
     }
 
-    /// Opens the visit by its first step, unless the lock is held.
+    /// Opens the visit by its first step. [`VisitStep::TryFirst`] leaves it closed if the lock is
+    /// held.
     pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &Context) {
         self.outcome = self.shard.visit(first, tick, &mut self.slots, context);
         self.is_open = self.outcome != VisitOutcome::Held;
