@@ -30,6 +30,8 @@ pub(crate) struct InFlight {
     /// Whether the owner of the turn is running tasks. It is stored for every batch, without a
     /// read-modify-write.
     inline: AtomicBool,
+    /// Whether the worker may have entries that have left a wheel and are not decided.
+    undecided: AtomicBool,
     none: Event,
 }
 
@@ -67,6 +69,22 @@ impl InFlight {
     pub(crate) fn run_inline(&self, running: bool) {
         // ORDERING: Relaxed, because the value is only reported.
         self.inline.store(running, Ordering::Relaxed);
+    }
+
+    /// Records whether the worker may have entries that are not decided. It says so before it takes
+    /// any out of a wheel.
+    pub(crate) fn set_undecided(&self, undecided: bool) {
+        // ORDERING: Release, so that a thread that finds no such entries also finds the tasks that
+        // were counted for them.
+        self.undecided.store(undecided, Ordering::Release);
+    }
+
+    /// Returns `true` if the worker may have entries that are not decided. The caller must have
+    /// closed the shards.
+    pub(crate) fn has_undecided(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `set_undecided`. If the worker has taken an
+        // entry out before the shard was closed, the shard's lock orders this load after its store.
+        self.undecided.load(Ordering::Acquire)
     }
 
     /// Returns the numbers of queued and of running tasks.

@@ -139,8 +139,8 @@ pub struct TimerStats {
     pub start_lag: LagSnapshot,
     /// Tasks that wait in the executor's queue. They are pending.
     pub queued: u64,
-    /// Tasks that have started and not returned. All tasks that the worker runs count as one, and
-    /// so does a batch that it gives to an executor that runs inline.
+    /// Tasks that have started and not returned. Without an executor, all tasks that the worker
+    /// runs count as one.
     pub running: u64,
     /// The sum of `queued` and `running`.
     pub in_flight: u64,

@@ -39,7 +39,9 @@
 //! thread would rely on a link that does not exist yet, and the timeout would wait for the
 //! preempted thread. With the flag, the second thread links the entry itself. A thread clears the
 //! flag only if the word still has the deadline that it set. Otherwise another thread has set the
-//! flag again, and clears it when that thread has linked the entry.
+//! flag again, and clears it when that thread has linked the entry. If both have set the same
+//! deadline, the first one may clear the flag of the second, and a third thread may rely on the
+//! link of the second. The timeout is then late by as long as the second does not run.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Deadline, Nanos};

@@ -159,6 +159,24 @@ fn start_and_reset_and_stop() {
     });
 }
 
+/// A timeout that was moved returns to its wheel while `stop_and_wait` waits for the executor. When
+/// the call returns, the timeout has ended.
+#[test]
+fn start_and_reset_and_stop_and_wait() {
+    check(|| {
+        let Queued { engine, timeout, outcome, task, .. } = queued(once);
+        assert!(timeout.reset(Duration::from_nanos(4)));
+        let runner = thread::spawn(move || task.run());
+        let report = engine.stop_by_limit(Duration::from_secs(60));
+        assert_eq!(report.in_flight, 0);
+        drop(report);
+        assert!(timeout.is_cancelled() && engine.pending() == 0, "the timeout has not ended");
+        runner.join().unwrap();
+        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
+        assert_none_in_flight(&engine);
+    });
+}
+
 /// A periodic task is cancelled while its run on a thread of an executor ends.
 #[test]
 fn a_periodic_run_and_cancel() {

@@ -4,7 +4,7 @@ use super::{assert_sound, check, engine, fails, new, time_at};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
 use crate::sync::How;
-use crate::time::Deadline;
+use crate::time::{Deadline, NO_TICK};
 use loom::thread;
 use std::time::Duration;
 
@@ -50,21 +50,25 @@ fn negative_the_lock_orders_nothing() {
 }
 
 /// Two threads reset one timeout, one of them to 5 and the other to 45. When the second `reset` has
-/// returned, the wheel or the inbox must know the timeout under 45 or earlier, although the first
-/// thread may not have linked it yet. The thread that looks is one that the model starts, see the
-/// head of [`super`].
+/// returned, the wheel or the inbox must know the timeout under 45 or earlier, and the worker must
+/// be awake, although the first thread may not have linked the timeout or woken the worker yet. The
+/// thread that looks is one that the model starts, see the head of [`super`].
 fn two_resets(reset: fn(&Timeout, Deadline)) {
     let engine = engine();
     let (timeout, _) = new(&engine, 90);
+    engine.context.alarm.arm();
+    assert!(engine.context.alarm.set(NO_TICK));
     let second = {
         let (engine, timeout) = (engine.clone(), timeout.clone());
         thread::spawn(move || {
             reset(&timeout, Deadline::up(time_at(&engine.context, 45)));
-            engine.next()
+            (engine.next(), engine.context.alarm.is_up())
         })
     };
     assert!(timeout.reset(Duration::from_nanos(5)));
-    assert!(second.join().unwrap() <= 45, "the link waits for another thread");
+    let (next, is_awake) = second.join().unwrap();
+    assert!(next <= 45, "the link waits for another thread");
+    assert!(is_awake, "the wake-up waits for another thread");
     assert_eq!(timeout.state().reset(timeout.state().deadline(), false), Reset::Done, "it is linked");
 }
 

@@ -13,8 +13,8 @@
 //!    ([`CAPACITY`]), fail instead; the caller then waits for the lock and does the work itself.
 //!    The quota keeps a fast caller from leaving all of its work to the worker.
 //! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
-//!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, wake the worker
-//!    before the new tick (see [`crate::alarm`]).
+//!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, or if the request
+//!    moves a timeout, wake the worker before that tick (see [`crate::alarm`]).
 //! 4. If step 2 has failed and no other caller waits for the lock, wait for it. Otherwise perform
 //!    steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and yield the
 //!    CPU, which the holder of the lock or the waiting caller needs. If this bound is reached too,
@@ -196,14 +196,17 @@ impl Inbox {
         self.publish(requests.len());
         // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the
         // sleeper.
-        if due >= self.due.load(Ordering::Relaxed) {
-            return PushOutcome::Accepted(None);
+        let is_earlier = due < self.due.load(Ordering::Relaxed);
+        if is_earlier {
+            // ORDERING: Release, as in `publish`. A thread that sees this value instead of the
+            // raised one also sees the holder's change of `next`, because this thread has seen it
+            // under the queue's lock.
+            self.due.store(due, Ordering::Release);
         }
-        // ORDERING: Release, as in `publish`. A thread that sees this value instead of the raised
-        // one also sees the holder's change of `next`, because this thread has seen it under the
-        // queue's lock.
-        self.due.store(due, Ordering::Release);
-        PushOutcome::Accepted(Some((context.clone(), due)))
+        // The thread that has lowered `due` may not have woken the worker yet. A timeout that was
+        // moved does not wait for that thread.
+        let must_wake = is_earlier || kind == RequestKind::Moved;
+        PushOutcome::Accepted(must_wake.then(|| (context.clone(), due)))
     }
 
     fn count(&self, kind: RequestKind, context: &Context) {

@@ -268,7 +268,8 @@ impl Shard {
             return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));
         }
         drop_after_unlock.push(timeout);
-        NO_TICK
+        // The thread that has linked the entry may not have woken the worker yet.
+        if is_in_time { tick } else { NO_TICK }
     }
 
     /// Links an entry that is not linked. Returns the tick before which the worker must wake up, or

@@ -113,7 +113,8 @@ impl Engine {
         let _ = self.lifecycle.worker_id.set(thread_id());
     }
 
-    /// Reports the end of the worker, which does not touch the timer afterwards.
+    /// Reports the end of the worker. Its thread does not touch the timer afterwards, but it may
+    /// drop the last reference to the engine.
     pub(crate) fn worker_has_ended(&self) {
         // ORDERING: Release pairs with the load in `wait_for_worker`, which comes after the
         // worker's work.
@@ -160,12 +161,15 @@ impl Engine {
         self.lifecycle.unclaimed.lock().waited_for += 1;
         let mut ended = self.close(false).map_or_else(Vec::new, |contents| self.end_all(contents));
         self.wait_for_worker(until);
+        let in_flight = &self.context.counters.in_flight;
+        let has_undecided = in_flight.has_undecided();
         ended.extend(self.end_abandoned());
         ended.extend(self.end_unclaimed());
-        let in_flight = &self.context.counters.in_flight;
         in_flight.wait_for_none(until);
         let (queued, running) = in_flight.get();
-        StopReport { unprocessed: ended, in_flight: usize::try_from(queued + running).unwrap_or(usize::MAX) }
+        // The worker cancels or hands over the entries that it has not decided.
+        let in_flight = (queued + running).max(has_undecided.into());
+        StopReport { unprocessed: ended, in_flight: usize::try_from(in_flight).unwrap_or(usize::MAX) }
     }
 
     /// Stops the timer, waits for the worker, and returns the timeouts that have not run. Later

@@ -44,7 +44,9 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
     let now = context.now();
     match right.rearm(Deadline::up(period.next(due, now, context.resolution.tick_nanos(), context.missed_runs))) {
         Ok(deadline) => {
-            link_again(&timeout, deadline, now, context);
+            if let Some(right) = link_again(&timeout, deadline, now, context) {
+                context.contain(|| right.cancelled());
+            }
             false
         }
         Err(right) => {
@@ -56,18 +58,16 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
     }
 }
 
-/// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels it.
-fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Context) {
+/// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels it
+/// and returns the right to its task.
+fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Context) -> Option<TaskRight<Timeout>> {
     let tick = context.resolution.tick_from(deadline, now);
     if timeout.link(deadline, tick).is_ok() {
-        return;
+        return None;
     }
-    // An entry that still waits was in no wheel when the timer was stopped, so `stop` could not
-    // hand it back. If another thread has linked it meanwhile, it may be queued or run.
-    if let Some(right) = timeout.clone().cancel_by_stop() {
-        context.end_cancelled();
-        context.contain(|| right.cancelled());
-    }
+    // The entry is in no wheel, unless another thread has linked it meanwhile. In that case it may
+    // be queued or run, or `stop` may be about to end it, and the state word decides.
+    timeout.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
 }
 
 /// The content of a task in an executor, which is a timeout that was handed over and not started.
@@ -115,8 +115,13 @@ fn start_queued(timeout: Timeout, context: &Context) {
             counters.in_flight.finish();
         }
         Due::Later(deadline) => {
+            // The timeout has ended or is linked when it leaves the count. Its task is dropped
+            // afterwards, because a `Drop` of the user may wait for the count.
+            let right = link_again(&timeout, deadline, now, context);
             counters.in_flight.unqueue();
-            link_again(&timeout, deadline, now, context);
+            if let Some(right) = right {
+                context.contain(|| right.cancelled());
+            }
         }
         // The canceller has decremented the count of queued tasks.
         Due::Gone => {}
@@ -172,7 +177,7 @@ mod tests {
         assert!(timeout.expire_now());
         assert_eq!(dispatcher.turn_to_end(now), 1);
         engine.abandon();
-        link_again(&timeout, deadline, now, context);
+        assert!(link_again(&timeout, deadline, now, context).is_none());
         assert_eq!(context.counters.in_flight.get(), (1, 0));
         let mut tasks = std::mem::take(&mut *keeper.0.lock());
         tasks.pop().unwrap().run();

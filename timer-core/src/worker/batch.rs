@@ -51,7 +51,7 @@ impl Batch {
         (begin..begin + PREFETCHED).filter_map(|index| slots.get(index)).for_each(prefetch);
         let (mut now, mut expired, mut read_at) = (context.now(), 0, begin);
         let size = if engine.runs_inline { BATCH } else { HANDOVER };
-        context.counters.in_flight.run_inline(engine.runs_inline);
+        context.counters.in_flight.run_inline(engine.executor.is_none());
         visit.decided = slots.len();
         for index in begin..slots.len() {
             let won = self.deadlines.len() + self.woken.len();

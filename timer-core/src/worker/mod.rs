@@ -57,7 +57,9 @@ pub(crate) fn run(engine: Arc<Engine>) {
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
             context.backpressure.set_due(due.min(now).min(open.unwrap_or(now)));
             context.alarm.disarm();
+            context.counters.in_flight.set_undecided(true);
             dispatcher.turn(now);
+            context.counters.in_flight.set_undecided(dispatcher.due().is_some());
             continue;
         }
         if context.alarm.set(next) {
@@ -69,6 +71,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
         }
     }
     dispatcher.close_visits();
+    context.counters.in_flight.set_undecided(false);
     context.backpressure.set_due(Nanos::MAX);
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has stopped"));
     drop(dispatcher);

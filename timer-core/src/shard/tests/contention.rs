@@ -4,6 +4,7 @@
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
 use crate::context::deadline_after;
+use crate::entry::state::Reset;
 use crate::entry::{Closure, Timeout};
 use crate::sync::Arc;
 use crate::time::NO_TICK;
@@ -95,6 +96,27 @@ fn one_caller_at_a_time_waits_for_the_lock() {
         assert!(waits && heard.recv().unwrap(), "the first caller waits for the lock");
     });
     assert_eq!(engine.stats().scheduled, 72);
+}
+
+/// The other thread has moved a timeout and linked it, and is preempted before it wakes the worker.
+#[test]
+fn a_reset_wakes_the_worker_for_the_link_of_another_thread() {
+    let engine = engine();
+    let (shard, alarm, now) = (engine.shards()[0], &engine.context.alarm, engine.context.now());
+    let (timeout, linked) = new(&engine, HOUR);
+    assert!(shard.schedule(linked, now).is_some());
+    for is_held in [false, true] {
+        let core = is_held.then(|| shard.lock.try_lock().unwrap());
+        assert!(timeout.reset(Duration::from_secs(1)));
+        alarm.arm();
+        assert!(alarm.set(NO_TICK));
+        let moved = timeout.state().reset(deadline_after(now, Duration::from_secs(1)), true);
+        assert_eq!(moved, Reset::MustLink);
+        assert!(timeout.reset(Duration::from_secs(2)));
+        assert!(alarm.is_up(), "the lock is held: {is_held}");
+        core.into_iter().for_each(|core| shard.unlock(core));
+        assert!(timeout.reset(HOUR));
+    }
 }
 
 #[test]

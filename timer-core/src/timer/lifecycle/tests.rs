@@ -84,6 +84,44 @@ fn a_wait_that_gives_up_takes_nothing_from_another() {
     assert_eq!((stopped.recv().unwrap(), busy.ran()), (1, 1));
 }
 
+/// A waker that blocks until the test lets it go on.
+struct Blocking {
+    begun: Mutex<Sender<()>>,
+    may_end: Mutex<Receiver<()>>,
+}
+
+impl std::task::Wake for Blocking {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.begun.lock().send(()).unwrap();
+        self.may_end.lock().recv().unwrap();
+    }
+}
+
+// The executor has not received the task, and the worker has not decided it.
+#[test]
+fn stop_and_wait_reports_entries_that_the_worker_has_not_decided() {
+    let config = Config { shards: Some(1), ..Config::default() };
+    let (ran, has_run) = channel();
+    let executor = move |task: timer_executor::Task| {
+        task.run();
+        ran.send(()).unwrap();
+    };
+    let engine = Engine::new(config, Some(Box::new(executor)), DrivenBy::Worker);
+    let ((begun, has_begun), (end, may_end)) = (channel(), channel());
+    let waker = std::sync::Arc::new(Blocking { begun: Mutex::new(begun), may_end: Mutex::new(may_end) });
+    let deadline = crate::context::deadline_after(engine.context.now(), Duration::from_millis(2));
+    assert!(engine.schedule(crate::entry::Wakeup(waker.into()), |_| deadline).is_ok());
+    assert!(engine.schedule(Closure(|_: &Timeout| {}), |_| deadline).is_ok());
+    crate::worker::start(&engine).unwrap();
+    has_begun.recv().unwrap();
+    let report = engine.stop_and_wait(Duration::ZERO).unwrap();
+    assert_eq!((report.unprocessed.len(), report.in_flight), (0, 1));
+    end.send(()).unwrap();
+    let report = engine.stop_and_wait(LONG).unwrap();
+    assert_eq!((report.in_flight, engine.pending()), (0, 0));
+    assert!(has_run.try_recv().is_err());
+}
+
 #[test]
 fn a_second_stop_waits_for_the_worker() {
     let busy = busy();
