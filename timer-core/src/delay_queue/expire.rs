@@ -94,7 +94,7 @@ impl<T> DelayQueue<T> {
     ///
     /// No item comes out before that instant, and if an item is due, the instant has passed. The
     /// instant may be earlier than the next deadline, because an item was removed or moved to a
-    /// later deadline. A call of `try_next` that finds no item corrects it. Call `next_wake` again
+    /// later deadline. A call of `try_next` at that instant corrects it. Call `next_wake` again
     /// after each insertion, removal and reset.
     ///
     /// # Examples

@@ -171,18 +171,24 @@ impl<T> Items<T> {
         self.due.shrink_to(MAX_KEPT_CAPACITY);
         self.raw.take_overdue(&mut self.step);
         self.append_step(true);
-        // Tick by tick, so that ticks are handed out in their order.
-        while self.due.is_empty() {
+        // Tick by tick, so that ticks are handed out in their order. The first tick goes along with
+        // the overdue items, which would otherwise hold it back for as long as others follow.
+        let overdue = self.due.len();
+        while self.due.len() == overdue {
             match self.raw.earliest() {
                 Some(next) if next <= now => self.take_tick(next),
-                // Nothing is due. The clock goes on, so that later insertions are near it.
+                // No tick is due. The clock goes on, so that later insertions are near it.
                 _ => {
                     while self.raw.take_next(now, &mut self.step) {
                         drop(self.raw.take_discarded());
                     }
-                    return false;
+                    drop(self.raw.take_discarded());
+                    break;
                 }
             }
+        }
+        if self.due.is_empty() {
+            return false;
         }
         self.due.sort_unstable_by_key(|slot| Reverse(slot.0));
         self.waiting = self.due.len();
@@ -234,8 +240,9 @@ impl<T> Items<T> {
         self.resolution.start_of(tick)
     }
 
-    /// Returns the key of the item that is handed out next. Reads all entries of the first bucket,
-    /// and those of further buckets if items of the first one were moved to later.
+    /// Returns the key of the item that is handed out next. Unless it is in the list, reads all
+    /// overdue items, the first bucket, and further buckets if items of the first one were moved to
+    /// later.
     pub(super) fn peek(&self) -> Option<Key> {
         let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
         if first.is_none() {
@@ -282,6 +289,10 @@ impl<T> Items<T> {
         if location.bucket == DUE_LIST {
             self.due[location.position as usize].1 = None;
             self.waiting -= 1;
+            // So that the first item is found at the end.
+            while self.due.last().is_some_and(|slot| slot.1.is_none()) {
+                self.due.pop();
+            }
         } else {
             self.raw.vacate(location);
             if !self.raw.discarded().is_empty() {

@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 ///
 /// If `Hash`, `Eq` or `Clone` of a key panics during an insertion, the new entry is not in the map.
 /// If `Hash` or `Eq` panics while an entry comes out, that entry is dropped. The map can be used
-/// after both. If `Hash` panics while an insertion makes the hash table larger or tidies it, other
-/// keys may be lost too. Their entries still come out, but cannot be found by their keys.
+/// after both. An insertion, a removal and an entry that comes out may also change the size of the
+/// hash table, which calls `Hash` of other keys. If that panics, the removed entry is dropped, and
+/// other keys may be lost. Their entries still come out, but cannot be found by their keys.
 ///
 /// # Examples
 ///
@@ -289,11 +290,19 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     /// assert_eq!(map.drain().count(), 1);
     /// ```
     pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V> {
-        self.keys = HashMap::new();
-        self.queue.drain().map(with_user_key)
+        let keys = std::mem::take(&mut self.keys);
+        let drained = self.queue.drain();
+        // The `Drop` of a key may panic.
+        drop(keys);
+        drained.map(with_user_key)
     }
 
-    /// Makes room for `additional` entries in the tables of keys.
+    /// Makes room for `additional` entries in the tables of keys. The first removal of an entry
+    /// gives back the room if there are more than 1,024 places and less than an eighth is used.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a table would exceed `isize::MAX` bytes.
     ///
     /// # Examples
     ///

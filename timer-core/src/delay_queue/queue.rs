@@ -254,10 +254,11 @@ impl<T> DelayQueue<T> {
     /// Returns the key of the item that comes out next, whether or not it is due. Returns `None` if
     /// the queue is empty.
     ///
-    /// Costs O(1) if the item is due within 64 ticks and no item was moved to a later deadline. If
-    /// it is further away, the call reads all items of the same slot of the wheel, which may be the
-    /// whole queue. It also reads items that were moved to a later deadline and whose former
-    /// deadlines come first.
+    /// Costs O(1) after an item of the same tick has come out. Otherwise the call reads the items
+    /// of the first tick if that is within 64 ticks, and else all items of the same slot of the
+    /// wheel, which may be the whole queue. It also reads items that were due when they were
+    /// inserted, and items that were moved to a later deadline and whose former deadlines come
+    /// first.
     ///
     /// # Examples
     ///
@@ -334,6 +335,10 @@ impl<T> DelayQueue<T> {
 
     /// Makes room for `additional` items in the table, so that inserting them does not reallocate
     /// it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the table would exceed `isize::MAX` bytes.
     ///
     /// # Examples
     ///

@@ -161,18 +161,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % BUCKETS))
     }
 
-    /// Calls `visit` with the values of the cascades and of the first bucket, and then of each
-    /// further bucket that may have a tick up to the one that `visit` returned last. If there are
-    /// overdue values, only these are visited.
+    /// Calls `visit` with the overdue values, those of the cascades and those of the first bucket,
+    /// and then of each further bucket that may have a tick up to the one that `visit` returned
+    /// last.
     pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
-        if self.has_overdue() {
-            return self.overdue.slots.iter().for_each(|(_, value)| _ = visit(value));
-        }
         let last = Cell::new(u64::MAX);
         let levels = levels(self.occupied).filter_map(|at| self.levels[at].as_ref());
         let buckets = levels.flat_map(|level| &level.buckets).filter(|bucket| !bucket.is_empty());
         let first = buckets.take_while(|bucket| bucket.earliest <= last.get());
-        for (tick, value) in self.cascading_values().chain(first.flat_map(|bucket| bucket.slots.iter())) {
+        let overdue = self.overdue.slots.iter();
+        for (tick, value) in overdue.chain(self.cascading_values()).chain(first.flat_map(|bucket| bucket.slots.iter()))
+        {
             if tick <= last.get() {
                 last.set(visit(value));
             }

@@ -151,6 +151,8 @@ fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut e
         HandOut { raw, due: &mut due }.hand_out(&mut expired);
         drop(raw.take_discarded());
     }
+    // The end of a cascade makes no step.
+    drop(raw.take_discarded());
     if raw.len() == 0 {
         raw.tracker_mut().reset();
     }

@@ -20,7 +20,9 @@
 //! - `next_expiry` says when to call `advance` again, so that the owner may sleep through every
 //!   empty tick.
 //! - A key whose value is gone never finds another value.
-//! - The memory follows the values that are in the wheel, not those that once were.
+//! - The memory follows the values that are in the wheel, not those that once were. Until the wheel
+//!   is empty, it also keeps the table of the keys of its peak, 12 bytes a key. Each bucket that
+//!   had a value may keep room for four.
 //!
 //! The module knows no clocks, threads or locks. It calls no code of others but the closure given
 //! to `advance`.
@@ -71,7 +73,7 @@ mod tests;
 /// due.
 ///
 /// Code that is written against this trait works with either wheel. The trait is sealed. All ticks
-/// are `u64`, without a unit, and no argument panics. Only the 2^32-1st value at a time is refused
+/// are `u64`, without a unit, and no argument panics. Only the 2^32nd value at a time is refused
 /// by a panic, as a full `Vec` would refuse it.
 ///
 /// ```

@@ -212,7 +212,7 @@ impl<D: Default> Slab<D> {
             if index == self.rows.capacity() {
                 self.rows.reserve_exact((index / 4).max(MIN_CAPACITY));
             }
-            assert!(index < NO_ROW as usize, "a wheel holds fewer than 2^32 - 1 values");
+            assert!(index < NO_ROW as usize, "a wheel holds at most 2^32 - 1 values");
             let generation = self.floors.get(index / ROWS_PER_FLOOR).copied().unwrap_or(0);
             self.rows.push(Row { generation, location: Location::NONE, data: D::default() });
             if generation != RETIRED {

@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod delay_maps;
 mod delay_queues;
 mod faults_table;
 mod futures;

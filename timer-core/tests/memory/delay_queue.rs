@@ -4,6 +4,7 @@ use crate::heap::*;
 use crate::support::*;
 use std::task::{Context, Poll, Waker};
 use timer_core::delay_queue::{DelayMap, DelayQueue};
+use timer_core::wheel::{HierarchicalWheel, TimingWheel};
 
 /// Bytes that an item of 8 bytes may take.
 const ITEM: usize = 60;
@@ -49,4 +50,18 @@ fn a_queue_frees_its_peak_while_items_are_left() {
     map.shrink_to_fit();
     println!("{peak} bytes at the peak");
     assert_at_most("200 items after a peak", mark.grown(), TABLES + NOISE);
+}
+
+#[test]
+fn an_empty_keyed_wheel_keeps_nothing_of_its_cascades() {
+    let _alone = exclusive();
+    let mark = Mark::set();
+    let mut wheel = HierarchicalWheel::new();
+    for nth in 0..MILLION as u64 {
+        wheel.insert(40_960 + nth % 4_096, ());
+    }
+    wheel.advance(40_960, |()| {});
+    wheel.advance(90_000, |()| {});
+    assert_eq!(wheel.len(), 0);
+    assert_at_most("the empty wheel", mark.grown(), TABLES + NOISE);
 }

@@ -43,6 +43,17 @@ fn items_of_one_tick_come_in_the_order_of_deadlines() {
 }
 
 #[test]
+fn removals_leave_no_vacant_slot_at_the_end() {
+    let mut items = items();
+    let keys = [51, 52, 53, 54].map(|nanos| insert(&mut items, nanos));
+    assert!(items.collect(12));
+    for (key, left) in [(keys[1], 4), (keys[0], 2), (keys[2], 1), (keys[3], 0)] {
+        assert!(items.remove(key).is_some());
+        assert_eq!(items.due.len(), left, "the first item is the last one");
+    }
+}
+
+#[test]
 fn an_item_that_is_moved_to_later_is_linked_again_once() {
     let mut items = items();
     let [moved, other] = [50, 1_000].map(|nanos| insert(&mut items, nanos));
