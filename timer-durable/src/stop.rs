@@ -1,6 +1,6 @@
 //! Stopping a timer, and dropping its last handle.
 
-use crate::engine::{Message, is_inside, is_keeper};
+use crate::engine::{Message, is_in_handler, is_keeper};
 use crate::error::Error;
 use crate::timer::{DurableTimer, Engine, Inner};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ impl DurableTimer {
             return Err(Error::OnKeeper);
         }
         let keeper = &self.inner.parts.keeper;
-        if is_inside(keeper) {
+        if is_in_handler(keeper) {
             return Err(Error::InHandler);
         }
         let (reply, answer) = oneshot::channel();

@@ -96,8 +96,8 @@ pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retr
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
         let result = read(bytes, format).and_then(|payload| {
-            let inside = started.link.inside();
-            call(|| inside.during(|| function(&Due { payload, started }))).and_then(|result| result)
+            let mark = started.link.handler_mark();
+            call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
         });
         report.end(Outcome::of(result));
     })
@@ -111,15 +111,15 @@ where
 {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
-        let inside = started.link.inside();
+        let mark = started.link.handler_mark();
         let future =
-            read(bytes, format).and_then(|payload| call(|| inside.during(|| function(Due { payload, started }))));
+            read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));
         match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
             Ok(future) => spawn(Box::pin(async move {
                 let Some(report) = report.start() else { return };
                 let mut future = pin!(future);
-                let result = poll_fn(|context| inside.during(|| future.as_mut().poll(context))).await;
+                let result = poll_fn(|context| mark.during(|| future.as_mut().poll(context))).await;
                 report.end(Outcome::of(result));
             })),
             Err(failure) => report.end(Outcome::of(Err(failure))),

@@ -5,14 +5,14 @@
 
 mod collect;
 mod divide;
+mod handler_mark;
 mod head;
-mod inside;
 mod keeper;
 mod pace;
 mod reply;
 mod term;
 
-pub(crate) use inside::{Inside, is_inside};
+pub(crate) use handler_mark::{HandlerMark, is_in_handler};
 pub(crate) use keeper::{Flow, Keeper, Settings};
 pub(crate) use reply::Reply;
 pub(crate) use term::{Progress, Term};
@@ -204,8 +204,8 @@ impl Link {
     }
 
     /// Returns a mark for the thread that runs the handler.
-    pub(crate) fn inside(&self) -> Inside {
-        Inside(self.keeper.clone())
+    pub(crate) fn handler_mark(&self) -> HandlerMark {
+        HandlerMark(self.keeper.clone())
     }
 
     pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {

@@ -109,6 +109,11 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     drop((timer, twin));
     drop(driver);
     assert_eq!(self::text(&metrics), "# EOF\n", "dropped timers leave the set");
+
+    let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new()).unwrap();
+    metrics.watch(&timer);
+    let text = self::text(&metrics);
+    assert!(text.contains("{timer=\"orders\"}") && !text.contains("orders-"), "the name is free again: {text}");
 }
 
 /// On the live page a timer of a shared store also shows its node.

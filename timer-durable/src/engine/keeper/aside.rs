@@ -21,7 +21,7 @@ const MAX_LOCKED: Duration = Duration::from_secs(1);
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A batch that is written again at a later time.
-pub(super) struct Aside {
+pub(super) struct WaitingBatch {
     collection: Collection,
     next: Instant,
     /// Whether the batch waits only because a turn was over. Later calls about its timeouts wait
@@ -50,7 +50,7 @@ impl<S: Store> Keeper<S> {
             return;
         }
         let now = Instant::now();
-        let (mut due, later): (Vec<Aside>, _) =
+        let (mut due, later): (Vec<WaitingBatch>, _) =
             std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
         self.aside = later;
         due.sort_by_key(|aside| aside.next);
@@ -75,7 +75,7 @@ impl<S: Store> Keeper<S> {
     /// Leaves a batch to the next turn.
     pub(super) fn postpone(&mut self, mut collection: Collection) {
         let next = *collection.waited.postponed.get_or_insert_with(Instant::now);
-        self.aside.push(Aside { collection, next, is_postponed: true });
+        self.aside.push(WaitingBatch { collection, next, is_postponed: true });
     }
 
     /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
@@ -139,6 +139,6 @@ impl<S: Store> Keeper<S> {
         let pause = collection.waited.pause.max(least);
         collection.waited.pause = (pause * 2).min(max);
         collection.waited.postponed = None;
-        self.aside.push(Aside { collection, next: now + pause, is_postponed: false });
+        self.aside.push(WaitingBatch { collection, next: now + pause, is_postponed: false });
     }
 }

@@ -44,7 +44,7 @@ use crate::stats::Figures;
 use crate::stop::{Shutdown, StopReport};
 use crate::store::{Micros, Store, StoreError};
 use crate::topic::{Handler, Topic};
-use aside::Aside;
+use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
 use memory::heads;
 use std::collections::{HashMap, VecDeque};
@@ -125,7 +125,7 @@ pub(crate) struct Keeper<S> {
     /// Ends that a failed commit has not written.
     unwritten: Vec<Ended>,
     /// Parts of batches that wait apart from all others.
-    aside: Vec<Aside>,
+    aside: Vec<WaitingBatch>,
     /// Tasks that the executor has rejected, and the pause before they are offered again.
     rejected: VecDeque<Task>,
     rejected_pause: Duration,

@@ -6,16 +6,16 @@ use std::cell::RefCell;
 
 thread_local! {
     /// The keepers whose handlers are on the stack of this thread.
-    static INSIDE: RefCell<Vec<Sender<Message>>> = const { RefCell::new(Vec::new()) };
+    static IN_HANDLER: RefCell<Vec<Sender<Message>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Marks the thread that runs a handler.
-pub(crate) struct Inside(pub(super) Sender<Message>);
+pub(crate) struct HandlerMark(pub(super) Sender<Message>);
 
-impl Inside {
+impl HandlerMark {
     /// Calls a part of the handler.
     pub(crate) fn during<R>(&self, part: impl FnOnce() -> R) -> R {
-        INSIDE.with_borrow_mut(|inside| inside.push(self.0.clone()));
+        IN_HANDLER.with_borrow_mut(|keepers| keepers.push(self.0.clone()));
         let _guard = MarkGuard;
         part()
     }
@@ -27,11 +27,11 @@ struct MarkGuard;
 impl Drop for MarkGuard {
     fn drop(&mut self) {
         // Dropped after the list is no longer borrowed.
-        let _keeper = INSIDE.with_borrow_mut(Vec::pop);
+        let _keeper = IN_HANDLER.with_borrow_mut(Vec::pop);
     }
 }
 
 /// Returns `true` if a handler of this keeper is on the stack of the calling thread.
-pub(crate) fn is_inside(keeper: &Sender<Message>) -> bool {
-    INSIDE.with_borrow(|inside| inside.iter().any(|other| other.same_channel(keeper)))
+pub(crate) fn is_in_handler(keeper: &Sender<Message>) -> bool {
+    IN_HANDLER.with_borrow(|keepers| keepers.iter().any(|other| other.same_channel(keeper)))
 }
