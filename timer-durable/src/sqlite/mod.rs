@@ -229,8 +229,10 @@ impl Store for SqliteStore {
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         self.roll_back();
-        let next = "update meta set epoch = epoch + 1 returning epoch";
-        self.epoch = self.connection.query_row(next, [], |row| row.get(0)).map_err(failed)?;
+        // `query_row` ends a statement without looking at the result of its commit. If the commit
+        // failed, the next instance would use the same epoch, so the update returns no row.
+        self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
+        self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
         self.tally = Tally::start(&self.connection, self.has_slots).map_err(failed)?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A full disk and a folder that cannot be written, through the public API.
+//! A full disk, a failed commit and a folder that cannot be written, through the public API.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -51,6 +51,27 @@ fn a_full_disk_is_an_error_to_the_caller() {
     let timer = DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap()).unwrap();
     let pending = timer.counts().unwrap().pending;
     assert!(accepted > 0 && (accepted..=accepted + unknown).contains(&pending), "D1: {pending}, {counts}");
+}
+
+/// A foreign key that is checked at the commit lets the update succeed and its commit fail.
+#[test]
+fn a_start_whose_commit_fails_is_an_error() {
+    let folder = Folder::new();
+    let open = || DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap());
+    drop(open().unwrap());
+    let file = || rusqlite::Connection::open(folder.file()).unwrap();
+    let refuse = "create table parent(id integer primary key);
+        create table child(parent references parent deferrable initially deferred);
+        create trigger refuse after update of epoch on meta begin insert into child values (1); end";
+    file().execute_batch(refuse).unwrap();
+    let epoch = || file().query_row("select epoch from meta", [], |row| row.get::<_, i64>(0)).unwrap();
+    let before = epoch();
+    let error = open().unwrap_err();
+    assert!(error.to_string().contains("FOREIGN KEY constraint failed"), "{error}");
+    assert_eq!(epoch(), before);
+    file().execute_batch("drop trigger refuse").unwrap();
+    drop(open().unwrap());
+    assert_eq!(epoch(), before + 1);
 }
 
 #[cfg(target_os = "linux")]
