@@ -3,6 +3,9 @@
 //! Nodes without shards, functions of the database, and nodes that give shards back send a
 //! notification. While this connection listens, the store looks for the work of others only after a
 //! notification. Otherwise it looks once a second.
+//!
+//! Each thread has a flag of its own, so that a thread that is about to end says nothing about the
+//! connection of the next one.
 
 use super::connection::{Dial, Messages};
 use std::future::poll_fn;
@@ -28,18 +31,12 @@ pub(super) struct Signals {
     foreign: AtomicBool,
     /// Shards have changed their owners.
     shards: AtomicBool,
-    listening: AtomicBool,
     wake: Mutex<Option<Wake>>,
 }
 
 impl Signals {
     pub(super) fn set_wake(&self, wake: Wake) {
         *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(wake);
-    }
-
-    pub(super) fn is_listening(&self) -> bool {
-        // ORDERING: Relaxed, a late value delays a look by a turn of the keeper.
-        self.listening.load(Ordering::Relaxed)
     }
 
     pub(super) fn has_foreign(&self) -> bool {
@@ -82,6 +79,7 @@ impl Signals {
 /// The listening thread, which ends when this is dropped.
 pub(super) struct Listener {
     stop: watch::Sender<bool>,
+    is_listening: Arc<AtomicBool>,
 }
 
 impl Drop for Listener {
@@ -93,27 +91,35 @@ impl Drop for Listener {
 impl Listener {
     pub(super) fn start(config: Config, dial: Dial, signals: Arc<Signals>) -> std::io::Result<Self> {
         let (stop, mut stopped) = watch::channel(false);
+        let is_listening = Arc::<AtomicBool>::default();
+        let flag = is_listening.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listen = move || {
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped.changed() => {}
-                    () = listen(&config, &dial, &signals) => {}
+                    () = listen(&config, &dial, &signals, &flag) => {}
                 }
             });
         };
         std::thread::Builder::new().name("timer-listen".to_owned()).spawn(listen)?;
-        Ok(Self { stop })
+        Ok(Self { stop, is_listening })
+    }
+
+    /// Returns `true` if notifications arrive.
+    pub(super) fn is_listening(&self) -> bool {
+        // ORDERING: Relaxed, a late value delays a look by a turn of the keeper.
+        self.is_listening.load(Ordering::Relaxed)
     }
 }
 
 /// Listens for ever, with pauses between connections.
-async fn listen(config: &Config, dial: &Dial, signals: &Signals) {
+async fn listen(config: &Config, dial: &Dial, signals: &Signals, is_listening: &AtomicBool) {
     loop {
         if let Ok(Ok((client, messages))) = tokio::time::timeout(ECHO, dial(config.clone())).await {
-            follow(&client, messages, signals).await;
-            // ORDERING: Relaxed, as in `is_listening`.
-            signals.listening.store(false, Ordering::Relaxed);
+            follow(&client, messages, signals, is_listening).await;
+            // ORDERING: Relaxed, as in `Listener::is_listening`.
+            is_listening.store(false, Ordering::Relaxed);
             signals.raise(&signals.foreign);
         }
         tokio::time::sleep(PAUSE).await;
@@ -121,7 +127,7 @@ async fn listen(config: &Config, dial: &Dial, signals: &Signals) {
 }
 
 /// Listens until the connection ends.
-async fn follow(client: &Client, mut messages: Messages, signals: &Signals) {
+async fn follow(client: &Client, mut messages: Messages, signals: &Signals, is_listening: &AtomicBool) {
     // A notification to itself shows that notifications arrive. A pooler would lose them.
     let echo = format!("timer_echo_{:x}", fastrand::u64(..));
     let statements = format!("listen timer; listen {echo}; notify {echo}");
@@ -147,8 +153,8 @@ async fn follow(client: &Client, mut messages: Messages, signals: &Signals) {
             tracing::warn!("notifications do not arrive; the store looks for the work of others once a second");
             return;
         }
-        // ORDERING: Relaxed, as in `is_listening`.
-        signals.listening.store(true, Ordering::Relaxed);
+        // ORDERING: Relaxed, as in `Listener::is_listening`.
+        is_listening.store(true, Ordering::Relaxed);
         // Work that arrived while nobody listened.
         signals.raise(&signals.foreign);
         std::future::pending::<()>().await;

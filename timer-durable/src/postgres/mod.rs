@@ -251,7 +251,7 @@ impl PostgresStore {
 
     /// Returns `true` if notifications arrive.
     fn is_listening(&self) -> bool {
-        self.listener.is_some() && self.signals.is_listening()
+        self.listener.as_ref().is_some_and(Listener::is_listening)
     }
 
     fn link(&mut self) -> Result<&mut Link, StoreError> {

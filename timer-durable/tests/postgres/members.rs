@@ -308,6 +308,22 @@ fn a_node_that_joins_again_listens_by_a_new_connection() {
     database.wait_for(&format!("select ({listening}) not in (0, {first})"), "t");
 }
 
+/// The connection that listened is given up, and the next one is not made yet.
+#[test]
+fn a_node_that_joins_again_looks_until_it_listens() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
+    database.sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and query not like 'listen timer%'",
+    );
+    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+    node.0.rejoin().unwrap();
+    let next = node.0.next_upkeep().unwrap().saturating_duration_since(Instant::now());
+    assert!(next <= Duration::from_secs(1), "{next:?}");
+}
+
 #[test]
 fn a_gain_of_shards_is_told_after_a_look_that_failed() {
     let Some(database) = Database::create() else { return };
