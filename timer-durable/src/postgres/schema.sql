@@ -175,6 +175,10 @@ $$;
 -- Renews the lease, takes over the shards of dead instances, and takes or gives back shards until this
 -- instance has its share. `now` is null if the instance was taken over.
 --
+-- The shares of all instances add up to 64. The first ones by their ids have one shard more than the
+-- others if 64 cannot be divided by their number. An instance keeps its last shard, which its handlers
+-- may need.
+--
 -- With `p_is_steady`, an instance is dead when its lease is over. Otherwise the database may have been
 -- away, and the instance is dead only if it is one of `p_suspects`, which were found so before.
 create function timer.renew(
@@ -186,6 +190,7 @@ declare
     v_dead bigint[];
     v_mine smallint[];
     v_give smallint[];
+    v_rank bigint;
     v_share bigint;
 begin
     update timer.node set lease_until = timer.now() + p_lease where id = p_instance and alive
@@ -205,12 +210,12 @@ begin
     v_dead := array(select id from timer.node where not alive);
     update timer.shard set owner = p_instance, epoch = epoch + 1 where owner = any (v_dead);
     get diagnostics taken = row_count;
-    select count(*), min(lease_until) filter (where id <> p_instance) into nodes, next_lapse
-    from timer.node where alive and lease_until >= renew.now;
-    v_share := (64 + nodes - 1) / nodes;
+    select count(*), min(lease_until) filter (where id <> p_instance), count(*) filter (where id < p_instance)
+    into nodes, next_lapse, v_rank from timer.node where alive and lease_until >= renew.now;
+    v_share := 64 / nodes + (v_rank < 64 % nodes)::int;
     v_mine := array(select shard from timer.shard where owner = p_instance order by shard);
-    if cardinality(v_mine) > v_share then
-        v_give := v_mine[v_share + 1:];
+    if cardinality(v_mine) > greatest(v_share, 1) then
+        v_give := v_mine[greatest(v_share, 1) + 1:];
         -- Handlers go on, so their timeouts move to a shard that stays. The last attempt of such a timeout
         -- may be one of a dead instance, and stays pending then.
         update timer.timeout t set shard = s.shard, begun = s.epoch - (t.begun < g.epoch)::int

@@ -22,6 +22,26 @@ fn two_nodes_share_the_shards() {
 }
 
 #[test]
+fn each_of_nine_nodes_gets_its_share() {
+    let Some(database) = Database::create() else { return };
+    let mut nodes: Vec<Node> = (0..9).map(|_| database.join_with(|store| store.lease(LEASE * 60))).collect();
+    let begun = Instant::now();
+    loop {
+        let shards: Vec<u32> = nodes.iter().map(Node::shards).collect();
+        if shards == [8, 7, 7, 7, 7, 7, 7, 7, 7] {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(15), "{shards:?}");
+        for node in &mut nodes {
+            if node.0.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+                node.0.upkeep(&[]).unwrap();
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_store_that_has_not_joined_may_ask() {
     let Some(database) = Database::create() else { return };
     database.join().insert();
