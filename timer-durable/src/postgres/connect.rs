@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 
 /// The version of the schema.
 const VERSION: i32 = 3;
@@ -219,7 +220,7 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
     check_schema(&mut connection, &server)?;
     let upgraded = alone(&mut connection, |connection| {
         let found = version(connection)?;
-        if found == VERSION {
+        if found == VERSION && has_functions(connection)? {
             return Ok(());
         }
         if found == 1 {
@@ -227,7 +228,7 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
         }
         // The table is locked last and only for a moment.
         connection.batch_execute(&functions())?;
-        connection.batch_execute(UPGRADE_2)
+        if found < VERSION { connection.batch_execute(UPGRADE_2) } else { Ok(()) }
     });
     upgraded.map_err(|error| explain(&server, &error))
 }
@@ -236,6 +237,19 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
 fn functions() -> String {
     let from = SCHEMA.find("create function").unwrap_or(SCHEMA.len());
     SCHEMA[from..].replace("create function", "create or replace function")
+}
+
+/// Returns `true` if the database has the functions of this program. A function may change without
+/// a new version of the schema. Equal functions are left alone, because a user who does not own
+/// them cannot replace them.
+fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
+    let bodies: Vec<&str> = SCHEMA.split("$$").skip(1).step_by(2).collect();
+    let missing = "select exists (
+        select from unnest($1) body
+        where not exists (select from pg_proc where pronamespace = 'timer'::regnamespace and prosrc = body)
+    )";
+    let rows = connection.query_typed(missing, &[Type::TEXT_ARRAY], &[&bodies])?;
+    Ok(!rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
 }
 
 /// Installs the schema unless the database has it.

@@ -194,8 +194,8 @@ impl PostgresStore {
         connect::connect_and_install(&config, &dial, limit_of(DEFAULT_LEASE))
     }
 
-    /// Upgrades the schema of the database to the present version. Does nothing if it has that
-    /// version.
+    /// Upgrades the schema of the database to the present version, and replaces its functions. Does
+    /// nothing if it has that version with the functions of this program.
     ///
     /// Without this call, a database of the earlier version is used as it is, and programs of that
     /// version can use it, too. Programs that run during the upgrade go on. It changes no rows and
@@ -206,6 +206,7 @@ impl PostgresStore {
     ///   little.
     /// - From version 2 to 3 it adds columns for the planned times of runs. With them, retries do
     ///   not shift a fixed rate. It also lets `timer.schedule` refuse ids that are too old.
+    /// - A function may be mended without a new version. Then only the functions are replaced.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use timer_durable::store::{Micros, Store};
 use timer_durable::transaction::{Done, Retry as Again};
-use timer_durable::{Due, DurableTimer, PostgresStore, Retry, TimeoutId};
+use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, Retry, TimeoutId};
 
 use super::{Database, LEASE, Node};
 
@@ -57,6 +57,29 @@ fn databases_of_all_versions_go_on() {
         assert_eq!(old.sql(FACTS), new.sql(FACTS), "from version {version}");
         old.join();
     }
+}
+
+/// A database of this version has a function of an earlier program.
+#[test]
+fn an_upgrade_replaces_functions_that_were_mended() {
+    let (Some(old), Some(new)) = (Database::create(), Database::create()) else { return };
+    drop((old.join(), new.join()));
+    let clerk = format!("upgrade_{}", old.name);
+    old.sql(&format!(
+        "create role {clerk} login password 'right'; grant usage on schema timer to {clerk};
+         grant select, insert, update, delete on all tables in schema timer to {clerk};
+         grant usage, select on all sequences in schema timer to {clerk}"
+    ));
+    let url = format!("postgres://{clerk}:right@127.0.0.1:{}/{}", old.server.port(), old.name);
+    PostgresStore::upgrade(&url).expect("there is nothing to replace");
+    old.sql(
+        "create or replace function timer.leave(p_instance bigint) returns void language plpgsql as $$
+         begin update timer.node set alive = false where id = p_instance; end $$",
+    );
+    let error = PostgresStore::upgrade(&url).unwrap_err();
+    assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
+    PostgresStore::upgrade(&old.url()).unwrap();
+    assert_eq!(old.sql(FACTS), new.sql(FACTS));
 }
 
 /// Lets an attempt be repeated, a moment after its last due time.
