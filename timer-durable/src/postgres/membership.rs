@@ -24,6 +24,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The time between two counts of the pending timeouts. A count follows a renewal.
 const COUNT: Duration = Duration::from_secs(60);
 
+/// The shortest time between two events that report a refused renewal.
+const WARNINGS: Duration = Duration::from_secs(60);
+
 /// Counts the pending timeouts of all shards if the table has at most 20,000 rows, dead ones
 /// included, and the index is small, which takes some milliseconds. Otherwise the number is the one
 /// of live rows, without the dead letters and tombstones at the last `vacuum` or `analyze`.
@@ -158,6 +161,7 @@ impl PostgresStore {
             upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
         upkeep.shards_gained = std::mem::take(&mut self.has_gained);
+        self.remove_tombstones();
         Ok(upkeep)
     }
 
@@ -176,6 +180,13 @@ impl PostgresStore {
         let (instance, lease) = (self.instance, self.lease_micros());
         let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
             Err(error) if error.is_locked() => return self.extend_lease(sent),
+            Err(error) if error.is_refusal() => {
+                if self.next_warning <= sent {
+                    self.next_warning = sent + WARNINGS;
+                    tracing::warn!(server = connect::describe(&self.config), %error, "a renewal was refused; the node keeps its shards");
+                }
+                return self.extend_lease(sent);
+            }
             Err(error) => {
                 self.pooled |= error.has_lost_session();
                 return Err(error.into());
@@ -229,7 +240,8 @@ impl PostgresStore {
     }
 
     /// Renews the lease and nothing else, because another transaction has locked a row that a
-    /// renewal changes, such as a timeout that runs in a shard which this instance gives away.
+    /// renewal changes, or a trigger of the user refuses the change. The row may be a timeout that
+    /// runs in a shard which this instance gives away.
     fn extend_lease(&mut self, sent: Instant) -> Result<bool, StoreError> {
         let sql =
             "update timer.node set lease_until = timer.now() + $2 where id = $1 and alive returning lease_until - $2";

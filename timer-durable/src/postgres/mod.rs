@@ -24,6 +24,7 @@ mod pooler;
 mod put;
 mod statements;
 mod store;
+mod tombstones;
 mod write;
 
 pub use connect::ConnectError;
@@ -41,6 +42,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Config;
+use tombstones::Removal;
 
 /// The number of shards.
 const SHARDS: usize = 64;
@@ -122,6 +124,9 @@ pub struct PostgresStore {
     figures: Membership,
     pending: Option<u64>,
     next_count: Instant,
+    removal: Removal,
+    /// No event reports a refused renewal before this time.
+    next_warning: Instant,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -179,6 +184,8 @@ impl PostgresStore {
             figures: Membership::default(),
             pending: None,
             next_count: now,
+            removal: Removal::new(now),
+            next_warning: now,
         })
     }
 

@@ -232,10 +232,6 @@ begin
     end if;
     select array_agg(s.shard order by s.shard), array_agg(s.epoch order by s.shard) into shards, epochs
     from timer.shard s where s.owner = p_instance;
-    delete from timer.timeout where id in (
-        select id from timer.timeout where ended < renew.now and reason is null order by ended
-        limit 1000 for update skip locked
-    );
     delete from timer.node where not alive and lease_until < renew.now - 86400000000;
 end
 $$;

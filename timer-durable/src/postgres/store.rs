@@ -90,6 +90,9 @@ impl Store for PostgresStore {
         if let Some(again) = self.sweep_again {
             next = next.min(again);
         }
+        if let Some(removal) = self.removal.wakes_at() {
+            next = next.min(removal);
+        }
         Some(self.hold_until.map_or(next, |until| next.min(until)).max(self.rest_until))
     }
 

@@ -17,6 +17,7 @@ mod stub;
 mod timers;
 #[cfg(feature = "postgres-tls")]
 mod tls;
+mod tombstones;
 
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../support/postgres_server.rs"]
