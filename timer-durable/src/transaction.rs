@@ -135,7 +135,8 @@ pub struct Retry {
     pub attempt: u32,
     /// The new due time.
     pub due: Micros,
-    /// Whether the attempts so far do not count towards the limit of attempts.
+    /// Whether this attempt does not count towards the limit of attempts. Earlier attempts that
+    /// have failed count nevertheless. A store adds one to [`Attempt::forgiven`].
     pub forgive: bool,
 }
 

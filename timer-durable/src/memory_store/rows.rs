@@ -94,9 +94,7 @@ impl Inner {
     pub(super) fn retry(&mut self, retry: Retry) -> bool {
         let Some(row) = self.running(retry.id, retry.attempt) else { return false };
         row.begun = None;
-        if retry.forgive {
-            row.forgiven = row.attempt;
-        }
+        row.forgiven += u32::from(retry.forgive);
         let planned = row.planned.unwrap_or(row.insert.due);
         self.move_to(retry.id, retry.due, Some(planned));
         true

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// The ways in which a timeout is repeated. A retry counts the attempt towards the limit. The next
 /// run of a periodic timeout counts its attempts anew. If this node has no handler for the topic,
-/// or the handler has not started, the attempts do not count, and the timeout moves to a shard of
+/// or the handler has not started, this attempt does not count, and the timeout moves to a shard of
 /// any node.
 const RETRIED: i16 = 0;
 const NEXT_RUN: i16 = 1;

@@ -136,7 +136,7 @@ static PARTS: [Definition; 13] = [
             when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
             else t.shard
         end,
-        forgiven = case when ({4})[width_bucket(t.id, {1})] > 0 then t.attempt else t.forgiven end{REPEATED}
+        forgiven = case ({4})[width_bucket(t.id, {1})] when 1 then t.attempt when 2 then t.forgiven + 1 else t.forgiven end{REPEATED}
     where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",

@@ -207,7 +207,7 @@ fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
 
 fn retry(db: &Connection, retry: Retry) -> Result<bool> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = iif(?4, attempt, forgiven),
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
                 planned = iif(retry_due = due, planned, due), retry_due = ?3
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;

@@ -111,6 +111,27 @@ fn retries_of_a_handler_do_not_expire() {
     assert_eq!((take(&log), timer.stats().expired), (vec![10, 13, 16, 19], 0));
 }
 
+/// The program without the topic puts the timeout back 2,880 times.
+#[test]
+fn waiting_for_a_handler_after_a_retry_does_not_expire() {
+    let (store, log) = (MemoryStore::new(), Log::default());
+    let topic = || Topic::new("t").max_lateness(3600 * SECOND).attempts(2);
+    let (timer, mut driver) = builder(&log, topic(), &[1]).build_manual(store.clone()).unwrap();
+    timer.new_timeout("t", 10 * SECOND, &()).unwrap();
+    driver.advance(11 * SECOND);
+    assert_eq!(take(&log), [10]);
+    driver.crash();
+    drop(timer);
+    let (timer, mut driver) = DurableTimer::builder().build_manual(store.clone()).unwrap();
+    driver.advance(2 * DAY);
+    assert!(timer.stats().without_handler > 2_000);
+    driver.crash();
+    drop(timer);
+    let (timer, mut driver) = builder(&log, topic(), &[]).build_manual(store).unwrap();
+    driver.advance(120 * SECOND);
+    assert_eq!((take(&log).len(), timer.stats().expired, timer.counts().unwrap().dead), (1, 0, 0));
+}
+
 #[test]
 fn a_periodic_run_that_expires_keeps_the_phase() {
     let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {

@@ -102,6 +102,27 @@ fn a_handler_that_has_started_counts_after_a_stop() {
 }
 
 #[test]
+fn a_failed_attempt_counts_although_a_later_one_has_not_started() {
+    let store = Scripted::new();
+    let open = || {
+        let (queue, tasks) = channel();
+        let topic = Topic::new("t").attempts(2).backoff(Duration::ZERO, Duration::ZERO);
+        let handler = |_: &Due<()>| Err(Retry::new("not this time"));
+        (DurableTimer::builder().executor(Queue(queue)).topic(topic, handler).open(store.clone()).unwrap(), tasks)
+    };
+    let (timer, tasks) = open();
+    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    tasks.recv_timeout(LONG).unwrap().run();
+    let _second = tasks.recv_timeout(LONG).unwrap();
+    assert_eq!(stop_now(&timer).unfinished, 1);
+    let (timer, tasks) = open();
+    tasks.recv_timeout(LONG).unwrap().run();
+    while timer.counts().unwrap().dead == 0 {
+        assert!(tasks.try_recv().is_err(), "D11: both of its attempts have failed");
+    }
+}
+
+#[test]
 fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
     let (spawned, futures) = channel();
     let (sender, ran) = channel();
