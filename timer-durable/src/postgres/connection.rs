@@ -72,6 +72,10 @@ pub(super) fn reason(error: &Error) -> String {
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
+/// The classes of errors that the state of the server or of the session causes, whatever the rows
+/// are. `TM` is the class of the error that `timer.join_as` raises.
+const STATES: [&str; 14] = ["0A", "25", "26", "28", "2D", "3D", "40", "42", "53", "55", "57", "58", "F0", "TM"];
+
 /// A call that PostgreSQL refused, or that was given up.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -113,14 +117,10 @@ impl QueryError {
         self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
-    /// Returns `true` if the server accepts the transaction only without some of its rows: for its
-    /// data (22), a constraint (23), a limit of the server (54), or an error that a trigger raises
-    /// (P0001).
+    /// Returns `true` if the server may accept the transaction without some of its rows. The reason
+    /// may be a constraint, an error with any code that a trigger raises, or a damaged value.
     pub(super) fn is_refusal(&self) -> bool {
-        self.code().is_some_and(|code| {
-            let code = code.code();
-            ["22", "23", "54"].contains(&&code[..2]) || code == SqlState::RAISE_EXCEPTION.code()
-        })
+        self.is_undone() && self.code().is_some_and(|code| !STATES.contains(&&code.code()[..2]))
     }
 
     /// Returns `true` if the server has undone the transaction and the connection can be used

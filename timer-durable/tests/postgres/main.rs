@@ -10,6 +10,7 @@ mod members;
 mod pooled;
 mod pooler;
 mod promises;
+mod refusals;
 mod repeated;
 mod replica;
 mod schema;

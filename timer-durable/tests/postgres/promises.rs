@@ -195,7 +195,7 @@ fn a_failure_after_a_commit_is_in_doubt() {
     };
     node.write(|batch| batch.inserts.push(keyed(due))).unwrap();
     database.sql(
-        "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no'' using errcode = ''XX000''; end';
+        "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no'' using errcode = ''disk_full''; end';
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
     );
     let inserts = [Insert::new(TimeoutId::made_by(instance), due, "topic"), keyed(due + 1)];

@@ -48,36 +48,6 @@ fn two_timers_run_each_timeout_once() {
     assert!(fired.try_recv().is_err(), "nothing runs twice");
 }
 
-#[test]
-fn a_refused_row_fails_its_call_only() {
-    let Some(database) = Database::create() else { return };
-    let (sender, fired) = mpsc::channel();
-    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = open(&database, DurableTimer::builder().topic("topic", record));
-    database.sql(
-        "create function refuse() returns trigger language plpgsql as $$
-         begin if new.key like 'bad%' then raise exception 'no bad keys'; end if; return new; end $$;
-         create trigger refuse before insert on timer.timeout for each row execute function refuse()",
-    );
-    let names = ["good", "bad", "good", "good", "bad"];
-    let keys: Vec<String> = (0..100).map(|n| format!("{}{n}", names[n % 5])).collect();
-    let soon = Duration::from_millis(1);
-    let calls: Vec<_> =
-        keys.iter().map(|key| timer.new_timeout_keyed_async("topic", key, soon, key, IfPending::Keep)).collect();
-    for (key, call) in keys.iter().zip(calls) {
-        match futures::executor::block_on(call) {
-            Ok(_) => assert!(key.starts_with("good"), "{key}"),
-            Err(error) => {
-                assert!(key.starts_with("bad") && error.to_string().contains("no bad keys"), "{key}: {error}")
-            }
-        }
-    }
-    for _ in 0..60 {
-        assert!(fired.recv_timeout(PATIENCE).unwrap().starts_with("good"));
-    }
-    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
-}
-
 /// The schema's function for the present is replaced by one whose clock the test sets.
 #[test]
 fn a_server_clock_that_jumps_loses_nothing() {
