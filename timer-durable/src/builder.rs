@@ -42,6 +42,8 @@ pub struct DurableTimerBuilder {
     name: String,
     topics: HashMap<Arc<str>, (Topic, Handler)>,
     elsewhere: Vec<Arc<str>>,
+    /// The first topic that was added twice.
+    repeated: Option<Arc<str>>,
     executor: Option<Arc<dyn TaskExecutor>>,
     spawn: Option<Spawn>,
     /// Whether an async topic was added before there was a function to run its futures.
@@ -68,6 +70,7 @@ impl DurableTimerBuilder {
             name: "timer".to_owned(),
             topics: HashMap::new(),
             elsewhere: Vec::new(),
+            repeated: None,
             executor: None,
             spawn: None,
             lacks_spawn: false,
@@ -87,17 +90,16 @@ impl DurableTimerBuilder {
     }
 
     /// Adds a topic with a function that handles its timeouts. The function runs on the executor.
+    /// Each topic can be added once. If one is added twice, [`open`](Self::open) returns an error.
     ///
     /// Returning `Ok` ends the timeout. An error repeats the attempt or buries the timeout, see
     /// [`Retry`]. A panic is caught and counts as a failed attempt.
     pub fn topic<P: Payload>(
-        mut self,
+        self,
         topic: impl Into<Topic>,
         handler: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static,
     ) -> Self {
-        let topic = topic.into();
-        self.topics.insert(topic.name.clone(), (topic, blocking(handler)));
-        self
+        self.add(topic.into(), blocking(handler))
     }
 
     /// Adds a topic with an asynchronous function that handles its timeouts. The futures run on the
@@ -119,7 +121,14 @@ impl DurableTimerBuilder {
         // A handler without a runtime is never called, because `open` refuses.
         let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
         self.lacks_spawn |= self.spawn.is_none();
-        self.topics.insert(topic.name.clone(), (topic, spawning(spawn, handler)));
+        self.add(topic, spawning(spawn, handler))
+    }
+
+    fn add(mut self, topic: Topic, handler: Handler) -> Self {
+        let name = topic.name.clone();
+        if self.topics.insert(name.clone(), (topic, handler)).is_some() {
+            self.repeated.get_or_insert(name);
+        }
         self
     }
 
@@ -148,7 +157,8 @@ impl DurableTimerBuilder {
     }
 
     /// Names a topic that this program schedules and another program handles. Timeouts that begin
-    /// here all the same are put back for a minute, and a log event names the topic.
+    /// here all the same are put back for a minute, and a log event names the topic. A topic that
+    /// also has a handler here is an error.
     pub fn topic_elsewhere(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.elsewhere.push(topic.into());
         self
@@ -200,7 +210,7 @@ impl DurableTimerBuilder {
     ///
     /// # Errors
     ///
-    /// - [`Error::Setting`] if a setting is out of range.
+    /// - [`Error::Setting`] if a setting is out of range, or if a topic was added twice.
     /// - [`Error::Store`] if the store cannot be joined.
     /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread.
     pub fn open(self, store: impl Store) -> Result<DurableTimer, Error> {
@@ -217,7 +227,7 @@ impl DurableTimerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] if a setting is out of range.
+    /// [`Error::Setting`] if a setting is out of range, or if a topic was added twice.
     pub fn build_manual(self, store: MemoryStore) -> Result<(DurableTimer, ManualDurableDriver), Error> {
         let manual = ManualParts::new(store.clone());
         let (parts, keeper) = self.assemble(store, Some(&manual))?;
@@ -232,6 +242,10 @@ impl DurableTimerBuilder {
         if self.name.contains('\0') {
             let given = format!("{:?}", self.name);
             return Err(Error::Setting { name: "name", given, allowed: "a name without NUL characters" });
+        }
+        let handled_elsewhere = self.elsewhere.iter().find(|topic| self.topics.contains_key(*topic));
+        if let Some(topic) = self.repeated.as_ref().or(handled_elsewhere) {
+            return Err(Error::Setting { name: "topic", given: topic.to_string(), allowed: "each topic once" });
         }
         least("capacity", self.capacity, 4, "at least 4")?;
         least("max_running", self.max_running, 1, "at least 1")?;

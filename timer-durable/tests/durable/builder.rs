@@ -57,6 +57,20 @@ fn a_periodic_timeout_begins_at_an_instant() {
 }
 
 #[test]
+fn a_topic_that_is_added_twice_is_refused() {
+    let builder = || DurableTimer::builder().topic("a", ok).topic("t", ok);
+    let twice = builder().topic("t", |_: &Due<()>| Ok(()));
+    let future = builder().spawn(drop).async_topic("t", |_: Due<String>| async { Ok(()) });
+    let elsewhere = builder().topic_elsewhere("t");
+    for builder in [twice, future, elsewhere] {
+        let error = builder.open(MemoryStore::new()).unwrap_err();
+        assert_eq!(error.to_string(), "topic: t was given; allowed is each topic once");
+    }
+    let manual = builder().topic_elsewhere("t").build_manual(MemoryStore::new());
+    assert!(matches!(manual, Err(Error::Setting { name: "topic", .. })));
+}
+
+#[test]
 fn bad_settings_show_when_the_call_is_made() {
     let (timer, _driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
     let call = |topic| timer.timeout_builder(topic, &"a".to_owned());
