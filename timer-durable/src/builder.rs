@@ -212,7 +212,8 @@ impl DurableTimerBuilder {
     ///
     /// - [`Error::Setting`] if a setting is out of range, or if a topic was added twice.
     /// - [`Error::Store`] if the store cannot be joined.
-    /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread.
+    /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread or a thread of the
+    ///   default executor.
     pub fn open(self, store: impl Store) -> Result<DurableTimer, Error> {
         let (parts, keeper) = self.assemble(store, None)?;
         let name = parts.name.clone();
@@ -256,7 +257,10 @@ impl DurableTimerBuilder {
         least("max_batch", self.max_batch, 1, "at least 1")?;
         let executor = match manual {
             Some(manual) => manual.executor(),
-            None => self.executor.unwrap_or_else(|| Arc::new(ThreadPoolExecutor::new(THREADS))),
+            None => match self.executor {
+                Some(executor) => executor,
+                None => Arc::new(ThreadPoolExecutor::try_new(THREADS).map_err(Error::ThreadRefused)?),
+            },
         };
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
         let shutdown = Arc::<Shutdown>::default();

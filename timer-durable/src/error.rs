@@ -91,7 +91,7 @@ pub enum Error {
     /// A handler of the timer has called [`stop`](crate::DurableTimer::stop), which would wait for
     /// this handler.
     InHandler,
-    /// The operating system refuses the keeper's thread.
+    /// The operating system refuses the keeper's thread or a thread of the default executor.
     ThreadRefused(std::io::Error),
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Error {
             Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
             Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
             Self::InHandler => f.write_str("`stop` in a handler of the timer would wait for this handler"),
-            Self::ThreadRefused(error) => write!(f, "the keeper's thread could not be started: {error}"),
+            Self::ThreadRefused(error) => write!(f, "a thread of the timer could not be started: {error}"),
         }
     }
 }

@@ -4,13 +4,14 @@
 //! together. No task waits behind a slow one while a thread of the pool is idle. A panic of a task
 //! costs no thread. A caller can wait until no task is left. The number of threads is fixed.
 
+use std::io;
 use std::sync::Arc;
 
 use ::threadpool::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::permits::PermitPool;
-use crate::{Rejected, Task, TaskExecutor};
+use crate::{Rejected, Task, TaskExecutor, panics};
 
 /// Runs each task on a pool of threads of its own, named `timer-pool`.
 ///
@@ -68,6 +69,32 @@ impl ThreadPoolExecutor {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         Self::start(threads.max(1), usize::MAX)
+    }
+
+    /// Starts a pool as [`new`](Self::new) does, and returns an error if the operating system
+    /// refuses to start a thread.
+    ///
+    /// The crate `threadpool` panics in this case, so the panic hook runs. A program that is built
+    /// with `panic = "abort"` ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error as text, with the kind [`Other`](io::ErrorKind::Other).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
+    ///
+    /// let executor = ThreadPoolExecutor::try_new(2)?;
+    /// let (sender, receiver) = channel();
+    /// executor.execute(Task::new(move || sender.send(7).unwrap())).unwrap();
+    /// assert_eq!(receiver.recv().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_new(threads: usize) -> io::Result<Self> {
+        panics::catch(|| Self::new(threads)).map_err(io::Error::other)
     }
 
     /// Starts a pool of `threads` threads, at least 1, that holds at most `threads + queue` tasks
