@@ -94,8 +94,9 @@ impl fmt::Display for StoreError {
 
 impl Error for StoreError {}
 
-/// The findings of [`Store::upkeep`].
+/// The findings of [`Store::upkeep`]. A store fills the fields of the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Upkeep {
     /// Whether this instance owns a shard that it did not own before. The keeper then drops its
     /// memory and loads from the beginning.
@@ -146,8 +147,9 @@ impl DeadLetter {
     }
 }
 
-/// The numbers of timeouts in a store.
+/// The numbers of timeouts in a store, which fills the fields of the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Timeouts that are pending or running, of all instances.
     pub pending: u64,

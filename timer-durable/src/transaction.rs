@@ -296,8 +296,9 @@ impl Attempt {
     }
 }
 
-/// The answers to a batch, in the order of its parts.
+/// The answers to a batch, in the order of its parts. A store fills the fields of the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answers {
     /// To [`Batch::inserts`].
     pub inserts: Vec<Inserted>,

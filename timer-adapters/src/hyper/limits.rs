@@ -228,6 +228,7 @@ impl fmt::Display for Limit {
 /// assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ConnectionError<E> {
     /// A limit passed, and the connection was dropped.
     TimedOut(Limit),
