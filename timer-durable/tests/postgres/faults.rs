@@ -94,8 +94,12 @@ fn a_missing_right_is_named() {
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
     database.sql(
         "grant select, insert, update, delete on all tables in schema timer to reader;
-         grant usage, select on all sequences in schema timer to reader",
+         grant select on all sequences in schema timer to reader",
     );
+    let error = refused(&url);
+    assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
+    assert!(error.to_string().contains("sequence instance"), "{error}");
+    database.sql("grant usage on all sequences in schema timer to reader");
     PostgresStore::connect(&url).unwrap().rejoin().unwrap();
 }
 
