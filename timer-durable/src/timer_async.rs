@@ -6,7 +6,7 @@ use crate::engine::Request;
 use crate::error::Error;
 use crate::payload::Payload;
 use crate::timer::{DurableTimer, after, by_key, scheduled};
-use crate::transaction::IfPending;
+use crate::transaction::{IfPending, Target};
 use std::future::Future;
 use std::time::Duration;
 
@@ -61,6 +61,16 @@ impl DurableTimer {
         async move { answer.await.map(cancelled) }
     }
 
+    /// The same as [`cancel_by_id`](Self::cancel_by_id), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`cancel`](Self::cancel). The call takes effect even if the future is dropped.
+    pub fn cancel_by_id_async(&self, id: TimeoutId) -> impl Future<Output = Result<Cancelled, Error>> + Send + use<> {
+        let answer = self.call_async(Request::Cancel(Target::Id(id)));
+        async move { answer.await.map(cancelled) }
+    }
+
     /// The same as [`reset`](Self::reset), but does not block the thread.
     ///
     /// # Errors
@@ -73,6 +83,20 @@ impl DurableTimer {
         delay: Duration,
     ) -> impl Future<Output = Result<ResetAnswer, Error>> + Send + use<> {
         let answer = after(delay).map(|when| self.call_async(Request::Reset(by_key(topic, key), when)));
+        async move { answer?.await.map(reset) }
+    }
+
+    /// The same as [`reset_by_id`](Self::reset_by_id), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reset`](Self::reset). The call takes effect even if the future is dropped.
+    pub fn reset_by_id_async(
+        &self,
+        id: TimeoutId,
+        delay: Duration,
+    ) -> impl Future<Output = Result<ResetAnswer, Error>> + Send + use<> {
+        let answer = after(delay).map(|when| self.call_async(Request::Reset(Target::Id(id), when)));
         async move { answer?.await.map(reset) }
     }
 }

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use futures::FutureExt;
-use timer_durable::{Due, DurableTimer, MemoryStore, Retry};
+use futures::executor::block_on;
+use timer_durable::{Cancelled, Due, DurableTimer, Error, MemoryStore, ResetAnswer, Retry};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -38,6 +39,22 @@ fn overdue_timeouts_begin_at_their_rate() {
     assert_eq!([0, 1, 1, 5].map(|seconds| driver.advance(seconds * SECOND)), [1, 10, 10, 51]);
     assert_eq!(driver.advance(1000 * SECOND), 29);
     assert_eq!(*lags.lock().unwrap(), [Duration::ZERO], "D13");
+}
+
+#[test]
+fn a_future_addresses_a_timeout_by_its_id() {
+    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+    let [moved, cancelled] = [(); 2].map(|()| timer.new_timeout("t", 60 * SECOND, &()).unwrap());
+    let reset = |id, delay| block_on(timer.reset_by_id_async(id, delay));
+    assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Reset);
+    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), Cancelled::Cancelled);
+    assert_eq!(driver.advance(SECOND), 1);
+    assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Unknown);
+    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), Cancelled::Unknown);
+    assert!(matches!(reset(moved, Duration::MAX), Err(Error::DelayTooLong { .. })));
+    let again = timer.new_timeout("t", SECOND, &()).unwrap();
+    drop(timer.cancel_by_id_async(again));
+    assert_eq!(driver.advance(SECOND), 0, "the call takes effect without its future");
 }
 
 #[test]
