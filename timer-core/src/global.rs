@@ -31,15 +31,17 @@
 //! # Differences from tokio
 //!
 //! Nothing here panics, and nothing is refused, because the futures are those of
-//! [`InfallibleTimer`](crate::InfallibleTimer). If the system gives the process no thread for a
-//! worker, nothing wakes their tasks ([`infallible`](crate::infallible)). To make sure of the
-//! thread, [start](Timer::start) the timer in `main`.
+//! [`InfallibleTimer`](crate::InfallibleTimer). If the process gets no thread for a worker or has no
+//! shard left, nothing wakes their tasks ([`infallible`](crate::infallible)). To make sure of both,
+//! [start](Timer::start) the timer in `main`.
 //!
 //! | | tokio | here |
 //! |---|---|---|
 //! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
 //! | `Instant` | a type of its own | that of `std`; [`now`] reads the clock of the timer in use |
 //! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
+//! | a sleep that waits and is reset to the past | is ready at its next poll | its task is woken at once, and the poll after that is ready |
+//! | `is_elapsed` of a sleep whose deadline has passed | `false` until it is polled | `true` |
 //! | a period of zero | panics | is one millisecond |
 //! | outside of a runtime, or without `enable_time` | panics | works |
 //! | `pause`, `advance`, `resume` | of the runtime's clock | in `timer_adapters::tokio` |

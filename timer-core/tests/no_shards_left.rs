@@ -21,7 +21,8 @@ fn poll<F: Future>(future: F) -> Poll<F::Output> {
 #[test]
 fn without_shards_each_call_and_poll_is_rejected() {
     let half = || Timer::builder().shards(1 << 15).build().unwrap();
-    let others = [half(), half()];
+    let others = half();
+    let small: Vec<Timer> = std::iter::from_fn(|| Timer::builder().build().ok()).collect();
     assert_eq!(Timer::builder().build().err(), Some(BuildError::TooManyTimers));
     let timer = Timer::new();
     assert_eq!(timer.new_timeout(HOUR, |_| {}).unwrap_err().reason, REFUSED);
@@ -38,11 +39,14 @@ fn without_shards_each_call_and_poll_is_rejected() {
 
     // Returned shards serve new timers with as many shards, and not the timer that was built
     // without.
-    drop(others);
+    drop((others, small));
     let later = half();
     assert!(later.new_timeout(HOUR, |_| {}).unwrap().cancel());
     assert_eq!(poll(&mut later.sleep(HOUR)), Poll::Pending);
     assert_eq!(poll(&mut timer.sleep(HOUR)), Poll::Ready(Err(REFUSED)));
+    // The timer of the process is built again.
+    futures::executor::block_on(global::sleep(MILLI));
+    assert!(Timer::global().new_timeout(HOUR, |_| {}).unwrap().cancel());
 }
 
 fn a_sleep_is_rejected_at_each_poll_until_it_is_due(timer: &Timer) {

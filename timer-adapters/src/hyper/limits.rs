@@ -17,7 +17,9 @@ use std::time::Duration;
 ///
 /// hyper's own header timeout makes a sleep for each request and drops it. A timeout around the
 /// handler makes another one. With these limits a connection makes one sleep, and each request
-/// moves it to a later deadline twice. A move costs a reading of the clock and an atomic operation.
+/// moves it twice. A move to a later deadline costs a reading of the clock and an atomic operation.
+/// The first request after a pause that was longer than the shortest limit moves it to an earlier
+/// one, which also takes a lock and may wake the timer's worker.
 ///
 /// A connection is in one of these stages, each of which may have a limit. None has one by default.
 ///
@@ -104,6 +106,9 @@ impl<B> ConnectionLimits<B> {
     /// The limit ends when hyper has taken the last frame of the body into its buffer. A body of
     /// one frame, such as `Full`, is taken at once. If the client does not read it, only the limit
     /// set by [`keep_alive`](Self::keep_alive) ends the connection, so set that limit too.
+    ///
+    /// hyper's option `pipeline_flush` delays writes while a further request is buffered. A
+    /// response then makes no progress although the service does, so do not combine them.
     #[must_use]
     pub fn response(mut self, limit: Duration) -> Self {
         self.response = Some(limit);
@@ -322,8 +327,8 @@ impl<C: fmt::Debug> fmt::Debug for LimitedConnection<C> {
 /// The sleep of a connection, which follows its stages.
 ///
 /// A move to a later deadline is cheap, and one to an earlier deadline is not. So each stage first
-/// moves the sleep to the shortest of all limits from now, which is always later. A stage that
-/// lasts longer then moves it on to its own limit.
+/// moves the sleep to the shortest of all limits from now. That is later, unless the former stage
+/// has lasted longer than this limit. A stage that lasts longer then moves it on to its own limit.
 struct Watch {
     sleep: Sleep,
     shortest: Duration,

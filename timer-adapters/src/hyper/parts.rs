@@ -101,6 +101,14 @@ impl Stages {
         }
     }
 
+    /// Notes that the connection is being shut down. The end of the client's stream, which hyper
+    /// reads before, begins no header.
+    fn note_shutdown(&self) {
+        if Stage::of(self.word()) == Stage::Header {
+            self.begin(Stage::KeepAlive);
+        }
+    }
+
     /// Notes that bytes were written. Starts the time of the present stage again, unless the
     /// service is working.
     #[inline]
@@ -168,6 +176,7 @@ impl<I: Write> Write for LimitedIo<I> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stages.note_shutdown();
         self.project().io.poll_shutdown(cx)
     }
 
@@ -311,5 +320,22 @@ impl<B: Body> Body for LimitedBody<B> {
 impl<B: fmt::Debug> fmt::Debug for LimitedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LimitedBody").field("body", &self.body).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_clients_stream_begins_no_header() {
+        let stages = Stages::default();
+        for (stage, afterwards) in [(Stage::KeepAlive, Stage::KeepAlive), (Stage::Request, Stage::Request)] {
+            stages.begin(stage);
+            // hyper reads the end and shuts the connection down.
+            stages.note_read();
+            stages.note_shutdown();
+            assert!(Stage::of(stages.word()) == afterwards);
+        }
     }
 }

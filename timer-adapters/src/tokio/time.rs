@@ -3,7 +3,8 @@
 //! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. A
 //! [`Sleep`], an [`Interval`] and a [`Timeout`] whose deadline has come use up some of the task's
 //! cooperative budget, as tokio's do. In all other respects the functions are those of
-//! [`timer_core::global`], whose documentation lists the differences from tokio.
+//! [`timer_core::global`], whose documentation lists the differences from tokio. The module `error`
+//! has no `Error`, because no function here fails with it.
 
 #[cfg(feature = "tokio")]
 use super::runtime::{Follower, with_follower};

@@ -2,11 +2,12 @@
 //! [`Interval`].
 //!
 //! A [`Timer`](crate::Timer) makes these futures. They do not keep it alive. If the timer is
-//! stopped or its last handle is dropped while a future waits, the future returns an error. The
-//! futures need no runtime, no reactor and no feature of this crate. Whatever the executor of the
-//! timer, their tasks are woken on the thread that takes the timer's turns, while it holds no lock.
-//! On virtual time, [`ManualDriver::advance`](crate::ManualDriver::advance) wakes the tasks
-//! whose deadlines have come.
+//! stopped while a future waits, or its last handle or its driver is dropped, the future returns an
+//! error. The futures need no runtime, no reactor and no feature of this crate. Whatever the
+//! executor of the timer, their tasks are woken on the thread that takes the timer's turns, while
+//! it holds no lock. On virtual time,
+//! [`ManualDriver::advance`](crate::ManualDriver::advance) wakes the tasks whose deadlines have
+//! come.
 //!
 //! ```
 //! use std::pin::pin;
@@ -32,8 +33,8 @@
 //!   the deadline takes none. A thread keeps the memory of up to 64 ended futures for its next
 //!   ones.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
-//! - `stop`, and the drop of the last `Timer`, wake all tasks. Their futures return
-//!   [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them
+//! - `stop`, and the drop of the last `Timer` or of its driver, wake all tasks. Their futures
+//!   return [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them
 //!   back. A future that was pending at the stop returns `Stopped` even if it has become due since.
 //! - A future that was accepted is not refused when it is polled with another waker.
 //! - The clone, the wake and the drop of a waker are user code. They run while no lock is held, and

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 ///
 /// The output is an error in these cases. Another poll returns the same error or tries again.
 ///
-/// - [`Stopped`](RejectReason::Stopped) if the timer was stopped or its last handle was dropped.
+/// - [`Stopped`](RejectReason::Stopped) if the timer was stopped, or if its last handle was
+///   dropped. For a timer with a driver, the driver counts instead of the handles.
 /// - [`TooManyPending`](RejectReason::TooManyPending) if the timer's bound is reached when a poll
 ///   has to register the deadline.
 /// - [`ThreadRefused`](RejectReason::ThreadRefused) if the system refuses the worker's thread.
@@ -87,8 +88,8 @@ impl Sleep {
         self.set(deadline_after(now, delay), now);
     }
 
-    /// Moves the deadline to an instant. If that is past, the future is ready at its next poll.
-    /// Otherwise the same as [`reset`](Self::reset).
+    /// Moves the deadline to an instant. If that is past, the future is ready at its next poll, or
+    /// its task is woken at once if it waits. Otherwise the same as [`reset`](Self::reset).
     ///
     /// # Examples
     ///

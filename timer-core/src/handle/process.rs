@@ -9,6 +9,9 @@ use core::marker::PhantomData;
 
 static GLOBAL: OnceLock<Timer> = OnceLock::new();
 
+/// Takes the place of the timer of the process while no shard is left for one.
+static WITHOUT_SHARDS: OnceLock<Timer> = OnceLock::new();
+
 impl Timer {
     /// Returns the timer of the process.
     ///
@@ -62,7 +65,8 @@ impl Timer {
 
     /// Returns `true` if this is the timer of the process.
     pub(super) fn is_global(&self) -> bool {
-        GLOBAL.get().is_some_and(|global| Arc::ptr_eq(&global.engine, &self.engine))
+        let is_self = |global: &Timer| Arc::ptr_eq(&global.engine, &self.engine);
+        [&GLOBAL, &WITHOUT_SHARDS].into_iter().filter_map(OnceLock::get).any(is_self)
     }
 
     /// Returns `true` if a [`ManualDriver`](crate::ManualDriver) moves the time of this timer.
@@ -77,7 +81,8 @@ impl Timer {
     }
 }
 
-/// Returns the timer in `cell`, or builds one with this name.
+/// Returns the timer in `cell`, or builds one with this name. A timer that gets no shards is not
+/// put there, so that a later call tries again.
 ///
 /// A new timer may warn that there are many, and the subscriber may use the timer of the process.
 /// Therefore the timer is built before the initialization, in which other threads and the
@@ -85,6 +90,7 @@ impl Timer {
 fn get_or_build(cell: &'static OnceLock<Timer>, name: &str) -> &'static Timer {
     cell.get().unwrap_or_else(|| {
         let timer = Timer::builder().name(name).build_default();
+        let cell = if timer.engine.block_id.is_some() { cell } else { &WITHOUT_SHARDS };
         cell.get_or_init(|| timer)
     })
 }

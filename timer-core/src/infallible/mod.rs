@@ -10,9 +10,9 @@
 //! time.
 //!
 //! No future here is ready before its deadline, so a caller that loops on one cannot spin. If the
-//! system refuses a thread to every timer, a future is ready at the first poll after its deadline,
-//! but nothing wakes its task for that poll. A program that calls [`Timer::start`] at its start
-//! finds out then.
+//! system refuses a thread to every timer, or if no shard is left for any, a future is ready at the
+//! first poll after its deadline, but nothing wakes its task for that poll. A program that calls
+//! [`Timer::start`] at its start finds out then.
 
 mod interval;
 mod sleep;

@@ -1,5 +1,6 @@
 //! A sleep that changes its timer when it is refused.
 
+use crate::error::RejectReason;
 use crate::future;
 use crate::handle::{Timer, fallback};
 use core::fmt;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 /// [`InfallibleTimer::sleep`](crate::InfallibleTimer::sleep).
 ///
 /// The future is [`Unpin`] and can move between tasks and threads. Dropping it cancels it. It stays
-/// ready if it is polled again.
+/// ready if it is polled again, on virtual time as long as its timer is not stopped.
 ///
 /// # Examples
 ///
@@ -115,14 +116,18 @@ impl Sleep {
         if self.is_virtual {
             return Poll::Pending;
         }
-        let mut sleep = fallback().sleep_until(self.deadline());
-        match Pin::new(&mut sleep).poll(cx) {
-            Poll::Ready(Err(_)) => Poll::Pending,
-            Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Pending => {
-                self.inner = sleep;
-                Poll::Pending
-            }
+        loop {
+            let mut sleep = fallback().sleep_until(self.deadline());
+            return match Pin::new(&mut sleep).poll(cx) {
+                // The timer of the process was stopped meanwhile, so the next fallback is another.
+                Poll::Ready(Err(RejectReason::Stopped)) => continue,
+                Poll::Ready(Err(_)) => Poll::Pending,
+                Poll::Ready(Ok(())) => Poll::Ready(()),
+                Poll::Pending => {
+                    self.inner = sleep;
+                    Poll::Pending
+                }
+            };
         }
     }
 }

@@ -7,8 +7,8 @@ use super::reply::{HTML, JSON, Reply};
 use super::request::Request;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use timer_core::executor::panics;
 
 /// The page may run the script that it contains and ask this server, and nothing else.
 const PAGE_HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
@@ -66,5 +66,5 @@ fn stats(live: &Live) -> Reply {
 
 /// Calls user code. Returns `None` if it panics.
 fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(call)).ok()
+    panics::catch(call).ok()
 }

@@ -249,24 +249,40 @@ fn the_error_for_a_taken_address_names_it() {
     assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
 }
 
+/// A collector that panics, perhaps with a payload that panics when it is dropped.
 #[derive(Debug)]
-struct Broken;
+struct Broken {
+    has_broken_payload: bool,
+}
+
+struct BrokenPayload;
+
+impl Drop for BrokenPayload {
+    fn drop(&mut self) {
+        panic!("on purpose, again");
+    }
+}
 
 impl Collector for Broken {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         encoder.encode_descriptor("half", "Half.", None, MetricType::Gauge)?;
+        if self.has_broken_payload {
+            std::panic::panic_any(BrokenPayload);
+        }
         panic!("on purpose");
     }
 }
 
 #[test]
 fn a_panicking_collector_gives_500_and_no_partial_text() {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Broken));
-    let server = MetricsServer::serve(0, registry).unwrap();
-    for _ in 0..2 {
-        let reply = metrics(server.local_addr());
-        assert_eq!((reply.status, reply.body.as_str()), (500, "500 Internal Server Error\n"));
+    for has_broken_payload in [false, true] {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Broken { has_broken_payload }));
+        let server = MetricsServer::serve(0, registry).unwrap();
+        for _ in 0..2 {
+            let reply = metrics(server.local_addr());
+            assert_eq!((reply.status, reply.body.as_str()), (500, "500 Internal Server Error\n"));
+        }
     }
 }
 
