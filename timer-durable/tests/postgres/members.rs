@@ -334,10 +334,12 @@ fn a_node_that_joins_again_looks_until_it_listens() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
     node.listen();
-    database.sql(
-        "select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and query not like 'listen timer%'",
-    );
+    let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
+    database.wait_for(&format!("select count(*) {own} and query like 'listen timer%'"), "1");
+    // A new connection that listens asks for a look, which is over soon.
+    let begun = Instant::now();
+    node.keep_up_until(|_| begun.elapsed() > Duration::from_millis(300));
+    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen timer%'"));
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     node.0.rejoin().unwrap();
     let next = node.0.next_upkeep().unwrap().saturating_duration_since(Instant::now());
