@@ -13,7 +13,7 @@ use xshell::{Shell, cmd};
 use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, sanitize, tidy};
+use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -32,9 +32,7 @@ const BESIDE: &[Step] = &[
     // this build is optimized and has a folder of its own.
     ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
-    // Builds the libraries from the packages that a registry would get. Only this step finds a file
-    // that is not packed. All are packed in one run, because each is built against the others.
-    ("package", Cargo(&["package {libraries} --allow-dirty"])),
+    ("package", Call(package::command)),
 ];
 
 /// The steps that `--long` adds.

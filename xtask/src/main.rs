@@ -15,6 +15,7 @@ mod fuzz;
 mod loom;
 mod lowest;
 mod mutants;
+mod package;
 mod run;
 mod sanitize;
 mod steps;

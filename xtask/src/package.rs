@@ -1,0 +1,60 @@
+//! The packages that a registry would get, built against each other. Only this check finds a file
+//! that is not packed.
+//!
+//! `cargo package` would build them too, but against the copies of the other packages that it
+//! unpacked first. It takes the copy of an earlier run for that of the present one if the version
+//! is the same.
+
+use std::fs;
+
+use xshell::{Shell, cmd};
+
+use crate::crates::LIBRARIES;
+use crate::run::{Result, cargo, root, run, target_dir};
+
+/// Packs the libraries, unpacks them into a workspace of their own and builds it.
+pub(crate) fn command(sh: &Shell) -> Result {
+    let packages = target_dir().join("package");
+    sh.remove_path(&packages)?;
+    cargo(sh, &["package {libraries} --allow-dirty --no-verify"])?;
+    let workspace = packages.join("workspace");
+    fs::create_dir_all(&workspace)?;
+    for file in sh.read_dir(&packages)?.iter().filter(|path| path.extension().is_some_and(|is| is == "crate")) {
+        // With new times, because cargo compares them with those of an earlier build.
+        run(cmd!(sh, "tar -xmzf {file} -C {workspace}"))?;
+    }
+    let members: Vec<String> = sh
+        .read_dir(&workspace)?
+        .iter()
+        .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
+        .filter(|name| LIBRARIES.iter().any(|library| name.starts_with(library)))
+        .collect();
+    sh.write_file(workspace.join("Cargo.toml"), manifest(&members))?;
+    sh.copy_file(root().join("Cargo.lock"), &workspace)?;
+    let (manifest, target) = (workspace.join("Cargo.toml"), target_dir());
+    run(cmd!(sh, "cargo build --workspace --manifest-path {manifest} --target-dir {target}"))
+}
+
+/// Returns the manifest of a workspace whose members, folders such as `timer-core-0.1.0`, take the
+/// place of the packages of a registry.
+fn manifest(members: &[String]) -> String {
+    let mut text = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n[patch.crates-io]\n");
+    for member in members {
+        if let Some((name, _)) = member.rsplit_once('-') {
+            text += &format!("{name} = {{ path = {member:?} }}\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::manifest;
+
+    #[test]
+    fn members_take_the_place_of_the_registrys_packages() {
+        let text = manifest(&["timer-core-0.1.0".to_owned()]);
+        assert!(text.contains("members = [\"timer-core-0.1.0\"]\n"), "{text}");
+        assert!(text.ends_with("timer-core = { path = \"timer-core-0.1.0\" }\n"), "{text}");
+    }
+}
