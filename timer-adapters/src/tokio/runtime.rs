@@ -11,7 +11,7 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Waker};
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer, global};
 
@@ -24,6 +24,27 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 struct Virtual {
     timer: Timer,
     driver: Mutex<ManualDriver>,
+    keepers: Arc<Keepers>,
+}
+
+/// The wakers of the keepers, one for each call of [`Runtime::block_on`] in progress.
+#[derive(Debug, Default)]
+struct Keepers(Mutex<Vec<Arc<Mutex<Waker>>>>);
+
+impl Keepers {
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Waker>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes all keepers, because another thread has set an earlier deadline.
+    fn wake(&self) {
+        let keepers = self.list().clone();
+        keepers.iter().for_each(|keeper| waker_of(keeper).wake());
+    }
+}
+
+fn waker_of(keeper: &Mutex<Waker>) -> Waker {
+    keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Moves the manual timer during one call of [`Runtime::block_on`]. The hooks of the runtime run on
@@ -34,7 +55,7 @@ pub(super) struct Follower {
     /// The deadline that the keeper's sleep waits for.
     armed: Cell<Option<Instant>>,
     /// Wakes the keeper.
-    waker: RefCell<Waker>,
+    keeper: Arc<Mutex<Waker>>,
 }
 
 thread_local! {
@@ -62,6 +83,12 @@ impl Virtual {
 }
 
 impl Follower {
+    fn new(clock: &Arc<Virtual>) -> Rc<Self> {
+        let keeper = Arc::new(Mutex::new(Waker::noop().clone()));
+        clock.keepers.list().push(keeper.clone());
+        Rc::new(Self { clock: clock.clone(), armed: Cell::new(None), keeper })
+    }
+
     /// Moves the manual timer to the present of tokio's clock and runs the timeouts that are due.
     pub(super) fn follow(&self) {
         let now = time::Instant::now().into_std();
@@ -73,9 +100,6 @@ impl Follower {
 
     /// Returns the deadline to which time moves when all tasks wait.
     fn next(&self) -> Option<Instant> {
-        if self.clock.timer.pending_timeouts() == 0 {
-            return None;
-        }
         let driver = self.clock.driver()?;
         let next = driver.next_expiry().filter(|next| *next < FAR)?;
         driver.now().checked_add(next)
@@ -86,13 +110,13 @@ impl Follower {
     fn before_park(&self) {
         self.follow();
         if self.next() != self.armed.get() {
-            self.waker.borrow().wake_by_ref();
+            waker_of(&self.keeper).wake();
         }
     }
 
     /// Polls the keeper, whose sleep makes tokio's clock stop at each deadline of the manual timer.
     fn poll_keeper(&self, mut sleep: Pin<&mut time::Sleep>, cx: &mut Context<'_>) {
-        self.waker.borrow_mut().clone_from(cx.waker());
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
         loop {
             self.follow();
             let next = self.next();
@@ -105,6 +129,12 @@ impl Follower {
                 return;
             }
         }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.clock.keepers.list().retain(|keeper| !Arc::ptr_eq(keeper, &self.keeper));
     }
 }
 
@@ -251,8 +281,13 @@ impl Builder {
         let clock = if self.is_current_thread && self.has_time {
             // The manual timer is older than tokio's clock, so it can be moved to that clock's
             // beginning.
-            let (timer, driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
-            Some(Arc::new(Virtual { timer, driver: Mutex::new(driver) }))
+            let (timer, mut driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
+            let keepers = Arc::<Keepers>::default();
+            driver.set_waker({
+                let keepers = keepers.clone();
+                move || keepers.wake()
+            });
+            Some(Arc::new(Virtual { timer, driver: Mutex::new(driver), keepers }))
         } else {
             None
         };
@@ -291,11 +326,7 @@ impl Runtime {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let Some(clock) = &self.clock else { return self.runtime.block_on(future) };
         let _entered = global::enter(clock.timer.clone());
-        let follower = Rc::new(Follower {
-            clock: clock.clone(),
-            armed: Cell::new(None),
-            waker: RefCell::new(Waker::noop().clone()),
-        });
+        let follower = Follower::new(clock);
         let _guard = FollowerGuard(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
         self.runtime.block_on(async {
             follower.follow();

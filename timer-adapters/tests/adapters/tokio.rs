@@ -293,3 +293,29 @@ fn a_local_set_has_virtual_time_within_block_on() {
     runtime.block_on(LocalSet::new().run_until(async { sleep(3600 * SECOND).await }));
     assert!(begin.elapsed() < super::LONG);
 }
+
+#[test]
+fn another_thread_may_wait_for_the_clock_of_a_runtime() {
+    use timer_adapters::tokio::runtime::Builder;
+    use timer_adapters::tokio::time::sleep;
+
+    for is_paused in [true, false] {
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().start_paused(is_paused).build().unwrap();
+            runtime.block_on(async {
+                let sleep = sleep(Duration::from_millis(50));
+                let (woken, is_woken) = ::tokio::sync::oneshot::channel();
+                std::thread::spawn(move || {
+                    // The runtime has nothing to do by then.
+                    std::thread::park_timeout(Duration::from_millis(20));
+                    futures::executor::block_on(sleep);
+                    woken.send(()).unwrap();
+                });
+                is_woken.await.unwrap();
+            });
+            ended.send(()).unwrap();
+        });
+        assert!(has_ended.recv_timeout(super::LONG).is_ok(), "the clock is paused: {is_paused}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
-use crate::time::{END_OF_TIME, Nanos, after};
+use crate::time::{END_OF_TIME, NO_TICK, Nanos, after};
 use crate::timer::Unprocessed;
 use crate::worker::Dispatcher;
 use std::fmt;
@@ -188,12 +188,43 @@ impl ManualDriver {
     /// ```
     pub fn next_expiry(&self) -> Option<Duration> {
         let engine = self.dispatcher.engine();
-        if !engine.context.abandoned.is_empty() {
-            return Some(Duration::ZERO);
-        }
-        let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min()?;
-        let (present, at) = (self.present(), engine.context.resolution.start_of(next));
+        let context = &engine.context;
+        let next = loop {
+            context.alarm.arm();
+            if !context.abandoned.is_empty() {
+                return Some(Duration::ZERO);
+            }
+            let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min();
+            if context.alarm.set(next.unwrap_or(NO_TICK)) {
+                break next?;
+            }
+        };
+        let (present, at) = (self.present(), context.resolution.start_of(next));
         (at <= present || present < END_OF_TIME).then(|| Duration::from_nanos(at.saturating_sub(present)))
+    }
+
+    /// Sets the function that is called when a timeout is scheduled or moved to a deadline before
+    /// the one that the last [`next_expiry`](Self::next_expiry) has returned.
+    ///
+    /// A loop that moves the time needs it if it sleeps while other threads use the timer. The
+    /// function runs on the calling thread, which holds no lock. It is seldom called more than once
+    /// after each `next_expiry`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let looping = std::thread::current();
+    /// driver.set_waker(move || looping.unpark());
+    /// assert_eq!(driver.next_expiry(), None);
+    /// timer.new_timeout(Duration::from_secs(60), |_| {})?;
+    /// std::thread::park(); // returns at once
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
+        self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
     }
 
     /// Returns the virtual time that has passed since the timer was built.
