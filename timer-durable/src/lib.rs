@@ -65,6 +65,15 @@ pub mod transaction;
 mod weak;
 mod work;
 
+/// The crate of the connection that [`Due::complete_in`] gets from an [`SqliteStore`].
+#[cfg(feature = "sqlite")]
+#[doc(no_inline)]
+pub use rusqlite;
+/// The crate of the rows, parameters and errors of a [`PostgresConnection`].
+#[cfg(feature = "postgres")]
+#[doc(no_inline)]
+pub use tokio_postgres;
+
 pub use answer::{Cancelled, ResetAnswer};
 pub use builder::DurableTimerBuilder;
 pub use due::{CompleteError, Due, Retry};

@@ -118,6 +118,11 @@ mod snapshot;
 mod timer_metrics;
 mod watch;
 
+/// The crate of the registries to which [`TimerMetrics::register`] adds timers.
+#[cfg(feature = "prometheus")]
+#[doc(no_inline)]
+pub use prometheus_client;
+
 pub use buckets::LAG_BUCKETS;
 #[cfg(feature = "durable")]
 pub use durable::DurableMetrics;

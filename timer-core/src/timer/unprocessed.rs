@@ -133,6 +133,6 @@ pub struct StopReport {
     /// [`Timer::stop`](crate::Timer::stop).
     pub unprocessed: Vec<Unprocessed>,
     /// The number of tasks that were still queued or running at the limit. It is 0 if all have
-    /// ended.
+    /// ended. Timeouts that the worker had taken out of a wheel and not decided count as one.
     pub in_flight: usize,
 }
