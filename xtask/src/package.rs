@@ -10,7 +10,7 @@ use std::fs;
 use xshell::{Shell, cmd};
 
 use crate::crates::LIBRARIES;
-use crate::run::{Result, cargo, root, run, target_dir};
+use crate::run::{Failure, Result, cargo, root, run, target_dir};
 
 /// Packs the libraries, unpacks them into a workspace of their own and builds it.
 pub(crate) fn command(sh: &Shell) -> Result {
@@ -29,10 +29,13 @@ pub(crate) fn command(sh: &Shell) -> Result {
         .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
         .filter(|name| LIBRARIES.iter().any(|library| name.starts_with(library)))
         .collect();
+    if members.len() != LIBRARIES.len() {
+        return Err(Failure::new(format!("the packages are {members:?}, but {LIBRARIES:?} were expected")));
+    }
     sh.write_file(workspace.join("Cargo.toml"), manifest(&members))?;
     sh.copy_file(root().join("Cargo.lock"), &workspace)?;
     let (manifest, target) = (workspace.join("Cargo.toml"), target_dir());
-    run(cmd!(sh, "cargo build --workspace --manifest-path {manifest} --target-dir {target}"))
+    run(cmd!(sh, "cargo build --workspace --all-features --manifest-path {manifest} --target-dir {target}"))
 }
 
 /// Returns the manifest of a workspace whose members, folders such as `timer-core-0.1.0`, take the

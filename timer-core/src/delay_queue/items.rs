@@ -142,6 +142,7 @@ impl<T> Items<T> {
             }
         };
         self.waiting -= 1;
+        self.trim_due();
         let key = self.raw.tracker().key(item.index());
         let taken = self.raw.tracker_mut().release(item.index())?;
         self.forget_if_empty();
@@ -246,11 +247,13 @@ impl<T> Items<T> {
     pub(super) fn peek(&self) -> Option<Key> {
         let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
         if first.is_none() {
+            // Items of a tick that is not due come out after the overdue ones.
+            let last = if self.raw.has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
             self.raw.visit_first(|item| {
                 let found = (bits(self.raw.tracker(), *item), *item);
                 let least = first.filter(|first| first.0 <= found.0).unwrap_or(found);
                 first = Some(least);
-                self.resolution.tick_of(Deadline::from_bits(least.0))
+                self.resolution.tick_of(Deadline::from_bits(least.0)).min(last)
             });
         }
         Some(self.raw.tracker().key(first?.1.index()))
@@ -289,15 +292,20 @@ impl<T> Items<T> {
         if location.bucket == DUE_LIST {
             self.due[location.position as usize].1 = None;
             self.waiting -= 1;
-            // So that the first item is found at the end.
-            while self.due.last().is_some_and(|slot| slot.1.is_none()) {
-                self.due.pop();
-            }
+            self.trim_due();
         } else {
             self.raw.vacate(location);
             if !self.raw.discarded().is_empty() {
                 drop(self.raw.take_discarded());
             }
+        }
+    }
+
+    /// Removes the vacant slots at the end of the list, so that the first item is the last one.
+    #[inline]
+    fn trim_due(&mut self) {
+        while self.due.last().is_some_and(|slot| slot.1.is_none()) {
+            self.due.pop();
         }
     }
 

@@ -207,8 +207,10 @@ impl ManualDriver {
     /// the one that the last [`next_expiry`](Self::next_expiry) has returned.
     ///
     /// A loop that moves the time needs it if it sleeps while other threads use the timer. The
-    /// function runs on the calling thread, which holds no lock. It is seldom called more than once
-    /// after each `next_expiry`.
+    /// function runs on the thread that schedules or moves the timeout, which holds no lock of the
+    /// timer. That may be the thread of the driver, within `advance` or `next_expiry`, so the
+    /// function must not lock the driver. It is seldom called more than once after each
+    /// `next_expiry`.
     ///
     /// # Examples
     ///
@@ -306,6 +308,7 @@ impl Wake for Bell {
 
 impl Drop for ManualDriver {
     fn drop(&mut self) {
+        self.dispatcher.engine().context.alarm.set_wake_hook(None);
         self.dispatcher.engine().abandon();
     }
 }

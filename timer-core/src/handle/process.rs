@@ -44,7 +44,7 @@ impl Timer {
     /// # Errors
     ///
     /// Returns `timer` if the process has a timer already, either from an earlier call or because
-    /// something has used it.
+    /// something has used it. A timer that got no shards does not count.
     ///
     /// # Examples
     ///

@@ -126,6 +126,9 @@ impl Shard {
             }
         }
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
+        // The driver may sleep until this tick, so callers must not compare with a lower one.
+        // ORDERING: Relaxed, as in `link`.
+        self.next.store(earliest.unwrap_or(NO_TICK), Ordering::Relaxed);
         self.unlock(core);
         earliest
     }

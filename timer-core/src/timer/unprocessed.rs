@@ -133,6 +133,6 @@ pub struct StopReport {
     /// [`Timer::stop`](crate::Timer::stop).
     pub unprocessed: Vec<Unprocessed>,
     /// The number of tasks that were still queued or running at the limit. It is 0 if all have
-    /// ended. Timeouts that the worker had taken out of a wheel and not decided count as one.
+    /// ended. A worker that may have taken timeouts out of a wheel and not decided counts as one.
     pub in_flight: usize,
 }

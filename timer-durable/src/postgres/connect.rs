@@ -346,9 +346,9 @@ fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<i32
         select timer.now();";
     connection.batch_execute(rights).map_err(|error| explain(server, &error))?;
     // Only a call of `nextval` would show whether it is allowed, and each call uses up a number.
-    let usage = connection.ask("select has_sequence_privilege('timer.instance', 'usage')");
+    let usage = connection.ask("select has_sequence_privilege('timer.instance', 'usage, update')");
     if !usage.map_err(|error| explain(server, &error))?.get::<_, bool>(0) {
-        let why = "permission denied for sequence instance, which needs the right usage".to_owned();
+        let why = "permission denied for sequence instance, which needs the right usage or update".to_owned();
         return Err(ConnectError::MissingRights { server: server.to_owned(), why });
     }
     Ok(found)

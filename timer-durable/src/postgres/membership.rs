@@ -180,7 +180,8 @@ impl PostgresStore {
         let (instance, lease) = (self.instance, self.lease_micros());
         let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
             Err(error) if error.is_locked() => return self.extend_lease(sent),
-            Err(error) if error.is_refusal() => {
+            // Only an instance that has renewed once knows its shards.
+            Err(error) if error.is_refusal() && self.figures.instance == self.instance as u32 => {
                 if self.next_warning <= sent {
                     self.next_warning = sent + WARNINGS;
                     tracing::warn!(server = connect::describe(&self.config), %error, "a renewal was refused; the node keeps its shards");

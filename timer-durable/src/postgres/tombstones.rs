@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The time after which a removal is repeated if it has met its limit.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The limit of a removal. It is short enough for other statements to wait for it.
+/// The limit of a removal. Other statements wait for it.
 const MAX_REMOVED: i64 = 1_000;
 
 /// The next removal.
@@ -57,7 +57,11 @@ impl PostgresStore {
             Ok(link.connection.ask(&sql)?.get::<_, i64>(0))
         });
         match self.check(removed) {
-            Ok(removed) if removed >= MAX_REMOVED => self.removal = Removal { next: now + PAUSE, has_more: true },
+            Ok(removed) if removed >= MAX_REMOVED => {
+                // Half of the time at most is for removals, however long they take.
+                let next = Instant::now() + PAUSE.max(now.elapsed());
+                self.removal = Removal { next, has_more: true };
+            }
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(server = connect::describe(&self.config), %error, "old tombstones could not be removed");

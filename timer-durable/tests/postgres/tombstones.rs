@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use timer_durable::store::Store;
+use timer_durable::PostgresStore;
+use timer_durable::store::{Store, StoreError};
 
 use super::{Database, LEASE};
 
@@ -38,6 +39,22 @@ fn a_tombstone_that_cannot_be_removed_costs_no_lease() {
     first.keep_up_until(|node| node.shards() == 32);
     second.keep_up_until(|node| node.shards() == 32);
     assert_eq!(database.sql("select count(*) from timer.timeout"), "1");
+}
+
+/// The first renewal takes the shards, which a trigger refuses. A lease without them would keep
+/// them from others.
+#[test]
+fn a_node_whose_first_renewal_is_refused_does_not_join() {
+    let Some(database) = Database::create() else { return };
+    let mut node = PostgresStore::connect(&database.url()).unwrap();
+    database.sql(
+        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+         create trigger refuse before update on timer.shard for each row execute function refuse()",
+    );
+    let joined = node.rejoin();
+    assert!(matches!(joined, Err(StoreError::Refused(_))), "{joined:?}");
+    database.sql("drop trigger refuse on timer.shard");
+    node.rejoin().unwrap();
 }
 
 /// The renewal gives shards to the second node, which a trigger refuses.

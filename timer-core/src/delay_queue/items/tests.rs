@@ -3,6 +3,7 @@
 mod model;
 
 use super::*;
+use std::time::Duration;
 
 /// The length of a tick in nanoseconds.
 const TICK: u64 = 5;
@@ -40,6 +41,21 @@ fn items_of_one_tick_come_in_the_order_of_deadlines() {
         }
     }
     assert_eq!(popped, [51, 52, 53, 55, 57, 58, 59]);
+}
+
+#[test]
+fn an_overdue_item_is_named_before_one_of_a_later_tick() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let mut items = Items { resolution: Resolution::ticks(TICK), ..Items::new(&timer) };
+    let begin = items.now().next_multiple_of(TICK);
+    let later = items.insert((), Deadline::up(begin + 51), begin).0;
+    let now = begin + 53;
+    driver.advance(Duration::from_nanos(now - items.now()));
+    // It was due before the item that is due in the next tick.
+    let overdue = items.insert((), Deadline::up(begin + 52), now).0;
+    assert_eq!(items.peek(), Some(overdue));
+    assert_eq!(items.take_due().ok().map(|expired| expired.key), Some(overdue));
+    assert_eq!((items.peek(), items.take_due().is_err()), (Some(later), true));
 }
 
 #[test]

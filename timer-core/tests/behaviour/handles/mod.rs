@@ -1,5 +1,6 @@
 //! Handles: waiting for a run, guards, expiring at will, slack, and many timeouts at once.
 
+mod manual_waker;
 mod many;
 
 use crate::support::executors::{KeepingExecutor, good_executors};
