@@ -19,9 +19,11 @@ use crate::steps::{self, Phase, Step, Work::Call};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that judge the clock or measure memory. A watcher slows everything down, and it keeps
-/// freed memory to catch late uses.
-const LEFT_OUT: &[&str] = &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows", "overload::"];
+/// Tests that judge the clock or measure memory, because a watcher slows everything down and keeps
+/// freed memory to catch late uses. Also the drop of a key that panics, because the hash table of
+/// the standard library then leaks its memory.
+const LEFT_OUT: &[&str] =
+    &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows", "overload::", "drop_of_a_key_has_panicked"];
 
 /// The only leak on purpose, which is the payload of a panic in the drop of another panic's
 /// payload.
