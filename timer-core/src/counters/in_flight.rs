@@ -71,8 +71,8 @@ impl InFlight {
         self.inline.store(running, Ordering::Relaxed);
     }
 
-    /// Records whether the worker may have entries that are not decided. It says so before it takes
-    /// any out of a wheel.
+    /// Records whether the worker may have entries that are not decided. The worker calls this
+    /// before it takes any out of a wheel.
     pub(crate) fn set_undecided(&self, undecided: bool) {
         // ORDERING: Release, so that a thread that finds no such entries also finds the tasks that
         // were counted for them.

@@ -292,7 +292,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V> {
         let keys = std::mem::take(&mut self.keys);
         let drained = self.queue.drain();
-        // The `Drop` of a key may panic.
+        // The `Drop` of a key may panic, so the map is empty before.
         drop(keys);
         drained.map(with_user_key)
     }

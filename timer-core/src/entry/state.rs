@@ -308,8 +308,8 @@ impl AtomicState {
     /// moved the entry meanwhile, the flag stays set, because that thread still has to link it.
     pub(crate) fn set_linked(&self, deadline: Deadline) {
         let _ = self.update(|word| {
-            let covered = word.state() == State::Waiting && word.is_flagged() && word.deadline() == deadline;
-            covered.then(|| word.with(State::Waiting))
+            let is_own = word.state() == State::Waiting && word.is_flagged() && word.deadline() == deadline;
+            is_own.then(|| word.with(State::Waiting))
         });
     }
 

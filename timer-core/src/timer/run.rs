@@ -148,25 +148,15 @@ mod tests {
     use crate::timer::Engine;
     use crate::worker::Dispatcher;
     use std::time::Duration;
-    use timer_executor::{Rejected, TaskExecutor};
-
-    /// Keeps the tasks that it gets.
-    #[derive(Default)]
-    struct Keeper(Mutex<Vec<Task>>);
-
-    impl TaskExecutor for Keeper {
-        fn execute(&self, task: Task) -> Result<(), Rejected> {
-            self.0.lock().push(task);
-            Ok(())
-        }
-    }
 
     /// A thread is preempted before it links an entry again. Another thread links the entry, which
     /// is handed over, and then the timer is stopped.
     #[test]
     fn a_queued_task_is_left_to_its_executor_by_a_thread_that_links_too_late() {
-        let keeper = Arc::new(Keeper::default());
-        let engine = Engine::new(Config::default(), Some(Box::new(keeper.clone())), DrivenBy::ManualDriver);
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let in_executor = kept.clone();
+        let executor = move |task: Task| in_executor.lock().push(task);
+        let engine = Engine::new(Config::default(), Some(Box::new(executor)), DrivenBy::ManualDriver);
         let (context, now) = (&engine.context, engine.context.now());
         let mut dispatcher = Dispatcher::new(engine.clone());
         let Ok(timeout) = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down) else { panic!("refused") };
@@ -179,7 +169,7 @@ mod tests {
         engine.abandon();
         assert!(link_again(&timeout, deadline, now, context).is_none());
         assert_eq!(context.counters.in_flight.get(), (1, 0));
-        let mut tasks = std::mem::take(&mut *keeper.0.lock());
+        let mut tasks = std::mem::take(&mut *kept.lock());
         tasks.pop().unwrap().run();
         assert_eq!((context.counters.in_flight.get(), engine.pending()), ((0, 0), 0));
         assert_eq!((engine.stats().expired, engine.stats().cancelled), (1, 0));
