@@ -185,7 +185,7 @@ fn nothing_is_early_or_lost_when_the_clock_steps() {
     assert_balanced(&load.settle(&options));
 }
 
-/// Settles the account with a child whose clock is so many seconds ahead.
+/// Settles the account with a child whose clock is ahead by this number of seconds.
 fn with_clock(load: &mut Load, options: &Options, seconds: i64) -> Vec<String> {
     if shim::library().is_none() {
         return std::mem::take(&mut load.ledger.account().faults);
@@ -196,8 +196,8 @@ fn with_clock(load: &mut Load, options: &Options, seconds: i64) -> Vec<String> {
     load.settle(&Options { shim, ..options.clone() })
 }
 
-/// Writes the file that shifts the clock of a child by so many seconds. The file keeps its length,
-/// because the child has mapped it.
+/// Writes the file that shifts the clock of a child by this number of seconds. The file keeps its
+/// length, because the child has mapped it.
 fn set_clock(path: &Path, seconds: i64) {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("the clock's file");
     file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0).expect("the clock's file");

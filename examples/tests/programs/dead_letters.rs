@@ -8,7 +8,7 @@ use super::{command_line, run_command};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dead_letters");
 
-/// Writes so many dead letters into a file.
+/// Writes this number of dead letters into a file.
 fn bury(file: &Path, letters: u64) {
     let buries = |due: &Due<String>| Err(Retry::bury(format!("no shop {}", due.payload())));
     let timer = DurableTimer::builder().topic("close", buries).open(SqliteStore::open(file).unwrap()).unwrap();

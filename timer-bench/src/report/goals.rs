@@ -8,7 +8,7 @@ use crate::row::figure;
 /// The bound of a figure of ours.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    /// The peer's figure is at least so many times ours.
+    /// The peer's figure is at least this multiple of ours.
     Times(f64, &'static str),
     /// The figure itself is at most this.
     AtMost(f64),

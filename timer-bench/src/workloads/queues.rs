@@ -119,7 +119,7 @@ async fn expire<Q: Queue>(n: usize, due: Range<u64>, params: &str, out: &Out) {
     assert_eq!(sum, n as u64 * (n as u64).saturating_sub(1) / 2);
 }
 
-/// Takes items of which one is due in each of so many milliseconds.
+/// Takes items of which one is due in each millisecond.
 async fn wait<Q: Queue>(milliseconds: usize, out: &Out) {
     let mut queue = Q::new();
     for item in 0..milliseconds as u64 {

@@ -11,7 +11,7 @@ fn entry(of: &Arc<()>) -> (Timeout, Timeout) {
 }
 
 #[test]
-fn two_references_and_the_last_frees() {
+fn the_last_of_two_references_frees_the_entry() {
     let task = Arc::new(());
     let (user, wheel) = entry(&task);
     assert!(user == wheel && user.shard_id() == SHARD && !user.is_last());
@@ -57,12 +57,12 @@ fn a_reference_published_by_a_run_is_alive_after_the_users_is_dropped() {
 }
 
 #[test]
-fn a_job_comes_back_as_what_it_was() {
-    // Reachable for good, so that what the leaked job holds is no leak.
+fn a_job_comes_back_only_with_its_own_type() {
+    // The static keeps the capture of the leaked job reachable, so that no checker reports it.
     static TASK: OnceLock<Arc<()>> = OnceLock::new();
     let (user, wheel) = entry(TASK.get_or_init(|| Arc::new(())));
     let (_, owned) = user.decide_cancel();
-    assert!(owned.unwrap().into_job::<Hooked<Never>>().is_none(), "of another type; this leaks the job");
+    assert!(owned.unwrap().into_job::<Hooked<Never>>().is_none(), "a job of another type is leaked");
     drop((user, wheel));
     let period = Period::Delay(1);
     let (user, _wheel) = Timeout::new(SHARD, Deadline::NEVER, Periodic { task: |_: &Timeout| {}, period });

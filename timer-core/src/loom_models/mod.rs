@@ -101,7 +101,7 @@ fn check_heaviest(model: fn()) {
     explore(builder, model);
 }
 
-/// Runs `model` with a bound of at least `preemptions`, because its race needs so many.
+/// Runs `model` with a bound of at least `preemptions`, because its race needs that many.
 fn check_at(preemptions: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(preemptions));

@@ -1,4 +1,4 @@
-//! Both raw wheels: whatever is done to them, the inner order holds after every step.
+//! Tests of both raw wheels, among them random operations after each of which the invariants hold.
 
 use super::slots::MIN_CAPACITY;
 use super::{Location, RawHashed, RawHierarchical, RawWheel, Slots, Tracker};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// A tracker that remembers everything.
+/// A tracker that keeps the location of each value in the wheel.
 #[derive(Default)]
 pub(super) struct Tracked(BTreeMap<u32, Location>);
 
@@ -20,7 +20,7 @@ impl Tracked {
     }
 
     pub(super) fn forget(&mut self, value: u32) {
-        assert!(self.0.remove(&value).is_some(), "a value left that was not in");
+        assert!(self.0.remove(&value).is_some(), "a value left that was not in the wheel");
     }
 }
 
@@ -30,23 +30,23 @@ impl Tracker<u32> for Tracked {
     }
 }
 
-/// Looks into a wheel.
+/// The parts of a wheel that only tests look at.
 pub(super) trait Check: RawWheel<u32, Tracker = Tracked> {
-    /// Asserts the inner order: every bit, every bound, every location.
+    /// Asserts the invariants of the marks, the bounds and the locations.
     fn check(&self);
 
-    /// For how many entries there is room, and how many levels or pages are allocated.
+    /// Returns the numbers of values and of levels or lists for which there is memory.
     fn room(&self) -> (usize, usize);
 }
 
-/// Moves the clock and takes out all that is due, and looks at the wheel.
+/// Moves the clock, takes out all due values, and checks the wheel.
 pub(super) fn advance<W: Check>(wheel: &mut W, now: u64) -> Vec<u32> {
     let due = take_all_due(wheel, now, |_| ());
     wheel.check();
     due
 }
 
-/// Moves the clock, and does something after each step.
+/// Moves the clock and takes out all due values. Calls `step` after each step.
 fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32> {
     let (mut due, mut taken) = (Vec::new(), Slots::default());
     wheel.take_overdue(&mut taken);
@@ -68,7 +68,7 @@ fn keep(taken: &mut Slots<u32>, due: &mut Vec<(u64, u32)>) {
     taken.drain(|chunk| due.extend(chunk.iter_mut().filter_map(|slot| Some((slot.0, slot.1.take()?)))));
 }
 
-/// Takes out everything.
+/// Takes out all values.
 fn drain(wheel: &mut impl Check) -> Vec<u32> {
     let out = wheel.drain().collect();
     gone(wheel, out)
@@ -80,7 +80,7 @@ fn gone(wheel: &mut impl Check, out: Vec<(u64, u32)>) -> Vec<u32> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// So many values, from this delay on, so many ticks apart.
+    /// The number of values, the delay of the first one, and the ticks between two of them.
     Insert(u8, u64, u64),
     Remove(usize),
     Advance(u64),
@@ -111,10 +111,10 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// From so many values on, they are looked at once all are in.
+/// An insertion of at least this many values is checked only after the last one.
 const CROWD: u8 = 20;
 
-/// So many that they are carried down in several steps.
+/// Inserts enough values for a cascade of several steps.
 fn crowd() -> impl Strategy<Value = Op> {
     (CROWD..100, delay(), 0u64..100).prop_map(|(n, delay, apart)| Op::Insert(n, delay, apart))
 }
@@ -174,7 +174,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             Op::Drain => {
                 let mut all = drain(&mut wheel);
                 all.sort_unstable();
-                assert!(all.iter().eq(live.keys()), "all of it");
+                assert!(all.iter().eq(live.keys()), "a drain returns all values");
                 live.clear();
                 assert_eq!(wheel.room(), (0, 0));
             }
@@ -187,7 +187,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
         let earliest = live.values().min().copied();
         assert_eq!(wheel.next_expiry().is_none(), earliest.is_none());
         let due = earliest.is_some_and(|earliest| earliest <= wheel.now());
-        assert!(due || !wheel.has_overdue(), "nothing is overdue that is not due");
+        assert!(due || !wheel.has_overdue(), "an overdue value is due");
         assert!(!due || wheel.has_overdue() || wheel.earliest().is_some_and(|earliest| earliest <= wheel.now()));
         if let (Some(next), Some(earliest)) = (wheel.next_expiry(), earliest) {
             assert!(next <= earliest.max(wheel.now().saturating_add(1)));
@@ -196,7 +196,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
     }
 }
 
-/// Advances the clock. Exactly the due values must come out.
+/// Advances the clock and asserts that exactly the due values come out.
 fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64) {
     let to = wheel.now().saturating_add(by);
     let steps = Cell::new(0);
@@ -215,9 +215,9 @@ fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64
 proptest! {
     #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // B61: the marks of occupied buckets are right after every operation.
+    // B61: a removal did not clear the mark of an occupied bucket.
     #[test]
-    fn the_levels_stay_in_order_whatever_is_done(
+    fn random_operations_keep_the_invariants_of_the_levels(
         uptime in delay(),
         ops in prop::collection::vec(prop_oneof![40 => op(), 1 => crowd()], 0..120),
     ) {
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn the_ring_stays_in_order_whatever_is_done(
+    fn random_operations_keep_the_invariants_of_the_ring(
         slots in prop::sample::select(vec![1usize, 2, 8, 64, 512, 1 << 15, 1 << 30]),
         uptime in delay(),
         ops in prop::collection::vec(op(), 0..120),
@@ -234,7 +234,8 @@ proptest! {
     }
 }
 
-/// The room after many values that came and were removed at once, under `standing` ones.
+/// Inserts and soon removes many values beside `standing` ones. Returns the memory that is left, as
+/// [`Check::room`] does.
 fn churn<W: Check>(mut wheel: W, standing: u32, passing: bool) -> (usize, usize) {
     let mut seed = 1u64;
     let mut random = move || {
@@ -269,13 +270,14 @@ fn churn<W: Check>(mut wheel: W, standing: u32, passing: bool) -> (usize, usize)
 fn values_removed_at_once_leave_no_memory() {
     for passing in [false, true] {
         for standing in [0, 1000] {
-            // Up to 100 values at a time pass through; the empty buckets keep four places each.
+            // Up to 100 values at a time are in the wheel beside the standing ones. Each empty
+            // bucket keeps four slots.
             let (room, levels) = churn(RawHierarchical::new(Tracked::default()), standing, passing);
             assert!(room < 4 * (standing as usize + 100) + 11 * 64 * 4 && levels <= 11, "{room}, {levels}");
             for slots in [1, 512, 1 << 20, 1 << 30] {
-                let (room, pages) = churn(RawHashed::new(slots, Tracked::default()), standing, passing);
+                let (room, lists) = churn(RawHashed::new(slots, Tracked::default()), standing, passing);
                 assert!(room < 8 * (standing as usize + 100) + 16 * 64 * 4 + 512 * 4, "{room} of {slots}");
-                assert!(pages < 16 + 4 * 100 + standing as usize, "{pages} pages of {slots}");
+                assert!(lists < 16 + 4 * 100 + standing as usize, "{lists} lists of {slots}");
             }
         }
     }
@@ -298,7 +300,7 @@ fn a_location_in_no_wheel_names_nothing() {
 }
 
 #[test]
-fn what_is_overdue_is_handed_out_as_it_came() {
+fn overdue_values_come_in_the_order_of_their_insertion() {
     fn in_order<W: Check>(mut wheel: W) {
         advance(&mut wheel, 1000);
         for value in 0..100 {
@@ -311,7 +313,7 @@ fn what_is_overdue_is_handed_out_as_it_came() {
 }
 
 #[test]
-fn values_that_are_hopped_to_come_in_order() {
+fn values_come_in_order_if_the_clock_moves_to_each_expiry() {
     fn in_order<W: Check>(mut wheel: W) {
         advance(&mut wheel, 123);
         let mut expected: Vec<(u64, u32)> = (0..5_000u32).map(|v| (124 + u64::from(v) * 7_919 % 1_700, v)).collect();

@@ -14,8 +14,8 @@ use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
 /// Bytes that a timeout may take while it is churned.
 const PER_TIMEOUT: usize = 1 << 10;
 
-/// Bytes that churning may add per standing timeout. The array of a shared bucket may grow or be
-/// carried down to finer buckets, and for a moment the old and the new array both exist. At most
+/// Bytes that churning may add per standing timeout. The array of a shared bucket may grow or
+/// cascade to finer buckets, and for a moment the old and the new array both exist. At most
 /// one bucket in twenty is affected at a time.
 const PER_STANDING: usize = 8;
 

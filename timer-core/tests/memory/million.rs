@@ -10,8 +10,7 @@ use timer_core::{Timer, WheelKind};
 /// Bytes that a pool may keep, such as the queues of its threads, which do not belong to the timer.
 const POOLS: usize = 1 << 20;
 
-/// A wheel with so many slots that most hold at most one timeout. All tables together would take 43
-/// MB.
+/// A wheel of which most slots hold at most one timeout. All tables together would take 43 MB.
 const WIDE: WheelKind = WheelKind::Hashed { ticks_per_wheel: 1 << 20 };
 
 #[test]
@@ -41,14 +40,14 @@ fn cancelled_in_random_order(wheel: WheelKind, timer: &Timer) {
 }
 
 #[test]
-fn a_carried_crowd_that_is_cancelled_leaves_little() {
+fn timeouts_that_are_cancelled_after_a_cascade_leave_little() {
     let _alone = exclusive();
-    // The crowd lies on finer levels each time.
-    for carried in [30 * SECOND, 31 * SECOND, 60 * SECOND] {
+    // The timeouts are on finer levels each time.
+    for elapsed in [30 * SECOND, 31 * SECOND, 60 * SECOND] {
         let (timer, mut driver) = manual(WheelKind::Hierarchical);
         let mark = Mark::set();
         let mut timeouts = schedule_many(&timer, MILLION, 30 * SECOND, 40 * SECOND);
-        driver.advance(carried);
+        driver.advance(elapsed);
         timeouts.retain(|timeout| !timeout.is_expired());
         Rng::with_seed(8).shuffle(&mut timeouts);
         // No turn runs. The cancels themselves must free the memory.
@@ -57,7 +56,7 @@ fn a_carried_crowd_that_is_cancelled_leaves_little() {
         }
         drop(timeouts);
         assert_eq!(timer.pending_timeouts(), 10);
-        assert_at_most(&format!("10 of a crowd that was carried for {carried:?}"), mark.grown(), 1 << 20);
+        assert_at_most(&format!("10 timeouts after a cascade at {elapsed:?}"), mark.grown(), 1 << 20);
     }
 }
 

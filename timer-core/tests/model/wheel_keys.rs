@@ -56,7 +56,7 @@ fn every_key_finds_its_own_value_at_every_size() {
 }
 
 // Guards against B71 while the wheel moves its values.
-fn remove_carried_values(mut wheel: impl TimingWheel<u64>) {
+fn remove_during_cascades(mut wheel: impl TimingWheel<u64>) {
     let deadline = |value: u64| 100 + value * value * 31 % 100_000;
     let keys: Vec<Key> = (0..3000).map(|value| wheel.insert(deadline(value), value)).collect();
     for (value, key) in (0..3000u64).zip(keys) {
@@ -70,12 +70,12 @@ fn remove_carried_values(mut wheel: impl TimingWheel<u64>) {
 
 #[test]
 fn a_key_finds_its_value_after_any_cascade() {
-    remove_carried_values(HierarchicalWheel::new());
-    remove_carried_values(HashedWheel::new(64));
+    remove_during_cascades(HierarchicalWheel::new());
+    remove_during_cascades(HashedWheel::new(64));
 }
 
-/// Fills one slot of each level. Some values are removed while they are carried down, and others
-/// are added.
+/// Fills one bucket of each level. Some values are removed while they cascade, and others are
+/// added.
 fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);

@@ -222,7 +222,7 @@ impl Store for SqliteStore {
         let page = Page { range, max, epoch: self.epoch, has_slots: self.has_slots };
         let (bound, slot) = page.load(&self.connection, self.clock.now(), out).map_err(failed)?;
         if let Some(slot) = slot {
-            self.transact(|connection, _, _| slots::carry(connection, slot).map_err(failed))?;
+            self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
         }
         Ok(bound)
     }

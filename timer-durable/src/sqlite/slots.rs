@@ -7,9 +7,10 @@
 //! page, which is in memory. Most timeouts are cancelled before their exact order matters.
 //!
 //! A row with a slot is in the index `timeout_by_slot`, and any other in `timeout_by_due`. When the
-//! keeper asks for a page at a slot, about an hour before the slot begins, [`carry`] moves rows to
-//! `timeout_by_due`, a bounded number at a time. After a longer downtime a slot may have begun. Its
-//! rows are then read and sorted in place, because carrying a million of them takes half a minute.
+//! keeper asks for a page at a slot, about an hour before the slot begins, [`move_rows`] moves a
+//! bounded number of its rows to `timeout_by_due`. After a longer downtime a slot may have begun.
+//! Its rows are then read and sorted in place, because moving a million of them takes half a
+//! minute.
 
 use super::rows::{blob, id};
 use crate::store::{Micros, Position};
@@ -19,8 +20,9 @@ use std::ops::Range;
 /// The width of a slot in microseconds, a power of two.
 const WIDTH: Micros = 1 << 32;
 
-/// The number of rows that are carried at a time, which takes one to four milliseconds.
-const CARRIED: i64 = 128;
+/// The number of rows that move to the index of due times at once, which takes one to four
+/// milliseconds.
+const MAX_MOVED: i64 = 128;
 
 /// Returns the time from which timeouts are far away.
 pub(super) fn far(now: Micros) -> Micros {
@@ -43,7 +45,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Appends the page to `out`. Returns the position before which `out` lacks nothing, and a slot
-    /// if its rows have to be carried first.
+    /// if its rows have to be moved first.
     pub(super) fn load(
         self,
         db: &Connection,
@@ -105,9 +107,9 @@ impl Page {
 }
 
 /// Moves rows of a slot to the exact order.
-pub(super) fn carry(db: &Connection, slot: Micros) -> Result<()> {
+pub(super) fn move_rows(db: &Connection, slot: Micros) -> Result<()> {
     let mut find = db.prepare_cached("select id from timeout where slot = ?1 order by id limit ?2")?;
-    let ids = find.query_map(params![slot, CARRIED], |row| row.get::<_, [u8; 16]>(0))?.collect::<Result<Vec<_>>>()?;
+    let ids = find.query_map(params![slot, MAX_MOVED], |row| row.get::<_, [u8; 16]>(0))?.collect::<Result<Vec<_>>>()?;
     let mut update = db.prepare_cached("update timeout set slot = null where id = ?1")?;
     ids.iter().try_for_each(|id| update.execute([id]).map(drop))
 }

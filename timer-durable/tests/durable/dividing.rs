@@ -254,8 +254,8 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
     (0..7).for_each(|_| entries.recv_timeout(LONG).unwrap());
 }
 
-/// Runs timeouts whose payloads have this length, on a store that answers `on_begins` to batches
-/// with so many begins. Returns the numbers of begins of all batches.
+/// Runs timeouts whose payloads have this length, on a store that answers a batch of begins with
+/// `on_begins` of their number. Returns the numbers of begins of all batches.
 fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreError>) -> Vec<usize> {
     let store = Scripted::new();
     let sizes = Arc::<Mutex<Vec<usize>>>::default();

@@ -27,7 +27,7 @@ pub(crate) struct Limits {
     pub(crate) request: Duration,
 }
 
-/// Accepts so many connections and returns when all of them are closed.
+/// Accepts this number of connections and returns when all of them are closed.
 pub(crate) async fn serve(listener: TcpListener, connections: usize, limits: Limits, clock: Clock) -> io::Result<()> {
     let mut open = JoinSet::new();
     for _ in 0..connections {

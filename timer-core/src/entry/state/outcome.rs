@@ -31,8 +31,8 @@ impl<T> Due<T> {
 pub(crate) enum Cancel {
     /// Won, with the task.
     WasWaiting,
-    /// Won, with the task. Its shell stays in the worker's batch or the executor's queue, and does
-    /// nothing when it starts.
+    /// Won, with the task. The entry stays in the worker's batch or the executor's queue, and its
+    /// start does nothing.
     WasQueued,
     /// Won, but a run is in progress and drops the task when it returns.
     WasRunning,

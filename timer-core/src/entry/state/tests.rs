@@ -19,7 +19,7 @@ fn word(state: State, nanos: Nanos) -> AtomicState {
     AtomicState(AtomicU64::new(Word::new(state, at(nanos)).0))
 }
 
-// B55: all states x all operations.
+// B55: a reset or a removal in an unforeseen state panicked.
 #[test]
 fn every_state_answers_every_operation() {
     for state in ALL {
@@ -42,7 +42,7 @@ fn every_state_answers_every_operation() {
 }
 
 #[test]
-fn a_moved_expiry_is_told_where_to() {
+fn an_expiry_of_a_moved_entry_returns_the_new_deadline() {
     let state = word(State::Waiting, 5);
     assert_eq!(state.reset(at(9), false), Reset::Done);
     assert_eq!(state.expire(8, Runs::Once), Due::Later(at(9)));
@@ -50,7 +50,7 @@ fn a_moved_expiry_is_told_where_to() {
 }
 
 #[test]
-fn a_shell_that_is_not_due_waits_again() {
+fn a_queued_entry_that_is_not_due_waits_again() {
     let state = word(State::Waiting, 5);
     assert_eq!(state.enqueue(5), Due::Won(at(5)));
     assert_eq!(state.reset(at(9), false), Reset::Done);

@@ -70,7 +70,7 @@ fn only_the_wanted_value_is_removed() {
     assert_eq!(bucket.remove(1, |value| *value == 2), None);
     assert_eq!(bucket.remove(1, |value| *value == 1), Some(((20, 1), true)));
     assert_eq!(bucket.remove(1, |_| true), None, "vacant");
-    assert_eq!(bucket.remove(3, |_| true), None, "a position beyond the end is nothing");
+    assert_eq!(bucket.remove(3, |_| true), None, "there is no slot at this position");
     bucket.check();
 }
 

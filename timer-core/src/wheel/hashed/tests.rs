@@ -209,7 +209,7 @@ fn a_round_that_is_late_is_read_in_short_steps() {
     }
     let late = (0..VALUES).filter(|value| u64::from(*value) * 7_919 % (2 * SLOTS) < SLOTS).count();
     assert_eq!(expired, late);
-    // Each step reads as much as it may, and each value is read once.
+    // Each step reads as many slots as it may, and each value is read once.
     let lists = wheel.lists.len();
     assert!(steps <= (VALUES as usize + 2 * lists) / STEP * 2, "{steps} steps for {lists} lists");
     wheel.check();

@@ -100,7 +100,7 @@ fn a_finer_level_is_always_earlier_than_a_coarser_one() {
     }
 }
 
-// B63: a cascade never puts anything back into the bucket that it empties.
+// B63: an insertion into the bucket that was being emptied deadlocked.
 #[test]
 fn a_cascade_leaves_its_source_empty() {
     for level in 1..LEVELS {
@@ -110,7 +110,7 @@ fn a_cascade_leaves_its_source_empty() {
         for (value, deadline) in (0..).zip(inside) {
             wheel.insert(deadline, value);
         }
-        assert_eq!(wheel.levels.iter().flatten().count(), 1, "all in one slot");
+        assert_eq!(wheel.levels.iter().flatten().count(), 1, "all values are on one level");
         assert_eq!(advance(&mut wheel, start), [0], "level {level}");
         assert_eq!(wheel.occupied >> level & 1, 0);
         assert_eq!(wheel.take_cascaded(), 3);
@@ -121,7 +121,7 @@ fn a_cascade_leaves_its_source_empty() {
     }
 }
 
-// B24: a far value is carried down again and again, at most once per level, and is never early.
+// B24: a deadline beyond the range of the wheel came early.
 #[test]
 fn a_far_value_cascades_once_per_level_at_most() {
     for deadline in [u64::MAX, (1 << 60) - 1, 0x0123_4567_89ab_cdef] {
@@ -141,17 +141,18 @@ fn a_far_value_cascades_once_per_level_at_most() {
 }
 
 #[test]
-fn a_jump_cascades_only_what_shares_its_last_slot() {
+fn a_jump_cascades_only_the_bucket_in_which_it_ends() {
     let mut wheel = at(0);
     for value in 0..10_000 {
         wheel.insert(1 + u64::from(value), value);
     }
     assert_eq!(advance(&mut wheel, 9_999).len(), 9_999);
-    // Tick 10,000 alone is carried down, from the slot in which the jump ends.
+    // Only the value of tick 10,000 shares the bucket in which the jump ends.
     assert_eq!(wheel.take_cascaded(), 1);
 }
 
-/// Values that fill the slot of level 2 that begins at 4096, at random, seen from just before.
+/// Returns a wheel at the tick before 4096 with random deadlines in the bucket of level 2 that
+/// begins there.
 fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
     let mut wheel = at(4095);
     let mut random = fastrand::Rng::with_seed(9);
@@ -161,22 +162,22 @@ fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
 }
 
 #[test]
-fn a_step_is_short_and_most_of_a_crowd_rests() {
+fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
     let (mut wheel, deadlines) = crowd(5000);
     let (mut out, mut due, mut moved) = (Slots::default(), 0, 0);
     for now in 4096..8192 {
         let (mut more, before) = (true, moved);
         while more {
             more = wheel.take_next(now, &mut out);
-            let carried = wheel.take_cascaded();
-            assert!(carried <= CHUNK as u64 / 2 && out.len() <= 5000 / 100, "{carried}, {}", out.len());
-            moved += carried;
+            let cascaded = wheel.take_cascaded();
+            assert!(cascaded <= CHUNK as u64 / 2 && out.len() <= 5000 / 100, "{cascaded}, {}", out.len());
+            moved += cascaded;
             due += out.len();
             out.drain(|_| ());
         }
         let expected = deadlines.iter().filter(|deadline| **deadline <= now).count();
         assert_eq!(due, expected);
-        // At the most, one of 64 finer slots begins, and so many steps are made.
+        // At most one of the 64 buckets of the next finer level cascades.
         assert!(moved - before < 5000 / 8, "{} at once at {now}", moved - before);
         assert!(now > 4096 || wheel.cascades.has_values());
     }
@@ -184,7 +185,7 @@ fn a_step_is_short_and_most_of_a_crowd_rests() {
 }
 
 #[test]
-fn what_is_not_read_yet_is_not_forgotten() {
+fn a_value_that_a_cascade_has_not_read_is_not_forgotten() {
     let (mut wheel, deadlines) = crowd(100);
     assert!(wheel.take_next(4096, &mut Slots::default()) && wheel.cascades.has_values());
     for value in 0..99 {
@@ -201,8 +202,8 @@ fn what_is_not_read_yet_is_not_forgotten() {
 }
 
 #[test]
-fn a_crowd_that_was_removed_at_rest_leaves_no_bound() {
-    // Few enough that nothing is tidied, and many.
+fn values_that_are_removed_during_a_cascade_leave_no_bound() {
+    // Few values, whose removal causes no upkeep, and many.
     for (steps, many) in (0..20).flat_map(|steps| [(steps, 7), (steps, 100)]) {
         let (mut wheel, _) = crowd(many);
         let mut out = Slots::default();
@@ -221,7 +222,7 @@ fn a_crowd_that_was_removed_at_rest_leaves_no_bound() {
 }
 
 #[test]
-fn the_few_that_are_left_of_a_crowd_are_told() {
+fn the_last_values_of_a_cascade_are_found_at_their_locations() {
     for before in [4096, 4100, 5000] {
         let (mut wheel, deadlines) = crowd(1000);
         advance(&mut wheel, before);
