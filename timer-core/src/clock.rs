@@ -101,14 +101,21 @@ pub(crate) fn nanos_of(instant: Instant) -> Nanos {
 
 /// The present of a timer on virtual time, or a mark that the timer uses the system's clock.
 #[derive(Debug)]
-pub(crate) struct Present(AtomicU64);
+pub(crate) struct Present {
+    /// The virtual time if it stands still, or one of the marks.
+    word: AtomicU64,
+    /// The distance, an `i64`, from the system's clock to a virtual time that runs.
+    offset: AtomicU64,
+}
 
 impl Present {
     const REAL: u64 = u64::MAX;
+    /// Marks a virtual time that runs. One that stands still is never zero.
+    const RUNS: u64 = 0;
 
     /// Creates a present that follows the system's clock.
     pub(crate) fn real() -> Self {
-        Self(AtomicU64::new(Self::REAL))
+        Self { word: AtomicU64::new(Self::REAL), offset: AtomicU64::new(0) }
     }
 
     /// Returns the present.
@@ -116,18 +123,28 @@ impl Present {
     pub(crate) fn now(&self) -> Nanos {
         // ORDERING: Acquire pairs with the Release in `set`, so that the driver's work before it
         // moved the time is seen.
-        match self.0.load(Ordering::Acquire) {
+        match self.word.load(Ordering::Acquire) {
             Self::REAL => now(),
+            Self::RUNS => self.running(),
             by_hand => by_hand,
         }
+    }
+
+    /// Returns a virtual time that runs.
+    #[cold]
+    fn running(&self) -> Nanos {
+        // ORDERING: Relaxed, because the word publishes it.
+        let offset = self.offset.load(Ordering::Relaxed);
+        now().saturating_add_signed(offset as i64).min(END_OF_TIME)
     }
 
     /// Returns the present as an instant.
     #[inline]
     pub(crate) fn instant(&self) -> Instant {
         // ORDERING: Acquire, for the reason given in `now`.
-        match self.0.load(Ordering::Acquire) {
+        match self.word.load(Ordering::Acquire) {
             Self::REAL => Instant::now(),
+            Self::RUNS => instant(self.running()),
             by_hand => instant(by_hand),
         }
     }
@@ -137,32 +154,67 @@ impl Present {
     #[inline]
     pub(crate) fn now_or_coarse(&self, when: Nanos) -> Nanos {
         // ORDERING: Acquire, as in `now`.
-        match self.0.load(Ordering::Acquire) {
+        match self.word.load(Ordering::Acquire) {
             Self::REAL => {
                 let coarse = coarse_now();
                 if coarse.saturating_add(MAX_COARSE_ERROR) < when { coarse } else { now() }
             }
+            Self::RUNS => self.running(),
             by_hand => by_hand,
         }
     }
 
-    /// Sets the present, which stands still until the next call. It never goes back and never
-    /// exceeds the end of time.
+    /// Sets the present. It never goes back and never exceeds the end of time. It stands still
+    /// until the next call, unless it [runs](Self::run). Called by the driver's owner, who is the
+    /// only writer.
     pub(crate) fn set(&self, now: Nanos) {
-        // ORDERING: Relaxed load, because only the driver's owner writes. Release, as explained in
-        // `now`.
-        let present = match self.0.load(Ordering::Relaxed) {
-            Self::REAL => 0,
-            present => present,
+        // ORDERING: Relaxed load, because there is one writer. Release, as explained in `now`.
+        match self.word.load(Ordering::Relaxed) {
+            Self::REAL => self.word.store(now.clamp(1, END_OF_TIME), Ordering::Release),
+            Self::RUNS if now <= self.running() => {}
+            Self::RUNS => self.run_from(now),
+            present => self.word.store(now.clamp(present, END_OF_TIME), Ordering::Release),
+        }
+    }
+
+    /// Lets a virtual time run with the system's clock, unless it is more than 292 years ahead of
+    /// that clock. Called by the driver's owner.
+    pub(crate) fn run(&self) {
+        // ORDERING: Relaxed, because there is one writer.
+        if self.word.load(Ordering::Relaxed) != Self::RUNS {
+            self.run_from(self.now());
+        }
+    }
+
+    fn run_from(&self, at: Nanos) {
+        let Ok(offset) = i64::try_from(i128::from(at) - i128::from(now())) else {
+            // ORDERING: Release, as explained in `now`.
+            return self.word.store(at.min(END_OF_TIME), Ordering::Release);
         };
-        self.0.store(now.clamp(present, END_OF_TIME), Ordering::Release);
+        // ORDERING: Relaxed, because the Release of the word publishes it.
+        self.offset.store(offset as u64, Ordering::Relaxed);
+        self.word.store(Self::RUNS, Ordering::Release);
+    }
+
+    /// Lets a virtual time stand still. Called by the driver's owner.
+    pub(crate) fn stop(&self) {
+        // ORDERING: Release, as explained in `now`.
+        self.word.store(self.now().max(1), Ordering::Release);
+    }
+
+    /// Takes over the virtual time of `other`. Called by the driver's owner.
+    pub(crate) fn copy(&self, other: &Present) {
+        // ORDERING: Relaxed loads, because the caller writes `other`. Release, as explained in
+        // `now`, and the word publishes the offset.
+        self.offset.store(other.offset.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.word.store(other.word.load(Ordering::Relaxed), Ordering::Release);
     }
 
     /// Follows the system's clock again.
     pub(crate) fn set_real(&self) {
         // ORDERING: Release, so that a thread that reads this value sees the new generation of the
         // shard.
-        self.0.store(Self::REAL, Ordering::Release);
+        self.word.store(Self::REAL, Ordering::Release);
     }
 }
 
@@ -213,6 +265,29 @@ mod tests {
         present.set(1);
         assert_eq!(present.now(), 1_000);
         present.set(u64::MAX);
+        assert_eq!(present.now(), END_OF_TIME);
+    }
+
+    #[test]
+    fn a_virtual_time_runs_and_stands_still() {
+        let (present, copy) = (Present::real(), Present::real());
+        for begin in [1, now() << 1, 1 << 62] {
+            present.set(begin);
+            present.run();
+            copy.copy(&present);
+            let (before, at) = (now(), present.now());
+            while copy.now() < at + 1_000 {}
+            assert!(now() - before >= 1_000 && at >= begin, "it runs as fast as the clock");
+            present.set(begin);
+            assert!(present.now() >= at + 1_000, "it does not go back");
+            present.set(begin + 3_600_000_000_000);
+            assert!(present.now() >= begin + 3_600_000_000_000, "it still moves by hand");
+            present.stop();
+            assert_eq!(present.now(), present.now_or_coarse(u64::MAX));
+            assert!(present.now() >= begin + 3_600_000_000_000);
+        }
+        present.set(END_OF_TIME);
+        present.run();
         assert_eq!(present.now(), END_OF_TIME);
     }
 }

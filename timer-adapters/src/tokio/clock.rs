@@ -1,8 +1,10 @@
 //! The clock of a runtime: stopping it, moving it, and letting it run.
 
-use super::runtime::{Follower, with_follower};
+use super::follower::{Follower, with_follower};
 use ::tokio::task::yield_now;
 use ::tokio::time;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
 use std::time::Duration;
 
 /// Stops the clock, as `tokio::time::pause` does. Time moves to the next deadline when all tasks
@@ -23,6 +25,8 @@ use std::time::Duration;
 /// });
 /// ```
 pub fn pause() {
+    // The manual timer must not be ahead of the time at which tokio's clock stops.
+    with_follower(Follower::pause);
     time::pause();
     with_follower(Follower::follow);
 }
@@ -44,12 +48,12 @@ pub fn pause() {
 ///     resume();
 ///     let begin = Instant::now();
 ///     global::sleep(Duration::from_millis(5)).await;
-///     assert!(begin.elapsed() >= Duration::from_millis(4));
+///     assert!(begin.elapsed() >= Duration::from_millis(5));
 /// });
 /// ```
 pub fn resume() {
-    with_follower(Follower::follow);
     time::resume();
+    with_follower(Follower::follow);
 }
 
 /// Moves the stopped clock on by `duration` and lets the tasks run that are due, as
@@ -74,7 +78,13 @@ pub fn resume() {
 /// });
 /// ```
 pub async fn advance(duration: Duration) {
-    time::advance(duration).await;
-    with_follower(Follower::follow);
+    let mut advance = pin!(time::advance(duration));
+    poll_fn(|cx| {
+        let polled = advance.as_mut().poll(cx);
+        // The clock has moved, and other tasks may run before the next poll.
+        with_follower(Follower::follow);
+        polled
+    })
+    .await;
     yield_now().await;
 }

@@ -47,6 +47,7 @@
 //! ```
 //!
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
+//! While the clock runs, as in a `#[tokio::test]` that does not pause it, so does the manual timer.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
 //! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still
 //! uses tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio. Before
@@ -55,6 +56,8 @@
 
 #[cfg(feature = "tokio")]
 mod clock;
+#[cfg(feature = "tokio")]
+mod follower;
 #[cfg(feature = "tokio")]
 pub mod runtime;
 pub mod time;

@@ -1,151 +1,17 @@
 //! Runtimes with virtual time, under tokio's names.
 
+use super::follower::{Follower, FollowerGuard, Virtual, with_follower};
 use ::tokio::runtime as theirs;
 #[doc(no_inline)]
 pub use ::tokio::runtime::*;
 use ::tokio::time;
-use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::ops::Deref;
-use core::pin::{Pin, pin};
-use core::task::{Context, Waker};
+use core::pin::pin;
 use std::io;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
-use timer_core::{ManualDriver, Timer, global};
-
-/// A deadline that is further away is no reason to move time.
-const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-/// The manual timer of a runtime, which follows the clock of tokio's runtime. All threads that
-/// block on the runtime share it.
-#[derive(Debug)]
-struct Virtual {
-    timer: Timer,
-    driver: Mutex<ManualDriver>,
-    keepers: Arc<Keepers>,
-}
-
-/// The wakers of the keepers, one for each call of [`Runtime::block_on`] in progress.
-#[derive(Debug, Default)]
-struct Keepers(Mutex<Vec<Arc<Mutex<Waker>>>>);
-
-impl Keepers {
-    fn list(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Waker>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes all keepers, because another thread has set an earlier deadline.
-    fn wake(&self) {
-        let keepers = self.list().clone();
-        keepers.iter().for_each(|keeper| waker_of(keeper).wake());
-    }
-}
-
-fn waker_of(keeper: &Mutex<Waker>) -> Waker {
-    keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Moves the manual timer during one call of [`Runtime::block_on`]. The hooks of the runtime run on
-/// the thread that drives it, and use the follower of that thread.
-#[derive(Debug)]
-pub(super) struct Follower {
-    clock: Arc<Virtual>,
-    /// The deadline that the keeper's sleep waits for.
-    armed: Cell<Option<Instant>>,
-    /// Wakes the keeper.
-    keeper: Arc<Mutex<Waker>>,
-}
-
-thread_local! {
-    static FOLLOWER: RefCell<Option<Rc<Follower>>> = const { RefCell::new(None) };
-}
-
-/// Calls `call` with the follower of the thread, if there is one.
-pub(super) fn with_follower(call: impl FnOnce(&Follower)) {
-    let follower = FOLLOWER.try_with(|follower| follower.borrow().clone());
-    if let Ok(Some(follower)) = follower {
-        call(&follower);
-    }
-}
-
-impl Virtual {
-    /// Returns the driver, unless a thread is within an advance. That thread may be this one, if
-    /// the task of a timeout asks.
-    fn driver(&self) -> Option<MutexGuard<'_, ManualDriver>> {
-        match self.driver.try_lock() {
-            Ok(driver) => Some(driver),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-}
-
-impl Follower {
-    fn new(clock: &Arc<Virtual>) -> Rc<Self> {
-        let keeper = Arc::new(Mutex::new(Waker::noop().clone()));
-        clock.keepers.list().push(keeper.clone());
-        Rc::new(Self { clock: clock.clone(), armed: Cell::new(None), keeper })
-    }
-
-    /// Moves the manual timer to the present of tokio's clock and runs the timeouts that are due.
-    pub(super) fn follow(&self) {
-        let now = time::Instant::now().into_std();
-        if let Some(mut driver) = self.clock.driver() {
-            let behind = now.saturating_duration_since(driver.now());
-            driver.advance(behind);
-        }
-    }
-
-    /// Returns the deadline to which time moves when all tasks wait.
-    fn next(&self) -> Option<Instant> {
-        let driver = self.clock.driver()?;
-        let next = driver.next_expiry().filter(|next| *next < FAR)?;
-        driver.now().checked_add(next)
-    }
-
-    /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another
-    /// deadline.
-    fn before_park(&self) {
-        self.follow();
-        if self.next() != self.armed.get() {
-            waker_of(&self.keeper).wake();
-        }
-    }
-
-    /// Polls the keeper, whose sleep makes tokio's clock stop at each deadline of the manual timer.
-    fn poll_keeper(&self, mut sleep: Pin<&mut time::Sleep>, cx: &mut Context<'_>) {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
-        loop {
-            self.follow();
-            let next = self.next();
-            self.armed.set(next);
-            let Some(next) = next else { return };
-            if sleep.deadline().into_std() != next || sleep.is_elapsed() {
-                sleep.as_mut().reset(next.into());
-            }
-            if sleep.as_mut().poll(cx).is_pending() {
-                return;
-            }
-        }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.clock.keepers.list().retain(|keeper| !Arc::ptr_eq(keeper, &self.keeper));
-    }
-}
-
-/// Restores the follower of the thread, which matters only if the future panics.
-struct FollowerGuard(Option<Rc<Follower>>);
-
-impl Drop for FollowerGuard {
-    fn drop(&mut self) {
-        let _ = FOLLOWER.try_with(|follower| follower.replace(self.0.take()));
-    }
-}
+use std::sync::Arc;
+use std::time::Duration;
+use timer_core::global;
 
 /// Runs `future` on a current-thread tokio runtime with virtual time and returns its output.
 ///
@@ -241,6 +107,12 @@ impl Builder {
         self
     }
 
+    /// Enables sockets.
+    pub fn enable_io(&mut self) -> &mut Self {
+        self.builder.enable_io();
+        self
+    }
+
     /// Enables tokio's clock.
     pub fn enable_time(&mut self) -> &mut Self {
         self.builder.enable_time();
@@ -259,6 +131,8 @@ impl Builder {
         thread_keep_alive(time: Duration);
         /// Names the threads that the runtime starts.
         thread_name(name: impl Into<String>);
+        /// Sets a function that names the threads that the runtime starts.
+        thread_name_fn<F: Fn() -> String>(name: F);
         /// Sets the size of the stacks of the threads that the runtime starts, in bytes.
         thread_stack_size(bytes: usize);
         /// Sets a hook that runs on each thread of the runtime at its start.
@@ -278,19 +152,7 @@ impl Builder {
     ///
     /// Fails if the system refuses the resources of a runtime.
     pub fn build(&mut self) -> io::Result<Runtime> {
-        let clock = if self.is_current_thread && self.has_time {
-            // The manual timer is older than tokio's clock, so it can be moved to that clock's
-            // beginning.
-            let (timer, mut driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
-            let keepers = Arc::<Keepers>::default();
-            driver.set_waker({
-                let keepers = keepers.clone();
-                move || keepers.wake()
-            });
-            Some(Arc::new(Virtual { timer, driver: Mutex::new(driver), keepers }))
-        } else {
-            None
-        };
+        let clock = if self.is_current_thread && self.has_time { Some(Virtual::new()?) } else { None };
         Ok(Runtime { runtime: self.builder.build()?, clock })
     }
 }
@@ -327,7 +189,7 @@ impl Runtime {
         let Some(clock) = &self.clock else { return self.runtime.block_on(future) };
         let _entered = global::enter(clock.timer.clone());
         let follower = Follower::new(clock);
-        let _guard = FollowerGuard(FOLLOWER.with(|former| former.replace(Some(follower.clone()))));
+        let _guard = FollowerGuard::enter(follower.clone());
         self.runtime.block_on(async {
             follower.follow();
             let mut sleep = pin!(time::sleep(Duration::ZERO));
@@ -341,6 +203,11 @@ impl Runtime {
             })
             .await
         })
+    }
+
+    /// Returns tokio's runtime, for a library that takes one. Its `block_on` moves no virtual time.
+    pub fn into_inner(self) -> theirs::Runtime {
+        self.runtime
     }
 
     /// Shuts the runtime down, and waits for blocking work for at most `limit`.

@@ -7,7 +7,7 @@
 //! has no `Error`, because no function here fails with it.
 
 #[cfg(feature = "tokio")]
-use super::runtime::{Follower, with_follower};
+use super::follower::{Follower, with_follower};
 use ::tokio::task::coop::{has_budget_remaining, poll_proceed};
 use core::fmt;
 use core::future::{Future, poll_fn};
@@ -280,6 +280,13 @@ impl<F: Future> Future for Timeout<F> {
 #[derive(Debug)]
 pub struct Interval(global::Interval);
 
+/// Converts to the interval of [`timer_core::global`], which the streams of this crate take.
+impl From<Interval> for global::Interval {
+    fn from(interval: Interval) -> Self {
+        interval.0
+    }
+}
+
 impl Interval {
     /// Waits for the next tick and returns the instant for which it was scheduled.
     pub async fn tick(&mut self) -> Instant {
@@ -288,6 +295,7 @@ impl Interval {
 
     /// Polls for the next tick.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        follow();
         cooperate(cx, |cx| self.0.poll_tick(cx)).map(Instant::from_std)
     }
 

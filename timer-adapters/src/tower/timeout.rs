@@ -45,8 +45,8 @@ impl<S> Layer<S> for TimeoutLayer {
 
 /// A service that gives each request a deadline. [`TimeoutLayer`] makes it.
 ///
-/// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed), and
-/// the future of the inner service is dropped.
+/// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed). The
+/// future of the inner service is dropped with that of the response.
 #[derive(Debug, Clone)]
 pub struct Timeout<S> {
     inner: S,

@@ -145,14 +145,89 @@ fn a_resumed_clock_follows_the_real_one() {
         resume();
         let (real, begin) = (Instant::now(), global::now());
         global::sleep(Duration::from_millis(10)).await;
-        assert!(real.elapsed() >= Duration::from_millis(9), "{:?}", real.elapsed());
+        assert!(real.elapsed() >= Duration::from_millis(10), "{:?}", real.elapsed());
         assert!(global::now() - begin >= Duration::from_millis(10));
         pause();
         let stopped = global::now();
+        assert_eq!(::tokio::time::Instant::now().into_std(), stopped);
         std::hint::black_box((0..100_000).sum::<u64>());
         assert_eq!(global::now(), stopped);
         global::sleep(3600 * SECOND).await;
         assert!(global::now() - stopped >= 3600 * SECOND);
+    });
+}
+
+/// Computes without a pause.
+fn compute(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {}
+}
+
+/// Asserts that a delay of 10 ms after a computation is not early.
+async fn assert_not_early<F: Future>(name: &str, delayed: impl FnOnce() -> F) {
+    compute(Duration::from_millis(20));
+    let begin = Instant::now();
+    delayed().await;
+    assert!(begin.elapsed() >= Duration::from_millis(10), "{name}: {:?}", begin.elapsed());
+}
+
+#[test]
+fn no_deadline_of_a_running_clock_is_early() {
+    const DELAY: Duration = Duration::from_millis(10);
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let timer = timer_core::InfallibleTimer::global();
+        assert_not_early("sleep", || global::sleep(DELAY)).await;
+        assert_not_early("timeout", || timer.timeout(DELAY, std::future::pending::<()>())).await;
+        let mut sleep = global::sleep(Duration::ZERO);
+        let reset = || {
+            sleep.reset_after(DELAY);
+            sleep
+        };
+        assert_not_early("reset", reset).await;
+        let mut queue = timer_core::delay_queue::DelayQueue::new(timer.timer());
+        let insert = async || {
+            queue.insert((), DELAY);
+            queue.next().await
+        };
+        assert_not_early("item", insert).await;
+        let scheduling = async || {
+            let task = async { global::sleep(DELAY).await };
+            spawn(task).await
+        };
+        assert_not_early("task", scheduling).await;
+        let timer = timer.timer().clone();
+        let (ended, has_ended) = ::tokio::sync::oneshot::channel();
+        let thread = spawn_blocking(move || {
+            compute(Duration::from_millis(20));
+            let begin = Instant::now();
+            timer.new_timeout(DELAY, move |_| ended.send(begin.elapsed()).unwrap()).unwrap();
+        });
+        thread.await.unwrap();
+        assert!(has_ended.await.unwrap() >= DELAY, "another thread");
+    });
+}
+
+#[test]
+fn an_advance_in_a_task_moves_the_time_of_all() {
+    use timer_adapters::tokio::time::{MissedTickBehavior, interval};
+
+    const TEN: Duration = Duration::from_millis(10);
+    paused(async {
+        let mut ticks = interval(TEN);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let begin = ticks.tick().await;
+        let task = spawn(async { advance(4 * TEN).await });
+        let other = spawn(async {
+            let begin = global::now();
+            assert_eq!(::tokio::time::Instant::now().into_std(), begin);
+            global::sleep(5 * TEN).await;
+            assert_eq!(global::now() - begin, 5 * TEN);
+        });
+        task.await.unwrap();
+        other.await.unwrap();
+        assert_eq!(ticks.tick().await - begin, TEN);
+        assert_eq!(ticks.tick().await - begin, 10 * TEN);
     });
 }
 

@@ -172,7 +172,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     }
 
     /// Returns a reference to the value of `key`. Returns `None` if its entry has come out or has
-    /// been removed.
+    /// been removed. An entry whose deadline has passed stays until then.
     ///
     /// # Examples
     ///
@@ -190,8 +190,7 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
     }
 
-    /// Returns a mutable reference to the value of `key`. Returns `None` if its entry has come out
-    /// or has been removed.
+    /// Returns a mutable reference to the value of `key`. Otherwise the same as [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -225,8 +224,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.deadline(self.keys.get(key)?)
     }
 
-    /// Returns the key of the entry that comes out next, whether or not it is due. Costs as much as
-    /// [`DelayQueue::peek`].
+    /// Returns the key of the entry that comes out next, whether or not it is due, with the
+    /// exceptions and the cost of [`DelayQueue::peek`].
     ///
     /// # Examples
     ///

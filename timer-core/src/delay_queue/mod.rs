@@ -28,6 +28,7 @@
 //! - No item comes out before its deadline. An item comes out at most one tick of the timer after
 //!   it, if the queue is polled in time.
 //! - A queue that is polled late hands out all items that are due, in the order of their deadlines.
+//!   An item that was due already when it was inserted or moved may come out before earlier ones.
 //! - A [`Key`] stays valid until its item has been handed out or removed. After that it finds
 //!   nothing, ever. No operation panics because of a key, and a key of one queue has no meaning for
 //!   another.

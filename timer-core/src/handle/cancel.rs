@@ -33,7 +33,7 @@ impl Timeout {
     /// ```
     #[doc(alias = "invokeAll")]
     pub fn cancel_all<'a>(timeouts: impl IntoIterator<Item = &'a Timeout>) -> usize {
-        let mut timeouts = timeouts.into_iter().inspect(|timeout| timeout.prefetch());
+        let mut timeouts = timeouts.into_iter().fuse().inspect(|timeout| timeout.prefetch());
         let (mut chunk, mut next) = (Vec::new(), Vec::new());
         chunk.extend(timeouts.by_ref().take(MAX_PER_LOCK));
         let mut won = 0;

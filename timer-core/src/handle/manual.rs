@@ -1,6 +1,6 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
-use crate::clock;
+use crate::clock::{self, Present};
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
 use crate::time::{END_OF_TIME, NO_TICK, Nanos, after};
 use crate::timer::Unprocessed;
@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 ///
 /// Time hops from one deadline to the next, so the cost of five years depends only on the number of
 /// timeouts that are due in them. With the default executor, tasks run on the thread that advances
-/// the time, in the order of their deadlines, and each repetition gives the same order. Dropping
-/// the driver stops the timer.
+/// the time, in the order of their deadlines, and each repetition gives the same order. Timeouts
+/// that are due already when they are scheduled or moved run first. Dropping the driver stops the
+/// timer.
 ///
 /// # Examples
 ///
@@ -227,6 +228,47 @@ impl ManualDriver {
     /// ```
     pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
         self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
+    }
+
+    /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause). Does
+    /// nothing if it runs, or if it is more than 292 years ahead of that clock.
+    ///
+    /// Meanwhile, delays count from the time of the call, and [`advance`](Self::advance) moves time
+    /// further still. Timeouts run only within calls of `advance`, so a loop calls it with
+    /// `Duration::ZERO` at each deadline. The runtime of a test uses this while its clock is not
+    /// paused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// driver.resume();
+    /// let begin = Instant::now();
+    /// timer.new_timeout(Duration::from_millis(2), |_| {})?;
+    /// while driver.advance(Duration::ZERO) == 0 {}
+    /// assert!(begin.elapsed() >= Duration::from_millis(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume(&mut self) {
+        self.dispatcher.engine().change_present(Present::run);
+    }
+
+    /// Lets time stand still again after [`resume`](Self::resume). Does nothing if it stands still.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// driver.resume();
+    /// driver.pause();
+    /// assert_eq!(timer.now(), timer.now());
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn pause(&mut self) {
+        self.dispatcher.engine().change_present(Present::stop);
     }
 
     /// Returns the virtual time that has passed since the timer was built.

@@ -242,7 +242,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        let mut tasks = tasks.into_iter().map(|(delay, task)| (delay, Closure(task)));
+        let mut tasks = tasks.into_iter().fuse().map(|(delay, task)| (delay, Closure(task)));
         let (mut chunk, mut scheduled, mut all) = (Vec::with_capacity(MAX_PER_LOCK), Vec::new(), Vec::new());
         // The size hint comes from user code and may be wrong, so it must not cause a large
         // allocation.

@@ -36,17 +36,17 @@ fn a_time_is_that_of_the_timer() {
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_given_back_without_release() {
-    fails("clock.rs", "self.0.store(Self::REAL", How::Relaxed, read_the_time);
+    fails("clock.rs", "self.word.store(Self::REAL", How::Relaxed, read_the_time);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_set_without_release() {
-    fails("clock.rs", "self.0.store(now.clamp", How::Relaxed, read_the_time);
+    fails("clock.rs", "self.word.store(other.word", How::Relaxed, read_the_time);
 }
 
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_time_is_read_without_acquire() {
-    fails("clock.rs", "fn now(&self) .. self.0.load(Ordering::Acquire)", How::Relaxed, read_the_time);
+    fails("clock.rs", "fn now(&self) .. self.word.load(Ordering::Acquire)", How::Relaxed, read_the_time);
 }

@@ -24,9 +24,8 @@
 //!
 //! - A caller that is about to unlock the shard serves up to [`MAX_HELPED`] requests. If the queue
 //!   is locked, it leaves them to the worker.
-//! - The worker serves up to [`MAX_HELPED`] requests whenever it visits a shard whose `due` has
-//!   come or which has requests waiting. Otherwise it does not touch the queue, because that cache
-//!   line belongs to the callers.
+//! - The worker serves up to [`MAX_HELPED`] requests whenever it visits a shard that has any.
+//!   Otherwise it does not touch the queue, because that cache line belongs to the callers.
 //!
 //! # No request is forgotten
 //!
@@ -55,7 +54,7 @@ use super::lease::Lease;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, within_quota};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
 use std::collections::VecDeque;
 
@@ -110,9 +109,8 @@ pub(crate) enum PushOutcome {
 
 /// The requests of one shard.
 pub(crate) struct Inbox {
-    /// The number of requests, as a hint for holders of the shard's lock.
-    waiting: AtomicU32,
-    /// The tick by which the worker must serve the first request. Written under the queue's lock.
+    /// The tick by which the worker must serve the first request, or [`NO_TICK`] if there is none.
+    /// Written under the queue's lock.
     due: AtomicU64,
     /// Operations that were counted under the queue's lock.
     pub(crate) scheduled: Counter,
@@ -130,7 +128,6 @@ struct Queue {
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
-            waiting: AtomicU32::new(0),
             due: AtomicU64::new(NO_TICK),
             scheduled: Counter::default(),
             cancelled: Counter::default(),
@@ -156,7 +153,7 @@ impl Inbox {
     pub(crate) fn close(&self) -> Requests {
         let mut queue = self.queue.lock();
         queue.lease.close();
-        self.publish(0);
+        self.raise_due();
         std::mem::take(&mut queue.requests)
     }
 
@@ -175,8 +172,8 @@ impl Inbox {
         };
         let now = context.now();
         let has_room = match requests.len() {
-            waiting if has_waiter => waiting < CROWDED_CAPACITY,
-            waiting => waiting < CAPACITY && within_quota(now >> 20, QUOTA),
+            len if has_waiter => len < CROWDED_CAPACITY,
+            len => len < CAPACITY && within_quota(now >> 20, QUOTA),
         };
         if !has_room {
             drop(guard);
@@ -193,12 +190,11 @@ impl Inbox {
         self.pushed.add(1);
         let due = request.tick.min(context.resolution.tick_at(now.saturating_add(MAX_DELAY)));
         requests.push_back(request);
-        self.publish(requests.len());
         // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the
         // sleeper.
         let is_earlier = due < self.due.load(Ordering::Relaxed);
         if is_earlier {
-            // ORDERING: Release, as in `publish`. A thread that sees this value instead of the
+            // ORDERING: Release, as in `raise_due`. A thread that sees this value instead of the
             // raised one also sees the holder's change of `next`, because this thread has seen it
             // under the queue's lock.
             self.due.store(due, Ordering::Release);
@@ -220,34 +216,25 @@ impl Inbox {
         }
     }
 
-    fn publish(&self, waiting: usize) {
-        // ORDERING: Relaxed, a hint for holders.
-        self.waiting.store(waiting as u32, Ordering::Relaxed);
-        if waiting == 0 {
-            // ORDERING: Release pairs with the load in `due`. A thread that sees the raised value
-            // also sees the holder's change of `next`.
-            self.due.store(NO_TICK, Ordering::Release);
-        }
+    /// Notes that the queue is empty.
+    fn raise_due(&self) {
+        // ORDERING: Release pairs with the load in `due`. A thread that sees the raised value also
+        // sees the holder's change of `next`.
+        self.due.store(NO_TICK, Ordering::Release);
     }
 
-    /// Returns `true` if a holder of the shard's lock should serve requests before it unlocks.
+    /// Returns `true` if a holder of the shard's lock should serve requests before it unlocks. A
+    /// holder may overlook some, and the worker serves those.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        // ORDERING: Relaxed, a hint, because the worker serves the requests that a holder
-        // overlooks.
-        self.waiting.load(Ordering::Relaxed) != 0
-    }
-
-    /// Returns `true` if the worker should serve the inbox during the turn of `tick`.
-    pub(crate) fn is_due(&self, tick: u64) -> bool {
-        self.due() <= tick || self.has_requests()
+        self.due() != NO_TICK
     }
 
     /// Returns the tick by which the worker must serve the inbox.
     #[inline]
     pub(crate) fn due(&self) -> u64 {
-        // ORDERING: Acquire pairs with the Release in `publish`; the alarm's word orders this load
-        // after the store that lowers it.
+        // ORDERING: Acquire pairs with the Release in `raise_due`; the alarm's word orders this
+        // load after the store that lowers it.
         self.due.load(Ordering::Acquire)
     }
 
@@ -272,7 +259,9 @@ impl Inbox {
             _ => Box::new(requests.drain(..MAX_HELPED).collect()),
         };
         lower_next(taken.iter().map(|request| request.tick).min().unwrap_or(NO_TICK));
-        self.publish(requests.len());
+        if requests.is_empty() {
+            self.raise_due();
+        }
         taken
     }
 

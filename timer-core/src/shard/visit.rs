@@ -56,7 +56,7 @@ impl Shard {
         };
         let Some(mut core) = core else { return VisitOutcome::Held };
         let mut drop_after_unlock = Vec::new();
-        let mut requests = self.inbox.is_due(tick).then(|| self.inbox.drain());
+        let mut requests = self.inbox.has_requests().then(|| self.inbox.drain());
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
             let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
         }

@@ -3,6 +3,7 @@
 
 use super::{AtomicUsize, OnceLock, Ordering};
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 #[cfg(feature = "__tests")]
@@ -150,8 +151,9 @@ const NOT_RUNNING: Running = Running { timeout: 0, timer: 0 };
 
 thread_local! {
     static INNERMOST: Cell<Running> = const { Cell::new(NOT_RUNNING) };
-    /// The tasks on this stack that wait for the innermost one to return.
-    static OUTER: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+    /// The tasks on this stack that wait for the innermost one to return. The list is never
+    /// dropped, because a thread may run tasks until its end. Without tasks it has no memory.
+    static OUTER: ManuallyDrop<RefCell<Vec<Running>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Calls `run`, which runs `task`, and registers the task for [`is_running`] meanwhile. `run` must
@@ -159,14 +161,18 @@ thread_local! {
 #[inline]
 pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
     let outer = INNERMOST.replace(task);
-    // `try_with`, because the list of a thread that is ending may be gone. Nested runs are not
-    // registered then.
     if outer != NOT_RUNNING {
-        let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
+        OUTER.with(|all| all.borrow_mut().push(outer));
     }
     let result = run();
     if outer != NOT_RUNNING {
-        let _ = OUTER.try_with(|all| all.borrow_mut().pop());
+        OUTER.with(|all| {
+            let mut all = all.borrow_mut();
+            all.pop();
+            if all.is_empty() {
+                *all = Vec::new();
+            }
+        });
     }
     INNERMOST.set(outer);
     result
@@ -175,5 +181,41 @@ pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {
 /// Returns `true` if the calling thread is inside a run for which `matches` returns `true`, at any
 /// depth.
 pub(crate) fn is_running(matches: impl Fn(Running) -> bool) -> bool {
-    matches(INNERMOST.get()) || OUTER.try_with(|all| all.borrow().iter().copied().any(matches)).unwrap_or(false)
+    matches(INNERMOST.get()) || OUTER.with(|all| all.borrow().iter().copied().any(matches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    fn task(timeout: usize) -> Running {
+        Running { timeout, timer: 1 }
+    }
+
+    /// Runs a task inside another one at the end of its thread, and sends whether it finds both.
+    struct AtEnd(Sender<bool>);
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            let finds_both = || is_running(|running| running == task(1)) && is_running(|running| running == task(2));
+            let found = while_running(task(1), || while_running(task(2), finds_both));
+            self.0.send(found && OUTER.with(|all| all.borrow().capacity() == 0)).unwrap();
+        }
+    }
+
+    #[test]
+    fn nested_tasks_are_found_until_the_end_of_a_thread() {
+        thread_local! {
+            static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+        }
+        let (sender, found) = channel();
+        let thread = std::thread::spawn(move || {
+            // The values of a thread are dropped in the reverse order of their first use.
+            AT_END.set(Some(AtEnd(sender)));
+            while_running(task(1), || while_running(task(2), || ()));
+        });
+        thread.join().unwrap();
+        assert!(found.recv().unwrap());
+    }
 }

@@ -147,6 +147,36 @@ fn virtual_time_is_exact_to_the_nanosecond() {
     }
 }
 
+#[test]
+fn virtual_time_that_runs_is_never_early() {
+    let mut random = Rng::with_seed(6);
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        let (verdicts, received) = channel();
+        // Time has moved on, stood still and moved by hand before it runs.
+        for by in [Duration::ZERO, NANO, HOUR] {
+            driver.resume();
+            for _ in 0..20 {
+                let (called, delay, verdicts) = (Instant::now(), random.duration(2 * MILLI), verdicts.clone());
+                let judge = move |_: &_| {
+                    let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
+                };
+                let timeout = accepted(timer.new_timeout(HOUR, judge));
+                spin(random.duration(200 * MICRO));
+                assert!(timeout.reset(delay));
+                while driver.advance(Duration::ZERO) == 0 {}
+                assert!(is_in_time(next(&received)), "{wheel:?}");
+            }
+            driver.pause();
+            let present = driver.now();
+            spin(MICRO);
+            assert_eq!(timer.now(), present);
+            driver.advance(by);
+            assert_eq!(timer.now(), present + by);
+        }
+    }
+}
+
 /// Returns a task that records by how much it ran too early.
 fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeout) + Send + 'static {
     let early = early.clone();

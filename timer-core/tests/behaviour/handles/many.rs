@@ -4,6 +4,7 @@ use crate::support::executors::KeepingExecutor;
 use crate::support::ledger::Ledger;
 use crate::support::panics::{BadHook, panic_on_purpose};
 use crate::support::*;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -67,6 +68,30 @@ fn a_wrong_size_hint_is_harmless() {
         let timeouts: Vec<_> = timeouts.into_iter().flatten().collect();
         assert_eq!(Timeout::cancel_all(Misleading(timeouts[..50].iter(), hint)), 50, "{hint:?}");
         assert_eq!(driver.advance(SECOND), 50);
+    }
+}
+
+/// An iterator that goes on after its end.
+struct Unfused<I>(I, Range<usize>);
+
+impl<I: Iterator> Iterator for Unfused<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        assert!(self.1.next().is_some(), "called again after its end");
+        if self.1.is_empty() { None } else { self.0.next() }
+    }
+}
+
+#[test]
+fn no_batch_reads_beyond_the_end_of_its_iterator() {
+    for len in [0, 3, 64, 100] {
+        let (timer, _driver) = manual(WHEELS[0]);
+        let tasks = std::iter::repeat_with(|| (SECOND, |_: &Timeout| {}));
+        let scheduled = timer.new_timeouts(Unfused(tasks, 0..len + 1));
+        let timeouts: Vec<_> = scheduled.into_iter().flatten().collect();
+        assert_eq!(timeouts.len(), len);
+        assert_eq!(Timeout::cancel_all(Unfused(timeouts.iter().cycle(), 0..len + 1)), len);
     }
 }
 
