@@ -66,7 +66,11 @@ impl DurableTimer {
     /// documents. All other calls wait for it.
     ///
     /// An SQLite file belongs to its store, so this is the way to read and write the user's own
-    /// tables in it.
+    /// tables in it. The names `meta`, `timeout`, `dead` and those that begin with `timer_` are the
+    /// store's, also for temporary tables.
+    ///
+    /// `work` must not end the transaction itself. It may change settings of the session for the
+    /// transaction only, on PostgreSQL by `set local`.
     ///
     /// # Errors
     ///

@@ -198,9 +198,9 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets how many of the timeouts that were overdue at open begin per second. In any case they
-    /// use at most half of [`max_running`](Self::max_running). By default their rate is not
-    /// limited.
+    /// Sets how many of the timeouts that were overdue at open begin per second, at least 1. They
+    /// use at most half of [`max_running`](Self::max_running) in any case. By default their rate is
+    /// not limited.
     pub fn overdue_rate(mut self, per_second: u32) -> Self {
         self.overdue_rate = Some(per_second);
         self
@@ -255,6 +255,7 @@ impl DurableTimerBuilder {
             return Err(Error::Setting { name: "spawn", given, allowed });
         }
         least("max_batch", self.max_batch, 1, "at least 1")?;
+        least("overdue_rate", self.overdue_rate.map_or(1, |rate| rate as usize), 1, "at least 1")?;
         let executor = match manual {
             Some(manual) => manual.executor(),
             None => match self.executor {

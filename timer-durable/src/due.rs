@@ -86,8 +86,8 @@ impl<P> Due<P> {
     ///
     /// `work` receives the store's connection inside a transaction. The type `C` is the one that
     /// the store documents, `rusqlite::Connection` for SQLite. If `work` returns an error or
-    /// panics, or if the attempt is no longer the last one, nothing is written. `work` must not end
-    /// the transaction itself.
+    /// panics, or if the attempt is no longer the last one, nothing is written. `work` follows the
+    /// rules of [`with_connection`](crate::DurableTimer::with_connection).
     ///
     /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
     /// should only execute a few statements, because all other calls wait for it.
@@ -183,20 +183,31 @@ pub(crate) enum How {
     Bury,
 }
 
+/// The longest reason in bytes. It is written with the other parts of a batch, which it must not
+/// delay.
+const MAX_REASON: usize = 64 << 10;
+
 impl Retry {
-    /// Repeats the attempt after the backoff of its topic.
+    fn with(how: How, reason: impl fmt::Display) -> Self {
+        let mut reason = reason.to_string();
+        let end = (0..=reason.len().min(MAX_REASON)).rev().find(|end| reason.is_char_boundary(*end));
+        reason.truncate(end.unwrap_or(0));
+        Self { reason, how }
+    }
+
+    /// Repeats the attempt after the backoff of its topic. The first 64 KiB of `reason` are kept.
     pub fn new(reason: impl fmt::Display) -> Self {
-        Self { reason: reason.to_string(), how: How::Backoff }
+        Self::with(How::Backoff, reason)
     }
 
     /// Repeats the attempt after `delay`.
     pub fn after(delay: Duration, reason: impl fmt::Display) -> Self {
-        Self { reason: reason.to_string(), how: How::After(delay) }
+        Self::with(How::After(delay), reason)
     }
 
     /// Makes the timeout a dead letter at once.
     pub fn bury(reason: impl fmt::Display) -> Self {
-        Self { reason: reason.to_string(), how: How::Bury }
+        Self::with(How::Bury, reason)
     }
 
     /// Returns the reason.

@@ -113,8 +113,9 @@ impl DurableTimer {
         self.schedule(self.build(topic, after(delay)?, payload)?)
     }
 
-    /// Schedules a timeout with an id of the caller, so that the call can be repeated. If the store
-    /// has the id already, nothing is changed. A call with a key is repeated by
+    /// Schedules a timeout with an id of the caller, so that the call can be repeated. The id must
+    /// be one of [`TimeoutId::new`] or of [`Error::OutcomeUnknown`]. If the store has it already,
+    /// nothing is changed. A call with a key is repeated by
     /// [`timeout_builder`](Self::timeout_builder), because this one takes no key.
     ///
     /// # Errors

@@ -275,7 +275,7 @@ impl Store for SqliteStore {
             if !accepted {
                 return Err(StoreError::Fenced);
             }
-            work(connection).map_err(|error| StoreError::Failed(error.to_string()))
+            run(work, connection)
         });
         match result {
             Ok(()) => {
@@ -289,11 +289,16 @@ impl Store for SqliteStore {
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        self.transact(|connection, _, _| work(connection).map_err(|error| StoreError::Failed(error.to_string())))
+        self.transact(|connection, _, _| run(work, connection))
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
-        let mut copy = Connection::open(path).map_err(failed)?;
+        let mut copy = Connection::open_with_flags(path, open::FLAGS).map_err(failed)?;
+        // SQLite takes these for databases without a file.
+        if copy.path().is_none_or(str::is_empty) {
+            let given = path.display();
+            return Err(StoreError::Failed(format!("the target `{given}` was given; allowed is the path of a file")));
+        }
         // All calls wait during a backup, so it does not wait for others that use the target.
         copy.busy_timeout(Duration::ZERO).map_err(failed)?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
@@ -316,6 +321,19 @@ impl Store for SqliteStore {
             tracing::warn!(%error, "the log could not be written back");
         }
         Ok(())
+    }
+}
+
+/// Runs work of the user in an open transaction. A temporary table must not hide one of the store.
+fn run(work: Work, connection: &mut Connection) -> Result<(), StoreError> {
+    work(connection).map_err(|error| StoreError::Failed(error.to_string()))?;
+    let hidden = "select name from temp.sqlite_schema where name in ('meta', 'timeout', 'dead', 'timer_tombstone')";
+    match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        Ok(name) => {
+            Err(StoreError::Failed(format!("the temporary table `{name}` has the name of a table of the store")))
+        }
+        Err(error) => Err(failed(error)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Opening a file with its checks, schema and lock.
 
+use super::tombstones;
 use crate::store::Micros;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt;
@@ -43,6 +44,10 @@ const SCHEMA: &str = "
         reason text not null,
         died integer not null
     ) without rowid;";
+
+/// The path is not taken for a URI.
+pub(super) const FLAGS: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// The columns of the table `timeout` that an earlier program has not created. Opening a file adds
 /// them, and an earlier program does not notice them.
@@ -167,8 +172,7 @@ pub(super) struct Opened {
 /// Opens and checks a file.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+    let connection = Connection::open_with_flags(path, FLAGS).map_err(error)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first access takes the lock, and the connection keeps it until it is closed.
     connection.execute_batch("pragma locking_mode = exclusive; pragma busy_timeout = 0;").map_err(error)?;
@@ -197,6 +201,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     }
     let has_slots = is_new || version > 1;
     add_columns(&connection).map_err(error)?;
+    tombstones::rename(&connection).map_err(error)?;
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
@@ -249,7 +254,7 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
 /// many timeouts.
 fn check(connection: &Connection, path: &Path, version: i64) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
-    let tables = "select count(*) from sqlite_schema where name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";
+    let tables = "select count(*) from sqlite_schema where type in ('table', 'index') and name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";
     let expected = if version == 1 { 5 } else { 6 };
     match number::<i64>(connection, tables) {
         Ok(found) if found == expected => {}

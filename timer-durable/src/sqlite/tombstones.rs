@@ -32,10 +32,11 @@ impl Tombstones<'_> {
         if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {
             return Ok(());
         }
-        self.db.execute_batch("create table if not exists tombstone(id blob primary key) without rowid")?;
-        self.db.prepare_cached("insert or ignore into tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
+        self.db.execute_batch("create table if not exists timer_tombstone(id blob primary key) without rowid")?;
+        self.db.prepare_cached("insert or ignore into timer_tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
         let mut remove = self.db.prepare_cached(
-            "delete from tombstone where id in (select id from tombstone where id < ?1 order by id limit ?2)",
+            "delete from timer_tombstone
+             where id in (select id from timer_tombstone where id < ?1 order by id limit ?2)",
         )?;
         let oldest = TimeoutId::oldest_repeatable(self.now);
         remove.execute(rusqlite::params![rows::blob(oldest), MAX_REMOVED]).map(drop)
@@ -51,8 +52,18 @@ impl Tombstones<'_> {
     }
 
     fn has(&self, id: TimeoutId) -> Result<bool> {
-        let mut table = self.db.prepare_cached("select 1 from sqlite_schema where name = 'tombstone'")?;
-        Ok(table.exists([])?
-            && self.db.prepare_cached("select 1 from tombstone where id = ?1")?.exists([rows::blob(id)])?)
+        let table = "select 1 from sqlite_schema where type = 'table' and name = 'timer_tombstone'";
+        Ok(self.db.prepare_cached(table)?.exists([])?
+            && self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([rows::blob(id)])?)
     }
+}
+
+/// Renames the table of an earlier program, whose name a table of the user may have too.
+pub(super) fn rename(db: &Connection) -> Result<()> {
+    let former = "select 1 from sqlite_schema where sql = 'CREATE TABLE tombstone(id blob primary key) without rowid'
+                  and not exists (select 1 from sqlite_schema where name = 'timer_tombstone')";
+    if db.prepare(former)?.exists([])? {
+        db.execute_batch("alter table tombstone rename to timer_tombstone")?;
+    }
+    Ok(())
 }

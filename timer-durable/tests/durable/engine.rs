@@ -187,6 +187,18 @@ fn a_failed_attempt_is_repeated_and_buried() {
 }
 
 #[test]
+fn a_long_reason_is_cut() {
+    let fails = |_: &Due<String>| Err(Retry::bury("é".repeat(1 << 20)));
+    let (timer, mut driver) = DurableTimer::builder().topic("t", fails).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout("t", Duration::ZERO, &text("a")).unwrap();
+    driver.run_due();
+    let letters = timer.dead_letters(None, None, 9).unwrap();
+    assert_eq!(letters[0].reason, "é".repeat(1 << 15));
+    let odd = Retry::new(format!("a{}", "é".repeat(1 << 20)));
+    assert_eq!(odd.reason().len(), (1 << 16) - 1);
+}
+
+#[test]
 fn a_handler_that_panics_harms_its_timeout_only() {
     let log = Log::default();
     let panics = |due: &Due<String>| -> Result<(), Retry> { panic!("{} is bad", due.payload()) };
@@ -381,4 +393,6 @@ fn bad_arguments_are_errors_that_say_what_is_allowed() {
     assert!(delay.to_string().starts_with("a delay of "), "{delay}");
     let setting = DurableTimer::builder().max_running(0).build_manual(MemoryStore::new()).unwrap_err();
     assert!(setting.to_string().starts_with("max_running: 0 was given; allowed is at least 1"), "{setting}");
+    let setting = DurableTimer::builder().overdue_rate(0).build_manual(MemoryStore::new()).unwrap_err();
+    assert!(setting.to_string().starts_with("overdue_rate: 0 was given; allowed is at least 1"), "{setting}");
 }

@@ -18,6 +18,8 @@ mod full_disk;
 mod handlers;
 mod keeper;
 mod lateness;
+#[cfg(feature = "sqlite")]
+mod names;
 mod overdue;
 mod points;
 #[cfg(feature = "sqlite")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use timer_durable::MemoryStore;
+use timer_durable::{Due, DurableTimer, MemoryStore, Retry};
 
 use crate::engine::{Log, SECOND, builder, open, take, text};
 
@@ -21,6 +21,30 @@ fn overdue_timeouts_do_not_hold_up_new_ones() {
     let ran = take(&log);
     assert_eq!(ran.len(), 101);
     assert!(ran.iter().position(|it| it == "new 1").unwrap() <= 4, "D13: {:?}", &ran[..8]);
+}
+
+#[test]
+fn overdue_timeouts_without_a_place_hold_up_no_time() {
+    let store = MemoryStore::new();
+    let (timer, driver, _) = open(&store);
+    (0..2).for_each(|n| _ = timer.new_timeout("t", SECOND, &format!("old{n}")).unwrap());
+    driver.crash();
+    drop(timer);
+    store.advance_clock(3600 * SECOND);
+    let (sender, ran) = std::sync::mpsc::channel();
+    let (timer, mut driver) = DurableTimer::builder()
+        .max_running(2)
+        // The handler does not end, because nothing polls its future.
+        .spawn(std::mem::forget)
+        .async_topic("t", |_: Due<String>| async { Ok(()) })
+        .topic("new", move |due: &Due<()>| sender.send(due.lag()).map_err(Retry::new))
+        .build_manual(store)
+        .unwrap();
+    (1..3).for_each(|n| _ = timer.new_timeout("new", n * 10 * SECOND, &()).unwrap());
+    driver.advance(15 * SECOND);
+    assert!(driver.advance_to_next().is_some());
+    assert!(driver.advance_to_next().is_none(), "the other overdue one waits");
+    assert_eq!(ran.try_iter().collect::<Vec<_>>(), [Duration::ZERO; 2]);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn ids_of_the_instance_itself_leave_nothing() {
     write(&mut store, |batch| batch.begins.push(id));
     let done = write(&mut store, |batch| batch.dones.push(Done { id, attempt: 1, next: None })).dones;
     assert_eq!(done, [true]);
-    let tables = "select count(*) from sqlite_schema where name = 'tombstone'";
+    let tables = "select count(*) from sqlite_schema where name = 'timer_tombstone'";
     assert_eq!(number(store, &folder, tables), 0);
 }
 
@@ -80,7 +80,7 @@ fn only_expired_tombstones_are_removed() {
     assert_eq!(insert(&mut store, old), Inserted::Exists, "nothing has removed its tombstone so far");
     end(&mut store, made_at(start + 11 * MINUTE, 0));
     assert_eq!(insert(&mut store, old), Inserted::TooOld, "the new tombstone has removed it");
-    let count = "select count(*) from tombstone";
+    let count = "select count(*) from timer_tombstone";
     let left = number(store, &folder, count);
     assert!((3..42).contains(&left), "{left}: a new tombstone removes a bounded number");
 

@@ -166,6 +166,17 @@ fn a_swallowed_error_is_no_commit() {
 }
 
 #[test]
+fn a_role_of_the_users_work_ends_with_it() {
+    let Some(database) = Database::create() else { return };
+    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    for sql in ["set role pg_monitor", "set session authorization pg_monitor"] {
+        let work = move |connection: &mut PostgresConnection| Ok(connection.batch_execute(sql)?);
+        timer.with_connection(work).unwrap();
+        timer.new_timeout("topic", LEASE * 10, &String::new()).unwrap();
+    }
+}
+
+#[test]
 fn work_that_ends_its_transaction_is_in_doubt() {
     let Some(database) = Database::create() else { return };
     let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));

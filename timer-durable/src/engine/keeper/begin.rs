@@ -39,7 +39,7 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the number of free places for overdue timeouts. They may use half of all places, so
     /// that new ones do not wait for them.
-    fn places_for_overdue(&self) -> usize {
+    pub(super) fn places_for_overdue(&self) -> usize {
         (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running)
     }
 

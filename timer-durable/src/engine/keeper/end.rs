@@ -32,7 +32,7 @@ impl<S: Store> Keeper<S> {
                 batch.dones.push(Done { id, attempt, next: next_run(running, now) });
             }
             Outcome::NoHandler => {
-                batch.retries.push(Retry { id, attempt, due: now + NO_HANDLER_PAUSE, forgive: true });
+                batch.retries.push(Retry { id, attempt, due: now.saturating_add(NO_HANDLER_PAUSE), forgive: true });
             }
             Outcome::NotStarted => {
                 batch.retries.push(Retry { id, attempt, due: now, forgive: true });

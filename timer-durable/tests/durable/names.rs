@@ -1,0 +1,94 @@
+//! Names of the user: tables and triggers in the store's file, and targets of a backup.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use timer_durable::{Cancelled, Due, DurableTimer, Error, SqliteStore, TimeoutId};
+
+use crate::folder::Folder;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(folder: &Folder) -> DurableTimer {
+    DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(SqliteStore::open(folder.file()).unwrap()).unwrap()
+}
+
+fn execute(timer: &DurableTimer, sql: &'static str) -> Result<(), Error> {
+    timer.with_connection(move |connection: &mut Connection| Ok(connection.execute_batch(sql)?))
+}
+
+/// Schedules and cancels a timeout with an id of the caller, which leaves a tombstone.
+fn end(timer: &DurableTimer, id: TimeoutId) {
+    timer.new_timeout_with_id(id, "t", LONG, &()).unwrap();
+    assert_eq!(timer.cancel_by_id(id).unwrap(), Cancelled::Cancelled);
+}
+
+#[test]
+fn a_table_of_the_user_may_hold_tombstones() {
+    let folder = Folder::new();
+    let timer = open(&folder);
+    execute(&timer, "create table tombstone(id text, name text); insert into tombstone values ('1', 'a'), ('2', 'b')")
+        .unwrap();
+    end(&timer, TimeoutId::new());
+    let rows = timer.with_connection(|connection: &mut Connection| {
+        Ok(connection.query_row("select count(*) from tombstone", [], |row| row.get::<_, u32>(0))?)
+    });
+    assert_eq!(rows.unwrap(), 2);
+}
+
+#[test]
+fn triggers_may_have_the_names_of_tables() {
+    let folder = Folder::new();
+    let timer = open(&folder);
+    for name in ["timeout", "timer_tombstone"] {
+        let sql =
+            format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
+        let create = move |connection: &mut Connection| Ok(connection.execute_batch(&sql)?);
+        timer.with_connection(create).unwrap();
+    }
+    end(&timer, TimeoutId::new());
+    timer.stop(LONG).unwrap();
+    drop(timer);
+    end(&open(&folder), TimeoutId::new());
+}
+
+#[test]
+fn no_temporary_table_hides_one_of_the_store() {
+    let folder = Folder::new();
+    let timer = open(&folder);
+    let error = execute(&timer, "create temp table timeout as select * from main.timeout").unwrap_err();
+    assert!(error.to_string().contains("the temporary table `timeout` has the name"), "{error}");
+    timer.new_timeout("t", LONG, &()).unwrap();
+    timer.stop(LONG).unwrap();
+    drop(timer);
+    assert_eq!(open(&folder).counts().unwrap().pending, 1, "D1");
+}
+
+#[test]
+fn tombstones_of_an_earlier_program_stay() {
+    let folder = Folder::new();
+    let timer = open(&folder);
+    let id = TimeoutId::new();
+    end(&timer, id);
+    execute(
+        &timer,
+        "create table tombstone(id blob primary key) without rowid;
+                     insert into tombstone select id from timer_tombstone; drop table timer_tombstone",
+    )
+    .unwrap();
+    timer.stop(LONG).unwrap();
+    drop(timer);
+    let timer = open(&folder);
+    timer.new_timeout_with_id(id, "t", LONG, &()).unwrap();
+    assert_eq!(timer.counts().unwrap().pending, 0, "D3");
+}
+
+#[test]
+fn a_backup_needs_a_file() {
+    let folder = Folder::new();
+    let timer = open(&folder);
+    for target in ["", ":memory:"] {
+        let error = timer.backup(target).unwrap_err();
+        assert!(error.to_string().contains("allowed is the path of a file"), "{target}: {error}");
+    }
+}
