@@ -110,7 +110,7 @@ pub(crate) struct Present {
 
 impl Present {
     const REAL: u64 = u64::MAX;
-    /// Marks a virtual time that runs. One that stands still is never zero.
+    /// Marks a virtual time that runs. A virtual time that stands still is never zero.
     const RUNS: u64 = 0;
 
     /// Creates a present that follows the system's clock.
@@ -133,8 +133,8 @@ impl Present {
     /// Returns a virtual time that runs.
     #[cold]
     fn running(&self) -> Nanos {
-        // ORDERING: Relaxed, because the word publishes it.
-        let offset = self.offset.load(Ordering::Relaxed);
+        // ORDERING: Acquire, as in `now`. The word may be that of an earlier timer.
+        let offset = self.offset.load(Ordering::Acquire);
         now().saturating_add_signed(offset as i64).min(END_OF_TIME)
     }
 
@@ -191,12 +191,13 @@ impl Present {
             // ORDERING: Release, as explained in `now`.
             return self.word.store(at.min(END_OF_TIME), Ordering::Release);
         };
-        // ORDERING: Relaxed, because the Release of the word publishes it.
-        self.offset.store(offset as u64, Ordering::Relaxed);
+        // ORDERING: Release, as explained in `now`.
+        self.offset.store(offset as u64, Ordering::Release);
         self.word.store(Self::RUNS, Ordering::Release);
     }
 
-    /// Lets a virtual time stand still. Called by the driver's owner.
+    /// Lets a virtual time stand still. Called by the driver's owner. A thread that reads the time
+    /// meanwhile may see a later one, by as long as this takes.
     pub(crate) fn stop(&self) {
         // ORDERING: Release, as explained in `now`.
         self.word.store(self.now().max(1), Ordering::Release);
@@ -205,8 +206,8 @@ impl Present {
     /// Takes over the virtual time of `other`. Called by the driver's owner.
     pub(crate) fn copy(&self, other: &Present) {
         // ORDERING: Relaxed loads, because the caller writes `other`. Release, as explained in
-        // `now`, and the word publishes the offset.
-        self.offset.store(other.offset.load(Ordering::Relaxed), Ordering::Relaxed);
+        // `now`.
+        self.offset.store(other.offset.load(Ordering::Relaxed), Ordering::Release);
         self.word.store(other.word.load(Ordering::Relaxed), Ordering::Release);
     }
 

@@ -66,8 +66,9 @@ impl DurableTimer {
     /// documents. All other calls wait for it.
     ///
     /// An SQLite file belongs to its store, so this is the way to read and write the user's own
-    /// tables in it. The names `meta`, `timeout`, `dead` and those that begin with `timer_` are the
-    /// store's, also for temporary tables.
+    /// tables in it. The names `meta`, `timeout`, `dead`, and those that begin with `timer_` or
+    /// `timeout_by_`, belong to the store. A temporary table or view that hides a table of the
+    /// store fails the call.
     ///
     /// `work` must not end the transaction itself. It may change settings of the session for the
     /// transaction only, on PostgreSQL by `set local`.
@@ -94,12 +95,13 @@ impl DurableTimer {
         })
     }
 
-    /// Writes a copy of the store to a file while the timer runs. Calls wait meanwhile.
+    /// Writes a copy of the store to a file while the timer runs. Calls wait meanwhile. A path that
+    /// begins with `file:` is no URI.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the copy cannot be written, if another connection uses the target, or if
-    /// the store supports no copies, and [`Error::Stopped`].
+    /// [`Error::Store`] if the copy cannot be written, if the path names no file, if another
+    /// connection uses the target, or if the store supports no copies, and [`Error::Stopped`].
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path: PathBuf = path.as_ref().to_owned();
         self.visit(move |store| store.backup(&path))

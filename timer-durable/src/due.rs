@@ -151,7 +151,8 @@ impl From<Error> for CompleteError {
 /// A failed attempt.
 ///
 /// Every error converts to one, so that handlers can use the question mark. The attempt is then
-/// repeated after the backoff of its topic, until the limit of attempts is reached.
+/// repeated after the backoff of its topic, until the limit of attempts is reached. The first 64
+/// KiB of a reason are kept.
 ///
 /// # Examples
 ///
@@ -188,26 +189,26 @@ pub(crate) enum How {
 const MAX_REASON: usize = 64 << 10;
 
 impl Retry {
-    fn with(how: How, reason: impl fmt::Display) -> Self {
+    fn cut(how: How, reason: impl fmt::Display) -> Self {
         let mut reason = reason.to_string();
         let end = (0..=reason.len().min(MAX_REASON)).rev().find(|end| reason.is_char_boundary(*end));
         reason.truncate(end.unwrap_or(0));
         Self { reason, how }
     }
 
-    /// Repeats the attempt after the backoff of its topic. The first 64 KiB of `reason` are kept.
+    /// Repeats the attempt after the backoff of its topic.
     pub fn new(reason: impl fmt::Display) -> Self {
-        Self::with(How::Backoff, reason)
+        Self::cut(How::Backoff, reason)
     }
 
     /// Repeats the attempt after `delay`.
     pub fn after(delay: Duration, reason: impl fmt::Display) -> Self {
-        Self::with(How::After(delay), reason)
+        Self::cut(How::After(delay), reason)
     }
 
     /// Makes the timeout a dead letter at once.
     pub fn bury(reason: impl fmt::Display) -> Self {
-        Self::with(How::Bury, reason)
+        Self::cut(How::Bury, reason)
     }
 
     /// Returns the reason.

@@ -181,7 +181,8 @@ impl ManualDurableDriver {
     }
 
     /// Moves the time to the next due time and runs the handlers that are due then. Returns the
-    /// number of handlers, or `None` if nothing is pending.
+    /// number of handlers, or `None` if nothing is pending, or if handlers that have not ended
+    /// leave no place for the rest.
     pub fn advance_to_next(&mut self) -> Option<usize> {
         loop {
             self.shared.settle();

@@ -260,8 +260,8 @@ impl<E: Error> Error for ConnectionError<E> {
     }
 }
 
-/// Converts also the boxed error of a connection that speaks either version of HTTP, for which
-/// [`ConnectionError`] is no [`Error`].
+/// The error of the connection may be a box, such as that of a connection of hyper-util that speaks
+/// either version of HTTP. [`ConnectionError`] itself does not implement [`Error`] then.
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<ConnectionError<E>> for io::Error {
     fn from(error: ConnectionError<E>) -> Self {
         match error {

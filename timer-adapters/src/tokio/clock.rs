@@ -25,10 +25,7 @@ use std::time::Duration;
 /// });
 /// ```
 pub fn pause() {
-    // The manual timer must not be ahead of the time at which tokio's clock stops.
-    with_follower(Follower::pause);
-    time::pause();
-    with_follower(Follower::follow);
+    with_follower(Follower::pause).unwrap_or_else(time::pause);
 }
 
 /// Lets the clock run, as `tokio::time::resume` does.

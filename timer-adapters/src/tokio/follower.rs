@@ -13,13 +13,61 @@ use timer_core::{ManualDriver, Timer};
 /// A deadline that is further away is no reason to move time.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
+/// The time by which the manual timer may be behind a clock that runs. It is further behind only if
+/// a function of tokio has moved that clock.
+const MAX_LAG: Duration = Duration::from_millis(1);
+
 /// The manual timer of a runtime, which follows the clock of tokio's runtime. All threads that
 /// block on the runtime share it.
 #[derive(Debug)]
 pub(super) struct Virtual {
     pub(super) timer: Timer,
-    driver: Mutex<ManualDriver>,
+    clock: Mutex<Clock>,
     keepers: Arc<Keepers>,
+}
+
+#[derive(Debug)]
+struct Clock {
+    driver: ManualDriver,
+    /// Whether the time of the manual timer runs.
+    runs: bool,
+}
+
+impl Clock {
+    /// Returns the time by which the manual timer is behind tokio's clock. It is never ahead,
+    /// because its present is read last.
+    fn behind(&self) -> Duration {
+        let now = time::Instant::now().into_std();
+        now.saturating_duration_since(self.driver.now())
+    }
+
+    fn catch_up(&mut self) {
+        self.driver.advance(self.behind());
+    }
+
+    fn pause(&mut self) {
+        self.driver.pause();
+        self.runs = false;
+    }
+
+    /// Moves the time to the present of tokio's clock, lets it run if that clock does, and runs the
+    /// timeouts that are due.
+    fn follow(&mut self) {
+        if !is_running() {
+            self.pause();
+            return self.catch_up();
+        }
+        if !self.runs {
+            self.catch_up();
+            self.driver.resume();
+            self.runs = true;
+        }
+        // A time that is moved while it runs makes delays early.
+        while self.behind() > MAX_LAG {
+            self.catch_up();
+        }
+        self.driver.advance(Duration::ZERO);
+    }
 }
 
 /// The wakers of the keepers, one for each call of [`Runtime::block_on`] in progress.
@@ -57,20 +105,21 @@ thread_local! {
     static FOLLOWER: RefCell<Option<Rc<Follower>>> = const { RefCell::new(None) };
 }
 
-/// Calls `call` with the follower of the thread, if there is one.
-pub(super) fn with_follower(call: impl FnOnce(&Follower)) {
-    let follower = FOLLOWER.try_with(|follower| follower.borrow().clone());
-    if let Ok(Some(follower)) = follower {
-        call(&follower);
-    }
+/// Calls `call` with the follower of the thread. Returns `None` if there is none.
+pub(super) fn with_follower<R>(call: impl FnOnce(&Follower) -> R) -> Option<R> {
+    let follower = FOLLOWER.try_with(|follower| follower.borrow().clone()).ok().flatten()?;
+    Some(call(&follower))
 }
 
-/// Returns `true` if the clock of the runtime runs. Takes two different readings of the system's
-/// clock.
+/// Returns `true` if the clock of the runtime runs with the system's clock, by two readings of
+/// each.
 fn is_running() -> bool {
     let (begin, before) = (Instant::now(), time::Instant::now());
-    while Instant::now() == begin {}
-    time::Instant::now() != before
+    let between = Instant::now();
+    while Instant::now() == between {}
+    let passed = time::Instant::now() - before;
+    // If another thread has moved a clock that stands still, more time has passed.
+    !passed.is_zero() && passed <= begin.elapsed()
 }
 
 impl Virtual {
@@ -83,14 +132,14 @@ impl Virtual {
             let keepers = keepers.clone();
             move || keepers.wake()
         });
-        Ok(Arc::new(Self { timer, driver: Mutex::new(driver), keepers }))
+        Ok(Arc::new(Self { timer, clock: Mutex::new(Clock { driver, runs: false }), keepers }))
     }
 
-    /// Returns the driver, unless a thread is within an advance. That thread may be this one, if
-    /// the task of a timeout asks.
-    fn driver(&self) -> Option<MutexGuard<'_, ManualDriver>> {
-        match self.driver.try_lock() {
-            Ok(driver) => Some(driver),
+    /// Returns the clock, unless a thread is within an advance. That thread may be this one, if the
+    /// task of a timeout asks.
+    fn clock(&self) -> Option<MutexGuard<'_, Clock>> {
+        match self.clock.try_lock() {
+            Ok(clock) => Some(clock),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
@@ -104,46 +153,34 @@ impl Follower {
         Rc::new(Self { clock: clock.clone(), armed: Cell::new(None), keeper })
     }
 
-    /// Moves the manual timer to the present of tokio's clock and runs the timeouts that are due.
-    /// From now on, its time runs if that clock does.
+    /// Lets the manual timer follow tokio's clock.
     pub(super) fn follow(&self) {
-        let Some(mut driver) = self.clock.driver() else { return };
-        if is_running() {
-            driver.resume();
-        } else {
-            driver.pause();
+        if let Some(mut clock) = self.clock.clock() {
+            clock.follow();
         }
-        // The manual timer is never ahead, because its present is read last.
-        let now = time::Instant::now().into_std();
-        let behind = now.saturating_duration_since(driver.now());
-        driver.advance(behind);
     }
 
-    /// Lets the time of the manual timer stand still.
+    /// Stops tokio's clock. The time of the manual timer stops before, so that it is not ahead.
     pub(super) fn pause(&self) {
-        if let Some(mut driver) = self.clock.driver() {
-            driver.pause();
-        }
+        let mut clock = self.clock.clock();
+        clock.iter_mut().for_each(|clock| clock.pause());
+        time::pause();
+        clock.iter_mut().for_each(|clock| clock.catch_up());
     }
 
-    /// Returns the deadline to which time moves when all tasks wait.
-    fn next(&self) -> Option<Instant> {
-        let mut driver = self.clock.driver()?;
-        // The present must not change between its two readings.
-        driver.pause();
-        let next = driver.next_expiry().filter(|next| *next < FAR);
-        let next = next.and_then(|next| driver.now().checked_add(next));
-        if is_running() {
-            driver.resume();
-        }
-        next
+    /// Returns the deadline to which time moves when all tasks wait, if there is one. Returns
+    /// `None` if another thread moves the time.
+    fn next(&self) -> Option<Option<Instant>> {
+        let clock = self.clock.clock()?;
+        let far = clock.driver.now().checked_add(FAR);
+        Some(clock.driver.next_deadline().filter(|next| far.is_none_or(|far| *next < far)))
     }
 
     /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another
     /// deadline.
     pub(super) fn before_park(&self) {
         self.follow();
-        if self.next() != self.armed.get() {
+        if self.next() != Some(self.armed.get()) {
             waker_of(&self.keeper).wake();
         }
     }
@@ -153,7 +190,7 @@ impl Follower {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
         loop {
             self.follow();
-            let next = self.next();
+            let Some(next) = self.next() else { return cx.waker().wake_by_ref() };
             self.armed.set(next);
             let Some(next) = next else { return };
             if sleep.deadline().into_std() != next || sleep.is_elapsed() {

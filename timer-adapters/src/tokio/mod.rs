@@ -47,12 +47,13 @@
 //! ```
 //!
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
-//! While the clock runs, as in a `#[tokio::test]` that does not pause it, so does the manual timer.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
 //! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still
 //! uses tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio. Before
 //! 1.53.3 (and 1.51.6), tokio's paused clock moves on when a socket wakes a spawned task, so a test
-//! with sockets needs one of these versions.
+//! with sockets needs one of these versions. While the clock runs, as in a `#[tokio::test]` that
+//! does not pause it, the time of the manual timer runs too. To stop and move the clock, use the
+//! functions of this module, because the manual timer notices those of tokio only later.
 
 #[cfg(feature = "tokio")]
 mod clock;

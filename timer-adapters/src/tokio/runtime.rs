@@ -89,8 +89,8 @@ impl Builder {
     /// have virtual time.
     pub fn new_current_thread() -> Self {
         let mut builder = theirs::Builder::new_current_thread();
-        builder.on_thread_park(|| with_follower(Follower::before_park));
-        builder.on_thread_unpark(|| with_follower(Follower::follow));
+        builder.on_thread_park(|| _ = with_follower(Follower::before_park));
+        builder.on_thread_unpark(|| _ = with_follower(Follower::follow));
         Self { builder, is_current_thread: true, has_time: false }
     }
 
@@ -205,7 +205,8 @@ impl Runtime {
         })
     }
 
-    /// Returns tokio's runtime, for a library that takes one. Its `block_on` moves no virtual time.
+    /// Returns tokio's runtime, for a library that takes one, and stops the manual timer. Call it
+    /// before any task sleeps.
     pub fn into_inner(self) -> theirs::Runtime {
         self.runtime
     }

@@ -46,7 +46,7 @@ impl<S> Layer<S> for TimeoutLayer {
 /// A service that gives each request a deadline. [`TimeoutLayer`] makes it.
 ///
 /// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed). The
-/// future of the inner service is dropped with that of the response.
+/// future of the inner service lives until the caller drops the one that has failed.
 #[derive(Debug, Clone)]
 pub struct Timeout<S> {
     inner: S,

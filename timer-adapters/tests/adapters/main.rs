@@ -8,6 +8,7 @@ mod differential;
 mod hyper;
 mod limits;
 mod quinn;
+mod running_clock;
 mod stream;
 mod tokio;
 mod tonic;

@@ -157,57 +157,6 @@ fn a_resumed_clock_follows_the_real_one() {
     });
 }
 
-/// Computes without a pause.
-fn compute(time: Duration) {
-    let begin = Instant::now();
-    while begin.elapsed() < time {}
-}
-
-/// Asserts that a delay of 10 ms after a computation is not early.
-async fn assert_not_early<F: Future>(name: &str, delayed: impl FnOnce() -> F) {
-    compute(Duration::from_millis(20));
-    let begin = Instant::now();
-    delayed().await;
-    assert!(begin.elapsed() >= Duration::from_millis(10), "{name}: {:?}", begin.elapsed());
-}
-
-#[test]
-fn no_deadline_of_a_running_clock_is_early() {
-    const DELAY: Duration = Duration::from_millis(10);
-    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let timer = timer_core::InfallibleTimer::global();
-        assert_not_early("sleep", || global::sleep(DELAY)).await;
-        assert_not_early("timeout", || timer.timeout(DELAY, std::future::pending::<()>())).await;
-        let mut sleep = global::sleep(Duration::ZERO);
-        let reset = || {
-            sleep.reset_after(DELAY);
-            sleep
-        };
-        assert_not_early("reset", reset).await;
-        let mut queue = timer_core::delay_queue::DelayQueue::new(timer.timer());
-        let insert = async || {
-            queue.insert((), DELAY);
-            queue.next().await
-        };
-        assert_not_early("item", insert).await;
-        let scheduling = async || {
-            let task = async { global::sleep(DELAY).await };
-            spawn(task).await
-        };
-        assert_not_early("task", scheduling).await;
-        let timer = timer.timer().clone();
-        let (ended, has_ended) = ::tokio::sync::oneshot::channel();
-        let thread = spawn_blocking(move || {
-            compute(Duration::from_millis(20));
-            let begin = Instant::now();
-            timer.new_timeout(DELAY, move |_| ended.send(begin.elapsed()).unwrap()).unwrap();
-        });
-        thread.await.unwrap();
-        assert!(has_ended.await.unwrap() >= DELAY, "another thread");
-    });
-}
-
 #[test]
 fn an_advance_in_a_task_moves_the_time_of_all() {
     use timer_adapters::tokio::time::{MissedTickBehavior, interval};

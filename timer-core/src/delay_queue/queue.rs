@@ -251,8 +251,8 @@ impl<T> DelayQueue<T> {
         self.items.deadline(*key)
     }
 
-    /// Returns the key of the item that comes out next, whether or not it is due. If several have
-    /// the same deadline, it may be another one of them. Returns `None` if the queue is empty.
+    /// Returns the key of the item that comes out next, whether or not it is due, or of another
+    /// item with the same deadline. Returns `None` if the queue is empty.
     ///
     /// Costs O(1) after an item of the same tick has come out. Otherwise the call reads the items
     /// of the first tick if that is within 64 ticks, and else all items of the same slot of the

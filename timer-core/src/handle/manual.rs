@@ -2,7 +2,7 @@
 
 use crate::clock::{self, Present};
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
-use crate::time::{END_OF_TIME, NO_TICK, Nanos, after};
+use crate::time::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
 use crate::timer::Unprocessed;
 use crate::worker::Dispatcher;
 use std::fmt;
@@ -71,14 +71,18 @@ impl ManualDriver {
         let target = after(self.present(), by).min(END_OF_TIME);
         let mut expired = 0;
         loop {
-            let next = engine.next();
+            let (next, mut at) = (engine.next(), self.present());
             if engine.context.abandoned.is_empty() {
                 if next > resolution.tick_at(target) {
                     break;
                 }
-                self.set_present(resolution.start_of(next).min(target));
+                if next != IMMEDIATE {
+                    // A time that runs may have passed the deadline.
+                    at = resolution.start_of(next).min(target);
+                    self.set_present(at);
+                }
             }
-            expired += self.dispatcher.turn_to_end(self.present());
+            expired += self.dispatcher.turn_to_end(at);
         }
         self.set_present(target);
         expired
@@ -122,11 +126,11 @@ impl ManualDriver {
     /// Runs `future` to its end on this thread and returns its output. Whenever the future waits,
     /// time moves to the next deadline.
     ///
-    /// Time stands still while the future is polled, and from each wake-up until the next poll. If
-    /// no timeout is pending, the call waits for another thread to wake the future or to schedule a
-    /// timeout, and looks for a new timeout every 10 ms of real time. Code that uses
-    /// [`global`](crate::global) takes part if the thread has [entered](crate::global::enter) the
-    /// timer.
+    /// Unless time [runs](Self::resume), it stands still while the future is polled, and from each
+    /// wake-up until the next poll. If no timeout is pending, the call waits for another thread to
+    /// wake the future or to schedule a timeout, and looks for a new timeout every 10 ms of real
+    /// time. Code that uses [`global`](crate::global) takes part if the thread has
+    /// [entered](crate::global::enter) the timer.
     ///
     /// # Panics
     ///
@@ -188,20 +192,43 @@ impl ManualDriver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn next_expiry(&self) -> Option<Duration> {
+        let (next, present) = (self.next()?, self.present());
+        (next <= present || present < END_OF_TIME).then(|| Duration::from_nanos(next.saturating_sub(present)))
+    }
+
+    /// Returns the instant of the next deadline, as [`next_expiry`](Self::next_expiry) does, for a
+    /// time that runs. If a timeout is due already, the instant may be any that has passed. Returns
+    /// `None` also for a deadline that never comes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, driver) = Timer::builder().build_manual()?;
+    /// let timeout = timer.new_timeout(Duration::from_secs(5), |_| {})?;
+    /// assert_eq!(driver.next_deadline(), Some(timeout.deadline()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.next().filter(|next| *next <= END_OF_TIME).map(clock::instant)
+    }
+
+    /// Returns the time of the next deadline, or an earlier one. Arms the alarm for it.
+    fn next(&self) -> Option<Nanos> {
         let engine = self.dispatcher.engine();
         let context = &engine.context;
         let next = loop {
             context.alarm.arm();
             if !context.abandoned.is_empty() {
-                return Some(Duration::ZERO);
+                return Some(self.present());
             }
             let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min();
             if context.alarm.set(next.unwrap_or(NO_TICK)) {
                 break next?;
             }
         };
-        let (present, at) = (self.present(), context.resolution.start_of(next));
-        (at <= present || present < END_OF_TIME).then(|| Duration::from_nanos(at.saturating_sub(present)))
+        Some(context.resolution.start_of(next))
     }
 
     /// Sets the function that is called when a timeout is scheduled or moved to a deadline before
@@ -230,13 +257,17 @@ impl ManualDriver {
         self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
     }
 
-    /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause). Does
-    /// nothing if it runs, or if it is more than 292 years ahead of that clock.
+    /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause).
+    /// Does nothing if time runs already.
     ///
-    /// Meanwhile, delays count from the time of the call, and [`advance`](Self::advance) moves time
-    /// further still. Timeouts run only within calls of `advance`, so a loop calls it with
-    /// `Duration::ZERO` at each deadline. The runtime of a test uses this while its clock is not
-    /// paused.
+    /// Meanwhile, delays count from the time of the call. Timeouts run only within calls of
+    /// [`advance`](Self::advance), so a loop calls it with `Duration::ZERO` at each
+    /// [deadline](Self::next_deadline). A call that comes late runs the timeouts in the order of
+    /// their deadlines, unless some were due already when they were scheduled. A longer `advance`,
+    /// [`advance_to_next`](Self::advance_to_next) and [`block_on`](Self::block_on) still move time
+    /// forward. A time that is more than 292 years ahead of the system's clock stands still.
+    ///
+    /// The runtime of `timer_adapters::tokio` uses this while its clock is not paused.
     ///
     /// # Examples
     ///

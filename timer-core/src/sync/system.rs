@@ -211,7 +211,8 @@ mod tests {
         }
         let (sender, found) = channel();
         let thread = std::thread::spawn(move || {
-            // The values of a thread are dropped in the reverse order of their first use.
+            // On Linux the values of a thread are dropped in the reverse order of their first use,
+            // so a list with a destructor would be gone before this value.
             AT_END.set(Some(AtEnd(sender)));
             while_running(task(1), || while_running(task(2), || ()));
         });

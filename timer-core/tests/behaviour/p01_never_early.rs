@@ -177,6 +177,24 @@ fn virtual_time_that_runs_is_never_early() {
     }
 }
 
+#[test]
+fn a_late_call_keeps_the_order_of_virtual_time_that_runs() {
+    let mut random = Rng::with_seed(7);
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        driver.resume();
+        let (ran, received) = channel();
+        for _ in 0..100 {
+            let (delay, ran) = (MILLI + random.duration(4 * MILLI), ran.clone());
+            accepted(timer.new_timeout(delay, move |me: &Timeout| ran.send(me.deadline()).unwrap()));
+        }
+        spin(6 * MILLI);
+        assert_eq!(driver.advance(Duration::ZERO), 100);
+        let order: Vec<Instant> = received.try_iter().collect();
+        assert!(order.is_sorted(), "{wheel:?}");
+    }
+}
+
 /// Returns a task that records by how much it ran too early.
 fn judge(due: Instant, early: &Arc<Mutex<Vec<Duration>>>) -> impl FnOnce(&Timeout) + Send + 'static {
     let early = early.clone();

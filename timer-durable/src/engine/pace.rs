@@ -16,7 +16,7 @@ const MICROSECOND: i128 = 1_000;
 impl Pace {
     /// Returns a pace of `per_second` events from `now`, or without a limit.
     pub(super) fn new(per_second: Option<u32>, now: Micros) -> Self {
-        let interval = per_second.map(|rate| SECOND / i128::from(rate.max(1)));
+        let interval = per_second.map(|rate| SECOND / i128::from(rate));
         Self { interval, next: nanos(now) }
     }
 

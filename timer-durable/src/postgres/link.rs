@@ -176,10 +176,10 @@ impl Link {
     ///
     /// PostgreSQL answers `commit` without an error if an earlier statement has failed, and rolls
     /// back. A savepoint is refused in such a transaction, and also if there is no transaction
-    /// because the user has ended it. A role that the user has set would stay after the commit, and
-    /// might not be allowed to use the schema.
+    /// because the user has ended it. A role that the user has set stays after the commit, and may
+    /// not be allowed to use the schema.
     pub(super) fn commit(&mut self) -> Result<(), QueryError> {
-        self.connection.batch_execute("savepoint timer_end; reset session authorization; reset role; commit")?;
+        self.connection.batch_execute("savepoint timer_end; commit; reset session authorization; reset role")?;
         self.is_in_transaction = false;
         Ok(())
     }

@@ -293,12 +293,12 @@ impl Store for SqliteStore {
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
-        let mut copy = Connection::open_with_flags(path, open::FLAGS).map_err(failed)?;
-        // SQLite takes these for databases without a file.
-        if copy.path().is_none_or(str::is_empty) {
+        // SQLite takes either for a database without a file.
+        if path.as_os_str().is_empty() || path == Path::new(":memory:") {
             let given = path.display();
             return Err(StoreError::Failed(format!("the target `{given}` was given; allowed is the path of a file")));
         }
+        let mut copy = Connection::open_with_flags(path, open::FLAGS).map_err(failed)?;
         // All calls wait during a backup, so it does not wait for others that use the target.
         copy.busy_timeout(Duration::ZERO).map_err(failed)?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
@@ -324,15 +324,15 @@ impl Store for SqliteStore {
     }
 }
 
-/// Runs work of the user in an open transaction. A temporary table must not hide one of the store.
+/// Runs work of the user in an open transaction. No temporary table or view may hide a table of the
+/// store.
 fn run(work: Work, connection: &mut Connection) -> Result<(), StoreError> {
     work(connection).map_err(|error| StoreError::Failed(error.to_string()))?;
-    let hidden = "select name from temp.sqlite_schema where name in ('meta', 'timeout', 'dead', 'timer_tombstone')";
+    let hidden = "select name from temp.sqlite_schema where type in ('table', 'view')
+                  and lower(name) in ('meta', 'timeout', 'dead', 'timer_tombstone')";
     match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
-        Ok(name) => {
-            Err(StoreError::Failed(format!("the temporary table `{name}` has the name of a table of the store")))
-        }
+        Ok(name) => Err(StoreError::Failed(format!("the temporary `{name}` has the name of a table of the store"))),
         Err(error) => Err(failed(error)),
     }
 }

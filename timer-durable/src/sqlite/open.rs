@@ -201,7 +201,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     }
     let has_slots = is_new || version > 1;
     add_columns(&connection).map_err(error)?;
-    tombstones::rename(&connection).map_err(error)?;
+    tombstones::take_over(&connection).map_err(error)?;
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;

@@ -15,6 +15,8 @@ use crate::store::Micros;
 use crate::transaction::Inserted;
 use rusqlite::{Connection, Result};
 
+const CREATE: &str = "create table if not exists timer_tombstone(id blob primary key) without rowid";
+
 /// The most old tombstones that a new one removes.
 const MAX_REMOVED: u32 = 16;
 
@@ -32,7 +34,7 @@ impl Tombstones<'_> {
         if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {
             return Ok(());
         }
-        self.db.execute_batch("create table if not exists timer_tombstone(id blob primary key) without rowid")?;
+        self.db.execute_batch(CREATE)?;
         self.db.prepare_cached("insert or ignore into timer_tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
         let mut remove = self.db.prepare_cached(
             "delete from timer_tombstone
@@ -58,12 +60,15 @@ impl Tombstones<'_> {
     }
 }
 
-/// Renames the table of an earlier program, whose name a table of the user may have too.
-pub(super) fn rename(db: &Connection) -> Result<()> {
-    let former = "select 1 from sqlite_schema where sql = 'CREATE TABLE tombstone(id blob primary key) without rowid'
-                  and not exists (select 1 from sqlite_schema where name = 'timer_tombstone')";
+/// Takes over the tombstones of an earlier program. The name of its table is one that a table of
+/// the user may have too.
+pub(super) fn take_over(db: &Connection) -> Result<()> {
+    let former = "select 1 from sqlite_schema where sql = 'CREATE TABLE tombstone(id blob primary key) without rowid'";
     if db.prepare(former)?.exists([])? {
-        db.execute_batch("alter table tombstone rename to timer_tombstone")?;
+        db.execute_batch(&format!(
+            "begin immediate; {CREATE}; insert or ignore into timer_tombstone select id from tombstone;
+             drop table tombstone; commit"
+        ))?;
     }
     Ok(())
 }

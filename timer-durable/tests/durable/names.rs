@@ -24,7 +24,7 @@ fn end(timer: &DurableTimer, id: TimeoutId) {
 }
 
 #[test]
-fn a_table_of_the_user_may_hold_tombstones() {
+fn a_table_of_the_user_may_be_named_tombstone() {
     let folder = Folder::new();
     let timer = open(&folder);
     execute(&timer, "create table tombstone(id text, name text); insert into tombstone values ('1', 'a'), ('2', 'b')")
@@ -40,7 +40,7 @@ fn a_table_of_the_user_may_hold_tombstones() {
 fn triggers_may_have_the_names_of_tables() {
     let folder = Folder::new();
     let timer = open(&folder);
-    for name in ["timeout", "timer_tombstone"] {
+    for name in ["timeout", "tombstone"] {
         let sql =
             format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
         let create = move |connection: &mut Connection| Ok(connection.execute_batch(&sql)?);
@@ -56,8 +56,10 @@ fn triggers_may_have_the_names_of_tables() {
 fn no_temporary_table_hides_one_of_the_store() {
     let folder = Folder::new();
     let timer = open(&folder);
-    let error = execute(&timer, "create temp table timeout as select * from main.timeout").unwrap_err();
-    assert!(error.to_string().contains("the temporary table `timeout` has the name"), "{error}");
+    for sql in ["create temp table Timeout as select * from main.timeout", "create temp view dead as select 1"] {
+        let error = execute(&timer, sql).unwrap_err();
+        assert!(error.to_string().contains("has the name of a table of the store"), "{error}");
+    }
     timer.new_timeout("t", LONG, &()).unwrap();
     timer.stop(LONG).unwrap();
     drop(timer);

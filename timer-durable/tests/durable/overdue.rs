@@ -45,6 +45,10 @@ fn overdue_timeouts_without_a_place_hold_up_no_time() {
     assert!(driver.advance_to_next().is_some());
     assert!(driver.advance_to_next().is_none(), "the other overdue one waits");
     assert_eq!(ran.try_iter().collect::<Vec<_>>(), [Duration::ZERO; 2]);
+    timer.new_timeout("t", SECOND, &text("all places are taken")).unwrap();
+    timer.new_timeout("t", 2 * SECOND, &text("it waits")).unwrap();
+    assert!(driver.advance_to_next().is_some());
+    assert!(driver.advance_to_next().is_none());
 }
 
 #[test]

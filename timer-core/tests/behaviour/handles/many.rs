@@ -71,7 +71,7 @@ fn a_wrong_size_hint_is_harmless() {
     }
 }
 
-/// An iterator that goes on after its end.
+/// An iterator that must not be called after its end.
 struct Unfused<I>(I, Range<usize>);
 
 impl<I: Iterator> Iterator for Unfused<I> {

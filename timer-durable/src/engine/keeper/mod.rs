@@ -185,6 +185,9 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the first time at which a timeout in memory may begin.
     pub(crate) fn next_due(&self) -> Option<Micros> {
+        if self.running.len() >= self.settings.max_running {
+            return None;
+        }
         let due = |head: &Head| if head.has_ready() { Some(self.store.now()) } else { head.next_due() };
         let overdue = due(&self.overdue).filter(|_| self.places_for_overdue() > 0);
         let overdue = overdue.map(|due| self.pace.next().map_or(due, |next| due.max(next)));

@@ -1,0 +1,90 @@
+//! tokio programs whose clock is not paused.
+
+use ::tokio::task::{spawn, spawn_blocking};
+use std::time::{Duration, Instant};
+use timer_core::global;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Computes without a pause.
+fn compute(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {}
+}
+
+/// Asserts that a delay of 10 ms after a computation is not early.
+async fn assert_not_early<F: Future>(name: &str, delayed: impl FnOnce() -> F) {
+    compute(Duration::from_millis(20));
+    let begin = Instant::now();
+    delayed().await;
+    assert!(begin.elapsed() >= Duration::from_millis(10), "{name}: {:?}", begin.elapsed());
+}
+
+#[test]
+fn no_deadline_of_a_running_clock_is_early() {
+    const DELAY: Duration = Duration::from_millis(10);
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let timer = timer_core::InfallibleTimer::global();
+        assert_not_early("sleep", || global::sleep(DELAY)).await;
+        assert_not_early("timeout", || timer.timeout(DELAY, std::future::pending::<()>())).await;
+        let mut sleep = global::sleep(Duration::ZERO);
+        let reset = || {
+            sleep.reset_after(DELAY);
+            sleep
+        };
+        assert_not_early("reset", reset).await;
+        let mut queue = timer_core::delay_queue::DelayQueue::new(timer.timer());
+        let insert = async || {
+            queue.insert((), DELAY);
+            queue.next().await
+        };
+        assert_not_early("item", insert).await;
+        let scheduling = async || {
+            let task = async { global::sleep(DELAY).await };
+            spawn(task).await
+        };
+        assert_not_early("task", scheduling).await;
+        let timer = timer.timer().clone();
+        let (ended, has_ended) = ::tokio::sync::oneshot::channel();
+        let thread = spawn_blocking(move || {
+            compute(Duration::from_millis(20));
+            let begin = Instant::now();
+            timer.new_timeout(DELAY, move |_| ended.send(begin.elapsed()).unwrap()).unwrap();
+        });
+        thread.await.unwrap();
+        assert!(has_ended.await.unwrap() >= DELAY, "another thread");
+    });
+}
+
+#[test]
+fn no_delay_is_early_on_a_running_clock_of_two_threads() {
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let delays = || {
+        runtime.block_on(async {
+            for _ in 0..20 {
+                compute(Duration::from_micros(300));
+                let begin = Instant::now();
+                global::sleep(Duration::from_millis(3)).await;
+                assert!(begin.elapsed() >= Duration::from_millis(3), "{:?}", begin.elapsed());
+            }
+        });
+    };
+    std::thread::scope(|scope| [(); 2].map(|()| scope.spawn(delays)).map(|thread| thread.join().unwrap()));
+}
+
+#[test]
+fn a_clock_that_tokio_itself_stops_is_followed() {
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        ::tokio::time::pause();
+        compute(Duration::from_millis(5));
+        let begin = ::tokio::time::Instant::now();
+        global::sleep(3600 * SECOND).await;
+        assert!(begin.elapsed() >= 3600 * SECOND);
+        ::tokio::time::advance(3600 * SECOND).await;
+        ::tokio::time::resume();
+        global::sleep(Duration::from_millis(3)).await;
+        assert!(begin.elapsed() >= 7200 * SECOND);
+    });
+}
