@@ -70,7 +70,7 @@ impl Clock {
     }
 }
 
-/// The wakers of the keepers, one for each call of [`Runtime::block_on`] in progress.
+/// The wakers of the keepers, one for each call of [`Runtime::block_on`](super::runtime::Runtime::block_on) in progress.
 #[derive(Debug, Default)]
 struct Keepers(Mutex<Vec<Arc<Mutex<Waker>>>>);
 
@@ -90,7 +90,7 @@ fn waker_of(keeper: &Mutex<Waker>) -> Waker {
     keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Moves the manual timer during one call of [`Runtime::block_on`]. The hooks of the runtime run on
+/// Moves the manual timer during one call of [`Runtime::block_on`](super::runtime::Runtime::block_on). The hooks of the runtime run on
 /// the thread that drives it, and use the follower of that thread.
 #[derive(Debug)]
 pub(super) struct Follower {
