@@ -165,8 +165,7 @@ impl Present {
     }
 
     /// Sets the present. It never goes back and never exceeds the end of time. It stands still
-    /// until the next call, unless it [runs](Self::run). Called by the driver's owner, who is the
-    /// only writer.
+    /// until the next call, unless it [runs](Self::run). Only the driver's owner calls it.
     pub(crate) fn set(&self, now: Nanos) {
         // ORDERING: Relaxed load, because there is one writer. Release, as explained in `now`.
         match self.word.load(Ordering::Relaxed) {

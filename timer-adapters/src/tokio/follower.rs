@@ -26,6 +26,7 @@ pub(super) struct Virtual {
     keepers: Arc<Keepers>,
 }
 
+/// The driver of the manual timer, and whether it runs.
 #[derive(Debug)]
 struct Clock {
     driver: ManualDriver,
@@ -41,6 +42,7 @@ impl Clock {
         now.saturating_duration_since(self.driver.now())
     }
 
+    /// Moves the time to the present of tokio's clock and runs the timeouts that are due.
     fn catch_up(&mut self) {
         self.driver.advance(self.behind());
     }
@@ -70,7 +72,8 @@ impl Clock {
     }
 }
 
-/// The wakers of the keepers, one for each call of [`Runtime::block_on`](super::runtime::Runtime::block_on) in progress.
+/// The wakers of the keepers, one for each call of
+/// [`Runtime::block_on`](super::runtime::Runtime::block_on) in progress.
 #[derive(Debug, Default)]
 struct Keepers(Mutex<Vec<Arc<Mutex<Waker>>>>);
 
@@ -90,8 +93,9 @@ fn waker_of(keeper: &Mutex<Waker>) -> Waker {
     keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Moves the manual timer during one call of [`Runtime::block_on`](super::runtime::Runtime::block_on). The hooks of the runtime run on
-/// the thread that drives it, and use the follower of that thread.
+/// Moves the manual timer during one call of
+/// [`Runtime::block_on`](super::runtime::Runtime::block_on). The hooks of the runtime run on the
+/// thread that drives it, and use the follower of that thread.
 #[derive(Debug)]
 pub(super) struct Follower {
     clock: Arc<Virtual>,

@@ -45,7 +45,7 @@ const SCHEMA: &str = "
         died integer not null
     ) without rowid;";
 
-/// The path is not taken for a URI.
+/// The flags with which a file is opened. Its path is not taken for a URI.
 pub(super) const FLAGS: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 

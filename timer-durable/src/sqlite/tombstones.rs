@@ -15,6 +15,7 @@ use crate::store::Micros;
 use crate::transaction::Inserted;
 use rusqlite::{Connection, Result};
 
+/// Creates the table of the tombstones, unless the file has it.
 const CREATE: &str = "create table if not exists timer_tombstone(id blob primary key) without rowid";
 
 /// The most old tombstones that a new one removes.

@@ -75,7 +75,7 @@ fn tombstones_of_an_earlier_program_stay() {
     execute(
         &timer,
         "create table tombstone(id blob primary key) without rowid;
-                     insert into tombstone select id from timer_tombstone; drop table timer_tombstone",
+         insert into tombstone select id from timer_tombstone; drop table timer_tombstone",
     )
     .unwrap();
     timer.stop(LONG).unwrap();
