@@ -17,6 +17,9 @@ use crate::flags;
 use crate::run::{Failure, Result, first_failure, flags_and, need, run, target_dir};
 use crate::steps::{self, Phase, Step, Work::Call};
 
+/// Frees the memory of each entry at once, so that a watcher sees a use after that.
+const NO_SPARES: &str = "--cfg timer_no_spares";
+
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Tests that judge the clock or measure memory, because a watcher slows everything down and keeps
@@ -73,7 +76,10 @@ fn asan(sh: &Shell) -> Result {
     sh.set_var("LSAN_OPTIONS", leaks);
     sh.set_var("ASAN_OPTIONS", "detect_stack_use_after_return=1");
     // The suppression of a leak names a function, which the stack shows only with frame pointers.
-    sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=address -Cforce-frame-pointers=yes"));
+    sh.set_var(
+        "RUSTFLAGS",
+        flags_and("RUSTFLAGS", &format!("-Zsanitizer=address -Cforce-frame-pointers=yes {NO_SPARES}")),
+    );
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
     each(sh, "asan", &[EXECUTORS, CORE, STORMS], &[])
 }
@@ -92,6 +98,7 @@ fn tsan(sh: &Shell) -> Result {
 fn memcheck(sh: &Shell) -> Result {
     need("valgrind --version", "valgrind (apt-get install valgrind)")?;
     let suppressions = write(sh, "valgrind.supp", LEAKED_FOR_VALGRIND)?;
+    sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", NO_SPARES));
     sh.set_var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", format!("{VALGRIND} --suppressions={suppressions}"));
     each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND, STORMS, "-p timer-core --test model wheel_keys"], TOO_SLOW)
 }

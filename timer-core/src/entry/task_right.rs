@@ -6,7 +6,7 @@
 
 use super::job::{Job, Period};
 use super::state::Runs;
-use super::{Entry, Header, Timeout};
+use super::{Entry, Header, Timeout, spare};
 use crate::sync::UnsafeCell;
 use crate::time::Deadline;
 use std::alloc::Layout;
@@ -30,6 +30,8 @@ impl<J> JobCell<J> {
 pub(super) struct VTable {
     pub(super) runs: Runs,
     pub(super) layout: Layout,
+    /// The index of the list that keeps the memory of an ended entry.
+    pub(super) spares: usize,
     job: fn() -> TypeId,
     /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs
     /// again.
@@ -50,6 +52,7 @@ impl VTable {
             &VTable {
                 runs: J::RUNS,
                 layout: Layout::new::<Entry<J>>(),
+                spares: spare::list_of::<J>(),
                 job: TypeId::of::<J>,
                 run: run::<J>,
                 cancelled: cancelled::<J>,

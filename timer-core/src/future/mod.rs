@@ -31,7 +31,7 @@
 //!   heap.
 //! - A future takes 48 bytes of heap for each deadline for which a poll has to wait. A reset before
 //!   the deadline takes none. A thread keeps the memory of up to 64 ended futures for its next
-//!   ones.
+//!   ones, as it does for all small timeouts.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
 //! - `stop`, and the drop of the last `Timer` or of its driver, wake all tasks. Their futures
 //!   return [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them

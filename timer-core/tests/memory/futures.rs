@@ -1,7 +1,6 @@
-//! The heap of a future, which is one entry while it waits and nothing more per reset or tick. The
-//! memory of ended entries, which a thread keeps.
+//! The heap of a future, which is one entry while it waits and nothing more per reset or tick.
 
-use crate::heap::{Mark, exclusive};
+use crate::heap::{KEPT, Mark, exclusive};
 use crate::support::wakers::poll;
 use crate::support::*;
 use std::task::{Context, Waker};
@@ -13,9 +12,6 @@ const DELAY: Duration = Duration::from_nanos(1 << 24);
 
 /// Bytes of the entry, which is a header of 32 bytes and the waker.
 const ENTRY: usize = 48;
-
-/// The number of ended entries whose memory a thread keeps.
-const KEPT: usize = 64;
 
 /// Returns `true` if the result of `f` takes `left` bytes of heap, and `f` takes `most` at its
 /// peak, in one of ten runs. The test harness allocates at times.
@@ -104,31 +100,4 @@ fn ticks(timer: &Timer, driver: &mut ManualDriver) {
         }
     };
     assert!(takes(0, 0, ticked), "a tick takes nothing");
-}
-
-#[test]
-fn a_thread_keeps_little_memory_of_ended_futures() {
-    let _alone = exclusive();
-    let (timer, _driver) = manual(WHEELS[0]);
-    let uses_many = || {
-        let mut sleeps = Vec::with_capacity(10 * KEPT);
-        let mark = Mark::set();
-        sleeps.extend((0..10 * KEPT).map(|_| {
-            let mut sleep = timer.sleep(DELAY);
-            assert!(poll(&mut sleep, Waker::noop()).is_pending());
-            sleep
-        }));
-        sleeps.clear();
-        mark.grown()
-    };
-    let on_a_thread = || std::thread::scope(|scope| scope.spawn(uses_many).join()).unwrap();
-    // The wheel's own tables grow once.
-    on_a_thread();
-    assert!((0..3).any(|_| on_a_thread() == KEPT * ENTRY), "the memory of {KEPT} entries");
-    let gives_back = || {
-        let mark = Mark::set();
-        on_a_thread();
-        mark.grown() == 0
-    };
-    assert!((0..3).any(|_| gives_back()), "a thread that ends frees what it kept");
 }

@@ -17,6 +17,9 @@ pub(crate) const TABLES: usize = 256 << 10;
 /// Bytes that the test harness may allocate in the meantime for captured output and threads.
 pub(crate) const NOISE: usize = 16 << 10;
 
+/// The number of ended timeouts of one size whose memory a thread keeps.
+pub(crate) const KEPT: usize = 64;
+
 /// A million timeouts, or fewer in a debug build.
 pub(crate) const MILLION: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 

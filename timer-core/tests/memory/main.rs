@@ -23,4 +23,5 @@ mod kept;
 mod leaks;
 mod million;
 mod p16_bounded;
+mod spares;
 mod storm;
