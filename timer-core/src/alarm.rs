@@ -36,8 +36,8 @@
 //! # No wake-up is sent twice
 //!
 //! Only the caller whose read-modify-write turns the word to `AWAKE` unparks, and only the next
-//! step 1 of the sleeper turns it back. A caller that finds the sleeper awake may make its next
-//! step 4 end at once.
+//! step 1 of the sleeper turns it back. A caller that does so between the sleeper's steps 1 and 4
+//! leaves a token in the parker, so a later step 4 may end at once.
 
 use crate::config::Hook;
 use crate::sync::{AtomicU64, Mutex, Ordering, Parker};

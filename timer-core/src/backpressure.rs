@@ -71,8 +71,8 @@ enum Slowdown {
 pub(crate) struct Backpressure {
     /// The time from which the worker is late.
     late_from: AtomicU64,
-    /// The last odd value of `user_code` that a late caller found, and the period in which the
-    /// first caller found it. Each has 32 bits.
+    /// The last odd value of `user_code` that a caller found while the worker was late, and the
+    /// period in which the first caller found it. Each has 32 bits.
     call_seen: AtomicU64,
     /// Whether callers may sleep.
     may_sleep: bool,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_call_of_user_code_slows_nobody_down() {
+    fn a_long_call_of_user_code_slows_nobody_down() {
         let worker = Backpressure::new(false);
         worker.set_due(DUE);
         let times = [LATE, LATE + STALL / 2, LATE + STALL, LATE + 100 * STALL];

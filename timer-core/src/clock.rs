@@ -74,7 +74,8 @@ impl Anchor {
     }
 }
 
-/// Returns the instant of `at`, or the latest instant that the platform can represent.
+/// Returns the instant of `at`. If the platform cannot represent it, returns an earlier distant
+/// instant for a late `at`, and the anchor for an early one.
 pub(crate) fn instant(at: Nanos) -> Instant {
     let anchor = anchor();
     if at < anchor.nanos {

@@ -24,7 +24,7 @@ pub(crate) struct Context {
     pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,
     pub(crate) counters: TimerCounters,
-    /// Timeouts whose tasks an executor has dropped without running them. The worker runs them.
+    /// Timeouts whose tasks an executor has dropped without running them.
     pub(crate) abandoned: Queue<Timeout>,
     stopped: AtomicBool,
 }
@@ -111,8 +111,8 @@ impl Context {
         self.release_permit();
     }
 
-    /// Ends a timeout that was cancelled while it was in no wheel. Shards end those in their
-    /// wheels.
+    /// Ends a timeout that was cancelled while it was in no wheel, or by `stop`. Shards end the
+    /// others.
     pub(crate) fn end_cancelled(&self) {
         self.counters.cancelled_elsewhere.add_contended(1);
         self.release_permit();
@@ -124,7 +124,7 @@ impl Context {
         self.counters.in_flight.unqueue();
     }
 
-    /// Counts and traces a caught panic of a task, a hook or the `Drop` of a capture.
+    /// Counts and traces a caught panic of a task, a hook, a waker or a `Drop` of the user.
     #[cold]
     pub(crate) fn task_panicked(&self, message: &PanicMessage) {
         self.counters.task_panics.add_contended(1);

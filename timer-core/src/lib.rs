@@ -2,9 +2,9 @@
 //!
 //! A server holds a timeout for every request, connection, heartbeat and lease, and cancels or
 //! moves nearly all of them before they run. With a [`Timer`], scheduling, cancelling and resetting
-//! take O(1) time, and the cost of each call is bounded. Threads on different CPUs do not contend.
-//! Every timeout is accounted for, because it either runs, is cancelled, or is returned by
-//! [`Timer::stop`].
+//! take O(1) time, and the cost of each call is bounded. Threads that schedule on different CPUs do
+//! not contend. Every timeout is accounted for, because it either runs, is cancelled, or is
+//! returned by [`Timer::stop`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -75,7 +75,7 @@ impl<Q: RunnerQueue> Batch<Q> {
     }
 }
 
-/// Ends the remaining tasks of a pool that drops its jobs, as abandoned tasks.
+/// Drops the tasks that are left when a pool drops the jobs of a batch without running them.
 impl<Q: RunnerQueue> Drop for Batch<Q> {
     fn drop(&mut self) {
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,8 @@
 //! closures.
 //!
 //! A task that an executor does not take returns to the caller, in [`Rejected`] or in the batch,
-//! whose order is kept. The provided batch keeps the tasks that were not yet handed over even if
-//! the executor panics. Executors with threads are in other modules.
+//! which keeps its order. If the executor panics, the provided `execute_batch` leaves the tasks
+//! that were not yet handed over in the batch. Other modules contain the executors of this crate.
 
 use std::fmt;
 use std::mem;

@@ -1,16 +1,14 @@
 //! The executor that runs tasks on a rayon pool.
 //!
-//! No task waits behind a slow one while a thread of the pool is idle. A panic of a task reaches
-//! neither rayon, which would abort the process, nor the other tasks. The queue of a rayon pool has
-//! no bound.
+//! A panic of a task reaches neither rayon, which would abort the process, nor the other tasks.
 
 use ::rayon::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::{Rejected, Task, TaskExecutor, panics};
 
-/// Runs each task on a rayon pool. A slow task occupies a thread of the pool and delays no other
-/// task while a thread is idle.
+/// An executor that runs each task on a rayon pool. A slow task occupies a thread of the pool and
+/// delays no other task while a thread is idle.
 ///
 /// A batch costs the caller one job, whatever its size. The threads of the pool share its tasks one
 /// by one. The tasks of a batch start in order, and several batches run side by side. The queue has
@@ -43,8 +41,8 @@ enum Pool {
 }
 
 impl RayonExecutor {
-    /// Runs tasks on rayon's global pool, which parallel iterators use too. Rayon starts it with
-    /// the first task.
+    /// Creates an executor that runs tasks on rayon's global pool, which parallel iterators use
+    /// too. Rayon starts it with the first task.
     ///
     /// As with `rayon::spawn`, a task that a thread *of another rayon pool* hands over runs on that
     /// pool. If the global pool cannot be started, every task is rejected.
@@ -72,7 +70,7 @@ impl RayonExecutor {
         Self { pool: Pool::Global }
     }
 
-    /// Runs tasks on `pool` and owns it.
+    /// Creates an executor that owns `pool` and runs tasks on it.
     ///
     /// # Examples
     ///

@@ -4,7 +4,7 @@
 //! dropped without having run. In the second case the work behind a [`Waker`] notices the drop of
 //! its waker. No panic leaves a task in either case.
 //!
-//! Cancellation, results and priorities are absent. The timer that hands out the tasks has them.
+//! A task has no result and no priority. Its cancellation belongs to the timer that hands it out.
 
 use std::fmt;
 use std::task::Waker;

@@ -1,8 +1,8 @@
 //! The executor that runs tasks on a pool of plain threads, with or without a bound.
 //!
 //! The number of accepted tasks that have not finished never exceeds the threads and the queue
-//! together. No task waits behind a slow one while a thread of the pool is idle. A panic of a task
-//! costs no thread. A caller can wait until no task is left. The number of threads is fixed.
+//! together. A panic of a task costs no thread. A caller can wait until no task is left. The number
+//! of threads is fixed.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::batch::{self, Runner, RunnerQueue};
 use crate::permits::PermitPool;
 use crate::{Rejected, Task, TaskExecutor, panics};
 
-/// Runs each task on a pool of threads of its own, named `timer-pool`.
+/// An executor that runs each task on a pool of threads of its own, named `timer-pool`.
 ///
 /// A slow task occupies one thread and delays no other task while a thread is idle. A batch costs
 /// the caller one job, whatever its size. The threads share its tasks one by one. The tasks of a
@@ -45,7 +45,7 @@ impl ThreadPoolExecutor {
     ///
     /// # Panics
     ///
-    /// If the operating system refuses to start a thread.
+    /// Panics if the operating system refuses to start a thread.
     ///
     /// # Examples
     ///
@@ -104,7 +104,7 @@ impl ThreadPoolExecutor {
     ///
     /// # Panics
     ///
-    /// If the operating system refuses to start a thread.
+    /// Panics if the operating system refuses to start a thread.
     ///
     /// # Examples
     ///

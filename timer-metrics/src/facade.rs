@@ -1,4 +1,4 @@
-//! The timers for the recorder that is installed for the facade `metrics`.
+//! Publishes the timers to the recorder that is installed for the facade `metrics`.
 //!
 //! The facade has counters, gauges and single observations, while a timer has counts and histograms
 //! of its own. The publisher therefore publishes counters as absolute values and sets gauges. For a
@@ -16,9 +16,8 @@ use timer_core::LagSnapshot;
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// The greatest number of observations recorded in one histogram per call. A larger number is
-/// sampled in proportion.
-const MOST_RECORDS: u64 = 10_000;
+/// The number of new lags of one histogram above which a call records a sample in proportion.
+const MAX_RECORDS: u64 = 10_000;
 
 /// A publisher of the timers of a [`TimerMetrics`] through the facade `metrics`, under the same
 /// names as in Prometheus.
@@ -28,10 +27,10 @@ const MOST_RECORDS: u64 = 10_000;
 /// label continues them. A bound or a longest delay of zero means that the timer has none.
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
-/// by at most 28 %. Bounds such as 10, 25, 50 and 100 us are steps of the ladder, so buckets with
-/// these bounds are exact. If there are more than 10,000 new lags, it records a proportional sample
-/// with at least one lag of each size, so that the call stays short. `timer_runs_total` has the
-/// exact number.
+/// by at most 28 %, or to 1 us if it is shorter. Bounds such as 10, 25, 50 and 100 us are steps of
+/// the ladder, so buckets with these bounds are exact. If there are more than 10,000 new lags, it
+/// records a proportional sample with at least one lag of each size, so that the call stays short.
+/// `timer_runs_total` has the exact number.
 ///
 /// # Examples
 ///
@@ -203,7 +202,7 @@ fn record(recorder: &dyn Recorder, key: &Key, lag: &LagSnapshot, before: &mut Ve
     let total: u64 = new.iter().sum();
     let histogram = recorder.register_histogram(key, &METADATA);
     for (bound, count) in ladder().chain([lag.max()]).zip(new).filter(|(_, count)| *count > 0) {
-        let count = if total <= MOST_RECORDS { count } else { thinned(count, total) };
+        let count = if total <= MAX_RECORDS { count } else { thinned(count, total) };
         histogram.record_many(bound.as_secs_f64(), usize::try_from(count).unwrap_or(usize::MAX));
     }
 }
@@ -217,9 +216,9 @@ fn gauge(recorder: &dyn Recorder, key: &Key, value: Option<f64>, set: &mut bool)
     }
 }
 
-/// Returns the share of `count` in [`MOST_RECORDS`], at least 1.
+/// Returns the share of `count` in [`MAX_RECORDS`], at least 1.
 fn thinned(count: u64, total: u64) -> u64 {
-    let share = u128::from(count) * u128::from(MOST_RECORDS) / u128::from(total.max(1));
+    let share = u128::from(count) * u128::from(MAX_RECORDS) / u128::from(total.max(1));
     u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }
 
@@ -248,7 +247,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_RECORDS, ladder, thinned};
+    use super::{MAX_RECORDS, ladder, thinned};
     use crate::buckets::LAG_BUCKETS;
     use std::time::Duration;
 
@@ -273,8 +272,8 @@ mod tests {
 
     #[test]
     fn thinning_keeps_shares_and_every_size() {
-        assert_eq!(thinned(500_000, 1_000_000), MOST_RECORDS / 2);
+        assert_eq!(thinned(500_000, 1_000_000), MAX_RECORDS / 2);
         assert_eq!(thinned(1, u64::MAX), 1);
-        assert_eq!(thinned(u64::MAX, u64::MAX), MOST_RECORDS);
+        assert_eq!(thinned(u64::MAX, u64::MAX), MAX_RECORDS);
     }
 }

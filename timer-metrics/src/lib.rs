@@ -61,7 +61,7 @@
 //! `timer_tasks_queued` grows as well, and the executor needs more threads or less work.
 //!
 //! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
-//! executor refused ran on the worker.
+//! executor refused ran on the worker, unless the timer was stopped.
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!

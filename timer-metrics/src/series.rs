@@ -66,17 +66,17 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_timeouts_rejected_total",
         Value::Counter(|timer| timer.stats.rejected),
-        "Calls that were refused because the timer was stopped or full; no other counter includes them.",
+        "Calls that the timer refused; no other counter includes them.",
     ),
     series(
         "timer_task_panics_total",
         Value::Counter(|timer| timer.stats.task_panics),
-        "Panics that were caught in tasks, in hooks and in the destructors of both.",
+        "Panics that were caught in tasks, hooks, wakers and destructors.",
     ),
     series(
         "timer_executor_rejections_total",
         Value::Counter(|timer| timer.stats.executor_rejections),
-        "Tasks that ran on the worker because the executor refused them, dropped them or panicked.",
+        "Tasks that the executor refused or dropped, or over which it panicked.",
     ),
     series(
         "timer_turns_total",

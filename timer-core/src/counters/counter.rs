@@ -68,7 +68,7 @@ impl Limit {
         self.acquired.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Returns a permit.
+    /// Releases a permit.
     pub(crate) fn release(&self) {
         // ORDERING: Relaxed, as in `try_acquire`.
         self.acquired.fetch_sub(1, Ordering::Relaxed);

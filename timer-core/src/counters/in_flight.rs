@@ -8,9 +8,9 @@
 //! +------------+-----------------------+----------------------+
 //! ```
 //!
-//! A thread that waits for zero sets `HAS_WAITER`, after the owner of the turn has ended. Either
-//! the read-modify-write that brings the counts to zero sees the bit, or the waiting thread sees
-//! zero. So no wake-up is lost.
+//! A thread that waits for zero sets `HAS_WAITER`, after the owner of the turn has ended or the
+//! thread's limit has been reached. Either the read-modify-write that brings the counts to zero
+//! sees the bit, or the waiting thread sees zero. So no wake-up is lost.
 
 use crate::sync::{AtomicBool, AtomicU64, Event, Ordering};
 use std::time::Instant;

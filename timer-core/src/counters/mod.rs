@@ -1,5 +1,5 @@
-//! The counters of a timer. No counter is shared by all callers, except for the bound on pending
-//! timeouts.
+//! The counters of a timer. On the common paths callers share no counter, except for the bound on
+//! pending timeouts. All threads count rare events, such as refusals and panics.
 
 mod counter;
 mod in_flight;

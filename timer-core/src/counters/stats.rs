@@ -11,9 +11,11 @@ use std::time::Duration;
 pub(crate) struct TimerCounters {
     /// Written by the owner of the turn.
     pub(crate) expired: Counter,
-    /// Written by threads of an executor.
+    /// Expiries of queued tasks, and of periodic tasks that panicked. Any thread that runs tasks
+    /// writes.
     pub(crate) expired_elsewhere: ContendedCounter,
-    /// Cancellations other than of waiting timeouts, which their shards count.
+    /// Cancellations of timeouts that are in no wheel, and those by `stop`. Shards count the
+    /// others.
     pub(crate) cancelled_elsewhere: ContendedCounter,
     /// Written by the owner of the turn.
     pub(crate) runs: Counter,
@@ -126,13 +128,15 @@ pub struct TimerStats {
     pub inbox_handovers: u64,
     /// The number of shards over which callers are spread.
     pub shards: u64,
-    /// The longest time that a batch of up to 64 tasks held the worker within the last one to two
-    /// minutes. No single task of the batch exceeded it. Zero unless tasks run on the worker.
+    /// The longest time that a batch of up to 64 tasks and as many wakers held the worker within
+    /// the last one to two minutes. No single task of the batch exceeded it. Zero unless tasks run
+    /// on the worker.
     pub longest_batch: Duration,
     /// The time from the tick that the worker had to handle to the beginning of its turn.
     pub tick_lag: LagSnapshot,
-    /// The time from the deadline of a task to its hand-over. It is never too low. For tasks that
-    /// run on the worker it is too high by at most the duration of a batch of up to 64 tasks.
+    /// The time from the deadline of a task to the beginning of the hand-over of its batch. For
+    /// tasks that run on the worker it ends with their batch, so it is never too low, and too high
+    /// by at most the duration of the batch.
     pub timeout_lag: LagSnapshot,
     /// The time from the deadline of a task to its start. It includes the wait in an executor's
     /// queue. For tasks that run on the worker it equals `timeout_lag`.

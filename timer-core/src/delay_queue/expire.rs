@@ -114,7 +114,7 @@ impl<T> DelayQueue<T> {
     /// Polls for up to `max` items whose deadlines have passed and appends them to `expired`.
     /// Returns the number of items, which is 0 if the queue is empty or `max` is 0.
     ///
-    /// A batch costs less than single polls, because the clock is read once per tick with items.
+    /// A batch costs less than single polls, because only its first item is polled.
     ///
     /// # Examples
     ///

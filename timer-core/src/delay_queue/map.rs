@@ -48,7 +48,8 @@ pub struct DelayMap<K, V> {
 impl<K, V> Unpin for DelayMap<K, V> {}
 
 impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
-    /// Creates an empty map on the clock of `timer`. Allocates nothing yet.
+    /// Creates an empty map on the clock of `timer`. Starts the worker of the timer if it does not
+    /// run yet. The map itself allocates nothing yet.
     ///
     /// # Examples
     ///
@@ -327,8 +328,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         self.queue.shrink_to_fit();
     }
 
-    /// A hash table does not shrink by itself. The removals since it was full pay for moving the
-    /// rest.
+    /// Shrinks the hash table if less than an eighth of it is used, because it does not shrink by
+    /// itself. The removals since it was full pay for the cost.
     fn shrink_if_sparse(&mut self) {
         const MIN_CAPACITY: usize = 1 << 10;
         if self.keys.capacity() > MIN_CAPACITY && self.keys.len() < self.keys.capacity() / 8 {

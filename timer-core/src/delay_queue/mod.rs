@@ -3,9 +3,10 @@
 //!
 //! A delay queue fits where many items expire in one place, such as the entries of a cache, the
 //! sessions of a server, or the jobs that a scheduler has put off. An item costs no task, no waker
-//! and no allocation of its own. A queue owns a keyed timing wheel and waits by one sleep of the
-//! timer that it was made with. Inserting, moving and removing an item cost O(1), whatever the
-//! number of items. The items of a tick are sorted when the first of them comes out.
+//! and no allocation of its own. A queue owns a timing wheel. [`DelayQueue`] and [`DelayMap`] wait
+//! by one sleep of their timer, and the consumers of a [`SharedDelayQueue`] park their threads.
+//! Inserting, moving and removing an item cost O(1), whatever the number of items. The items of a
+//! tick are sorted when the first of them comes out.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,9 +37,9 @@
 //!   queue that has a few items left keeps the table of its peak, which takes 24 bytes and a value
 //!   per item.
 //!
-//! The queues keep their timer alive. If the timer is stopped or its bound is reached, they wait by
-//! the timer of the process, as described in [`infallible`](crate::infallible). On virtual time they
-//! are not woken in that case.
+//! The queues keep their timer alive. If the timer is stopped or its bound is reached, the sleep of
+//! a [`DelayQueue`] or a [`DelayMap`] moves to the timer of the process, as described in
+//! [`infallible`](crate::infallible). On virtual time it is not woken in that case.
 
 mod expire;
 mod items;

@@ -70,7 +70,8 @@ pub struct DelayQueue<T> {
 impl<T> Unpin for DelayQueue<T> {}
 
 impl<T> DelayQueue<T> {
-    /// Creates an empty queue on the clock of `timer`. Allocates nothing yet.
+    /// Creates an empty queue on the clock of `timer`. Starts the worker of the timer if it does
+    /// not run yet. The queue itself allocates nothing yet.
     ///
     /// # Examples
     ///

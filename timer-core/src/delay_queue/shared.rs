@@ -24,11 +24,11 @@
 //! # No item is left behind
 //!
 //! Whenever the queue is unlocked and somebody waits, there is a leader, or a follower that has
-//! been removed from the line and is about to start again with step 1. This is so because only
-//! steps 3 and 4 remove the leader. After step 3 the consumer keeps the lock until it becomes the
-//! leader again or comes to step 4, and step 4 removes a follower if there is one. A wake-up that
-//! comes before the consumer waits is not lost, because the parker keeps it. The leader wakes up by
-//! the deadline of the first item, because a producer wakes it for each earlier item.
+//! been removed from the line and is about to start again with step 1. This is so because only step
+//! 3 removes the leader. After it the consumer keeps the lock until it becomes the leader again or
+//! comes to step 4, which removes a follower if there is one. A wake-up that comes before the
+//! consumer waits is not lost, because the parker keeps it. The leader wakes up by the deadline of
+//! the first item, because a producer wakes it for each earlier item.
 
 use super::items::Items;
 use super::{Expired, Key};
@@ -100,7 +100,7 @@ impl<T> State<T> {
         next.map(|tick| self.items.start_of(tick))
     }
 
-    /// Step 3.
+    /// Performs step 3.
     fn retire(&mut self, parker: &Arc<Parker>) {
         if self.leader.as_ref().is_some_and(|leader| Arc::ptr_eq(&leader.parker, parker)) {
             self.leader = None;
@@ -109,7 +109,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Step 4.
+    /// Performs step 4.
     fn successor(&mut self) -> Option<Arc<Parker>> {
         if self.leader.is_none() { self.followers.pop_front() } else { None }
     }

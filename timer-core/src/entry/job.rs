@@ -49,7 +49,8 @@ pub trait TimerTask: Sized + Send + 'static {
     /// program drops it unrun.
     ///
     /// Runs on the thread that cancels the timeout, before that call returns. It may call any
-    /// method of the timer. The default drops the task. A panic goes to the caller of `cancel`.
+    /// method of the timer. The default drops the task. `cancel` and `cancel_and_wait` pass a panic
+    /// on to their caller. All other calls catch and count it.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }

@@ -260,8 +260,8 @@ impl Timeout {
     #[inline]
     fn free(&mut self) {
         let (place, vtable) = (self.entry.cast(), self.header().vtable);
-        // SAFETY: by invariant 2 the last reference frees the entry. The job is gone, or leaked if
-        // it unwound.
+        // SAFETY: by invariant 2 the last reference frees the entry. The job was taken out, or
+        // leaks because its right was dropped.
         let free = move || unsafe { spare::free(place, vtable) };
         #[cfg(all(test, timer_loom))]
         return self.header().memory.end(free);
@@ -293,7 +293,8 @@ impl Timeout {
         self.state().start(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
     }
 
-    /// Cancels the timeout. Returns the right to the task as well, unless a run in progress has it.
+    /// Cancels the timeout. Returns the right to its task as well if it was waiting or queued. A
+    /// run in progress keeps the task.
     #[inline]
     pub(crate) fn decide_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
         let cancel = self.state().cancel();
@@ -343,9 +344,9 @@ impl Drop for Timeout {
 
 /// The tracker of a wheel of entries, which store their locations themselves.
 #[derive(Debug, Default)]
-pub(crate) struct InEntry;
+pub(crate) struct EntryTracker;
 
-impl Tracker<Timeout> for InEntry {
+impl Tracker<Timeout> for EntryTracker {
     #[inline]
     fn moved(&mut self, timeout: &Timeout, location: Location) {
         let header = timeout.header();

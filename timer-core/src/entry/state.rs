@@ -222,8 +222,8 @@ impl AtomicState {
         self.win_due(State::Waiting, State::Queued, now)
     }
 
-    /// Starts a queued entry, unless a reset has moved it to later. Called by the thread that an
-    /// executor has chosen, once for each successful `enqueue`.
+    /// Starts a queued entry, unless a reset has moved it to later. Called once for each successful
+    /// `enqueue`, by the thread that an executor has chosen or that runs an abandoned task.
     pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         let started = |word: Word| {
             let is_due = word.deadline().is_due(now);
@@ -255,8 +255,7 @@ impl AtomicState {
         }
     }
 
-    /// Cancels an entry that `stop` has taken out of a wheel. Returns `true` if this call has ended
-    /// it.
+    /// Cancels an entry of a stopped timer if it waits. Returns `true` if this call has ended it.
     pub(super) fn cancel_by_stop(&self) -> bool {
         self.update(|word| (word.state() == State::Waiting).then(|| word.with(State::Cancelled))).is_ok()
     }
@@ -274,7 +273,7 @@ impl AtomicState {
         }
     }
 
-    /// Moves the timeout to the present, unless it is due already.
+    /// Moves the timeout to the present. Returns [`Reset::Lost`] if it is due, queued or has ended.
     pub(crate) fn bring_forward(&self, now: Deadline) -> Reset {
         self.reset_if(now, true, |word| match word.state() {
             State::Waiting => now < word.deadline(),
@@ -335,7 +334,8 @@ impl AtomicState {
         self.update(failed).is_ok()
     }
 
-    /// Ends the last run, after the task was dropped. Returns `true` if a thread waits for that.
+    /// Ends the last run. Returns `true` if a thread waits for that. Called after the task was
+    /// dropped, except for [`Runs::Wake`], whose run ends before the waker is called.
     pub(crate) fn end_run(&self) -> bool {
         let ended = |word: Word| match word.state() {
             State::Fired => Some(Word::new(State::Expired, word.deadline())),

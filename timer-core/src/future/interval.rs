@@ -1,4 +1,4 @@
-//! The future that ticks at a fixed rate.
+//! Ticks at a fixed rate.
 
 use super::Sleep;
 use crate::config::MissedRuns;
@@ -9,7 +9,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-/// Ticks at a fixed rate, made by [`Timer::interval`](crate::Timer::interval) and
+/// A sequence of ticks at a fixed rate, made by [`Timer::interval`](crate::Timer::interval) and
 /// [`Timer::interval_at`](crate::Timer::interval_at).
 ///
 /// A tick takes place when it is awaited. A tick for which no task waits costs nothing. A tick is

@@ -34,8 +34,9 @@
 //!   ones, as it does for all small timeouts.
 //! - Dropping a future, on any thread, cancels it and drops its waker.
 //! - `stop`, and the drop of the last `Timer` or of its driver, wake all tasks. Their futures
-//!   return [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand them
-//!   back. A future that was pending at the stop returns `Stopped` even if it has become due since.
+//!   return [`Stopped`](crate::RejectReason::Stopped) and count as cancelled. `stop` does not hand
+//!   them back. A future that was pending at the stop returns `Stopped` even if it has become due
+//!   since.
 //! - A future that was accepted is not refused when it is polled with another waker.
 //! - The clone, the wake and the drop of a waker are user code. They run while no lock is held, and
 //!   their panics are caught and counted in [`task_panics`](crate::TimerStats::task_panics). If the

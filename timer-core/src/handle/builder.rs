@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Duration;
 use timer_executor::{ImmediateExecutor, TaskExecutor};
 
-/// Builds a [`Timer`].
+/// A builder of a [`Timer`].
 ///
 /// # Examples
 ///
@@ -144,9 +144,10 @@ impl TimerBuilder {
     ///
     /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more
     /// than 20 ms late sleeps for a tenth of the lateness, at most 8 ms, once in that millisecond.
-    /// Without this, threads that schedule faster than the worker can expire would let lateness and
-    /// memory grow without limit. Other threads never sleep, and neither do polls of futures. The
-    /// calls that may sleep are those that schedule a task, such as
+    /// If the worker is more than 80 ms late, 32 timeouts are enough. Without this, threads that
+    /// schedule faster than the worker can expire would let lateness and memory grow without limit.
+    /// Threads that schedule fewer never sleep, and neither do polls of futures. The calls that may
+    /// sleep are those that schedule a task, such as
     /// [`Timer::new_timeout`](crate::Timer::new_timeout), also in async code. No call is held up
     /// for longer than 10 ms, apart from the time for which the system runs other threads.
     ///
@@ -198,8 +199,8 @@ impl TimerBuilder {
     ///
     /// # Errors
     ///
-    /// Returns a [`BuildError`] for a choice that is out of range. It names the given value and the
-    /// allowed ones.
+    /// Returns a [`BuildError`] if a choice is out of range, which names the given value and the
+    /// allowed ones, or if all shards of the process are in use.
     ///
     /// # Examples
     ///

@@ -142,8 +142,9 @@ impl Timer {
 
     /// Returns the number of timeouts that were accepted and have not ended.
     ///
-    /// A timeout ends when it is cancelled, when its task starts, or when `stop` returns it. A task
-    /// in the queue of an executor is therefore pending, and a running one is not. The number is
+    /// A timeout ends when it is cancelled, when `stop` returns it, or when its task starts. The
+    /// start of a periodic task does not end it, but a panic of the task does. A task in the queue
+    /// of an executor is therefore pending, and a running task that runs once is not. The number is
     /// exact while no other thread uses the timer. The call takes O(shards) time.
     ///
     /// # Examples

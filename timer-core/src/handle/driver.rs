@@ -8,7 +8,7 @@ use crate::worker::Dispatcher;
 use std::fmt;
 use std::time::Instant;
 
-/// Takes the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
+/// The owner of the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
 ///
 /// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns, and call it
 /// again. A late turn loses no timeout, and its tasks run late. Set a [waker](Self::set_waker) if
@@ -105,9 +105,10 @@ impl Driver {
     /// Sets the function that wakes the loop. It may write to an eventfd, push to a channel or
     /// unpark a thread.
     ///
-    /// The function is called when a timeout is scheduled or moved to a deadline before the instant
-    /// that the last [`turn`](Self::turn) returned. It runs on the calling thread, which holds no
-    /// lock. It is seldom called more than once between two turns.
+    /// The function is called when a turn is needed before the instant that the last
+    /// [`turn`](Self::turn) returned, for example because a timeout was scheduled or moved to an
+    /// earlier deadline, or because a periodic run on an executor has ended. It runs on the thread
+    /// that causes this, which holds no lock. It is seldom called more than once between two turns.
     ///
     /// # Examples
     ///

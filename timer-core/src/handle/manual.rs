@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{self, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Moves the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
+/// The owner of the time of a timer built by [`build_manual`](crate::TimerBuilder::build_manual).
 ///
 /// Time hops from one deadline to the next, so the cost of five years depends only on the number of
 /// timeouts that are due in them. With the default executor, tasks run on the thread that advances
@@ -196,9 +196,9 @@ impl ManualDriver {
         (next <= present || present < END_OF_TIME).then(|| Duration::from_nanos(next.saturating_sub(present)))
     }
 
-    /// Returns the instant of the next deadline, as [`next_expiry`](Self::next_expiry) does, for a
-    /// time that runs. If a timeout is due already, the instant may be any that has passed. Returns
-    /// `None` also for a deadline that never comes.
+    /// Returns the next deadline of [`next_expiry`](Self::next_expiry) as an instant, for loops
+    /// that let the time [run](Self::resume). If a timeout is due already, returns some instant
+    /// that has passed. Returns `None` also for a deadline that never comes.
     ///
     /// # Examples
     ///

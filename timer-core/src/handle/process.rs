@@ -17,7 +17,7 @@ impl Timer {
     ///
     /// This is the timer given to [`set_global`](Self::set_global). If there is none, the first
     /// call makes one with all defaults, named "global". Its worker starts with the first timeout
-    /// or the first future. It is never stopped: [`stop`](Self::stop) and
+    /// or the first future. It is never stopped, so [`stop`](Self::stop) and
     /// [`stop_and_wait`](Self::stop_and_wait) return
     /// [`StopError::Global`](crate::StopError::Global).
     ///
@@ -74,7 +74,8 @@ impl Timer {
         matches!(self.engine.context.resolution, Resolution::Exact(_))
     }
 
-    /// Returns `true` if this timer refuses a future only if the system refuses to start a thread.
+    /// Returns `true` if this timer is on real time, has no bound and is not stopped. It then
+    /// refuses a future only if the system has no thread or the process no shard for it.
     fn takes_refused_futures(&self) -> bool {
         let context = &self.engine.context;
         !self.has_virtual_time() && context.limit.is_none() && !context.is_stopped()

@@ -38,9 +38,9 @@ impl Timer {
     /// and a delay of [`Duration::MAX`] never elapses. Tasks that are due in the same tick run in
     /// no particular order.
     ///
-    /// While the worker is overloaded, the call may sleep for up to 10 ms if its thread schedules
-    /// at full speed. [`backpressure_sleep`](crate::TimerBuilder::backpressure_sleep) describes
-    /// when that happens and forbids it.
+    /// While the worker is overloaded, the call may sleep for up to 8 ms if its thread schedules at
+    /// full speed. [`backpressure_sleep`](crate::TimerBuilder::backpressure_sleep) describes when
+    /// that happens and forbids it.
     ///
     /// If a closure is stored in a variable first, declare the type of its argument, as in
     /// `|_: &Timeout| ..`.

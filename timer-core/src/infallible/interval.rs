@@ -56,7 +56,8 @@ impl From<MissedTickBehavior> for MissedRuns {
     }
 }
 
-/// Ticks at a fixed rate without errors, made by [`global::interval`](crate::global::interval) and
+/// A sequence of ticks at a fixed rate without errors, made by
+/// [`global::interval`](crate::global::interval) and
 /// [`InfallibleTimer::interval`](crate::InfallibleTimer::interval).
 ///
 /// A tick takes place when it is awaited. A tick for which no task waits costs nothing.

@@ -99,7 +99,7 @@ impl InfallibleTimer {
         &self.timer
     }
 
-    /// Returns the present of the timer: see [`Timer::now`].
+    /// Returns the present of the timer, as [`Timer::now`] does.
     ///
     /// # Examples
     ///

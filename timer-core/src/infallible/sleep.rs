@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// [`InfallibleTimer::sleep`](crate::InfallibleTimer::sleep).
 ///
 /// The future is [`Unpin`] and can move between tasks and threads. Dropping it cancels it. It stays
-/// ready if it is polled again, on virtual time as long as its timer is not stopped.
+/// ready if it is polled again. On virtual time this holds until its timer is stopped.
 ///
 /// # Examples
 ///

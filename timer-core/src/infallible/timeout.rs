@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use std::io;
 
 pin_project! {
-    /// A future with a deadline: [`global::timeout`](crate::global::timeout),
+    /// A future with a deadline, made by [`global::timeout`](crate::global::timeout) and
     /// [`InfallibleTimer::timeout`](crate::InfallibleTimer::timeout).
     ///
     /// Each poll polls the inner future first, also when the deadline has passed. The deadline is

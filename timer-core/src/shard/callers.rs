@@ -3,7 +3,7 @@
 //!
 //! Each call takes the shard's lock for its own work. If the lock is taken, the call leaves a
 //! request in the [inbox](super::inbox) instead. If it may not leave another request, it waits at
-//! the gate of the lock.
+//! the gate of the lock, unless another caller waits there.
 
 use super::inbox::{PushOutcome, Request, RequestKind};
 use super::{Core, Shard};
@@ -16,10 +16,11 @@ impl Shard {
     /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps
     /// another.
     ///
-    /// While the call holds the lock, it checks the lease, acquires a permit of the timer's bound
-    /// and counts the entry. It neither counts nor links an entry that is refused. Returns the tick
-    /// before which the caller must wake the worker, or [`NO_TICK`]. Returns `None` if the timer
-    /// refuses the entry ([`Context::refusal`](crate::context::Context::refusal)).
+    /// Under the lock, or under the inbox's lock if it leaves a request, the call checks the lease,
+    /// acquires a permit of the timer's bound and counts the entry. It neither counts nor links an
+    /// entry that is refused. Returns the tick before which the caller must wake the worker, or
+    /// [`NO_TICK`]. Returns `None` if the timer refuses the entry
+    /// ([`Context::refusal`](crate::context::Context::refusal)).
     // An `Option` and not a `Result`, because it is returned in registers.
     #[inline]
     pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Option<u64> {
@@ -90,8 +91,8 @@ impl Shard {
         Ok(true)
     }
 
-    /// Makes the wheel agree with the state word of an entry that waits again or has to be linked
-    /// earlier. Does nothing if the entry has ended.
+    /// Makes the wheel agree with the state word of an entry. Links an entry that waits under
+    /// `tick` or an earlier tick, and unlinks an entry that has ended.
     ///
     /// The call neither counts the entry nor acquires a permit, even if the entry was never linked
     /// before.
@@ -164,7 +165,8 @@ impl Shard {
         }
     }
 
-    /// Wakes the worker of the timer with this name if it would sleep past `tick`.
+    /// Wakes the worker of the timer that leases the shard under the name `id`, if it would sleep
+    /// past `tick`.
     #[inline]
     pub(crate) fn wake(&self, id: ShardId, tick: u64) {
         if tick != NO_TICK {

@@ -1,7 +1,7 @@
 //! The wheel of a shard: either kind, holding entries that know their own location.
 
 use crate::config::WheelKind;
-use crate::entry::{InEntry, Timeout};
+use crate::entry::{EntryTracker, Timeout};
 use crate::wheel::{self, Discarded, RawHashed, RawHierarchical, RawWheel};
 
 /// One element of [`Slots`], which has the tick under which an entry was linked, and the entry
@@ -14,8 +14,8 @@ pub(crate) type Slots = wheel::Slots<Timeout>;
 /// A wheel of entries.
 #[allow(clippy::large_enum_variant, reason = "the end of the first one shares a cache line with the lock")]
 pub(crate) enum EntryWheel {
-    Hierarchical(RawHierarchical<Timeout, InEntry>),
-    Hashed(Box<RawHashed<Timeout, InEntry>>),
+    Hierarchical(RawHierarchical<Timeout, EntryTracker>),
+    Hashed(Box<RawHashed<Timeout, EntryTracker>>),
 }
 
 macro_rules! either {
@@ -30,9 +30,9 @@ macro_rules! either {
 impl EntryWheel {
     pub(crate) fn new(kind: WheelKind) -> Self {
         match kind {
-            WheelKind::Hierarchical => EntryWheel::Hierarchical(RawHierarchical::new(InEntry)),
+            WheelKind::Hierarchical => EntryWheel::Hierarchical(RawHierarchical::new(EntryTracker)),
             WheelKind::Hashed { ticks_per_wheel } => {
-                EntryWheel::Hashed(Box::new(RawHashed::new(ticks_per_wheel, InEntry)))
+                EntryWheel::Hashed(Box::new(RawHashed::new(ticks_per_wheel, EntryTracker)))
             }
         }
     }

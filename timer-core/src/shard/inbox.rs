@@ -10,15 +10,15 @@
 //!    the inbox is closed or if the shard has been leased to another timer since.
 //! 2. Push the request and count the operation. A new timeout also acquires its permit. If the
 //!    thread has used up its quota ([`QUOTA`] requests per millisecond) or if the inbox is full
-//!    ([`CAPACITY`]), fail instead; the caller then waits for the lock and does the work itself.
-//!    The quota keeps a fast caller from leaving all of its work to the worker.
+//!    ([`CAPACITY`]), continue with step 4 instead. The quota keeps a fast caller from leaving all
+//!    of its work to the worker.
 //! 3. Lower `due`, the tick by which the worker must serve the inbox, to the tick of this request
 //!    or to [`MAX_DELAY`] from now, whichever is earlier. If this changes `due`, or if the request
 //!    moves a timeout, wake the worker before that tick (see [`crate::alarm`]).
-//! 4. If step 2 has failed and no other caller waits for the lock, wait for it. Otherwise perform
-//!    steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and yield the
-//!    CPU, which the holder of the lock or the waiting caller needs. If this bound is reached too,
-//!    wait for the lock.
+//! 4. If no other caller waits for the lock, wait for it and do the work under it. If one does,
+//!    repeat steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and
+//!    yield the CPU, which the holder of the lock or the waiting caller needs. If this bound is
+//!    reached too, wait for the lock.
 //!
 //! # Serving requests
 //!
@@ -41,8 +41,9 @@
 //! # Bounds
 //!
 //! At most [`CROWDED_CAPACITY`] requests are in an inbox, which are served in their order. A call
-//! serves at most [`MAX_HELPED`] requests of others (about 6 us). A request is served within about
-//! 2 ms plus one turn.
+//! serves at most [`MAX_HELPED`] requests of others (about 6 us). A request among the first
+//! [`CAPACITY`] is served within about 2 ms plus one turn. In a crowded inbox, each further
+//! [`CAPACITY`] requests take up to one more turn.
 //!
 //! # Why only one caller waits for the lock
 //!
@@ -100,7 +101,7 @@ const MAX_DELAY: u64 = 2_000_000;
 pub(crate) enum PushOutcome {
     /// The request is in the queue. The caller must wake the worker of this timer before this tick.
     Accepted(Option<(Arc<Context>, u64)>),
-    /// The inbox is full or the thread's quota is used up. The caller must lock the shard itself.
+    /// The inbox is full or the thread's quota is used up. The caller continues with step 4.
     Full(Request),
     /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has
     /// been counted if its timer still leases the shard.
@@ -265,7 +266,7 @@ impl Inbox {
         taken
     }
 
-    /// Returns the timer with this name if it still leases the shard.
+    /// Returns the context of the timer that leases the shard under the name `id`.
     pub(crate) fn context(&self, id: ShardId) -> Option<Arc<Context>> {
         self.queue.lock().lease.context(id).cloned()
     }

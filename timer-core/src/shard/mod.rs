@@ -1,11 +1,13 @@
 //! A shard, with a wheel behind a lock, an inbox, and the counters of timeouts that were accepted
 //! or cancelled here.
 //!
-//! A timer has one shard per CPU. As many threads run at once as there are CPUs, so two threads
-//! meet at a shard only if one of them was preempted in the few dozen nanoseconds of its critical
-//! section or moved to another CPU. A caller that finds the lock taken leaves a request in the
-//! [`inbox`]. Beyond its quota it waits at the gate of the lock ([`crate::sync::Lock`]). A request,
-//! like every other change here, makes the wheel agree with the state word of one entry
+//! A timer has one shard per CPU, and a caller schedules in the shard of its CPU. As many threads
+//! run at once as there are CPUs, so two such callers meet at a shard only if one of them was
+//! preempted in the few dozen nanoseconds of its critical section or moved to another CPU. A caller
+//! that cancels a timeout or moves it earlier uses the shard of that timeout, so it may meet others
+//! there. A caller that finds the lock taken leaves a request in the [`inbox`]. Beyond its quota it
+//! waits at the gate of the lock ([`crate::sync::Lock`]), unless another caller waits there. A
+//! request, like every other change here, makes the wheel agree with the state word of one entry
 //! (`reconcile`), so it may be served late, early or twice.
 //!
 //! `next` is the earliest tick in the wheel, or an earlier one. Only the holder of the lock writes
@@ -13,7 +15,7 @@
 //!
 //! # Stopping
 //!
-//! [`Shard::close`] has three steps:
+//! A shard is closed in three steps, the first two of which are [`Shard::close`]:
 //!
 //! 1. It closes the lease behind the inbox's lock and takes the requests.
 //! 2. It closes the lease behind the shard's lock and takes the whole wheel.
@@ -31,8 +33,9 @@
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 1,024
 //!   slots. A removal moves at most a quarter of a chunk, in a hashed wheel at most a chunk.
-//! - The worker serves as many requests and makes one step of the wheel. A step swaps out a bucket,
-//!   or reads and empties a quarter of a chunk. In a hashed wheel it reads at most 255 slots.
+//! - The worker serves as many requests and makes one step of the wheel, or relinks at most
+//!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties a quarter of a
+//!   chunk. In a hashed wheel it reads at most 255 slots and may move a chunk.
 
 mod callers;
 mod entry_wheel;
@@ -62,9 +65,10 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 
 /// One of the parts among which the callers of a timer are spread.
 ///
-/// A shard has cache lines of its own. Apart from the worker, a thread of another CPU touches them
-/// only if it was moved there. One line contains the fields that both the worker and the callers
-/// write. They are the end of a hierarchical wheel, the word of the lock, and the fields after it.
+/// A shard has cache lines of its own. The worker, the callers on its CPU, and callers that cancel
+/// or move one of its timeouts touch them. One line contains the fields that both the worker and
+/// the callers write. They are the end of a hierarchical wheel, the word of the lock, and the
+/// fields after it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
     /// The virtual time of the timer, if it has one.
@@ -131,12 +135,13 @@ impl Shard {
     /// Returns the name of this shard for entries of the timer that it serves.
     #[inline]
     pub(crate) fn id(&self) -> ShardId {
-        // Constant while a timer leases the shard, and only that timer asks.
+        // Constant while a timer leases the shard. A thread of an earlier lease asks only under the
+        // shard's lock, and gets the name of the present lease.
         ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
-    /// Returns the present of the timer with this name. Returns `None` if it no longer leases the
-    /// shard.
+    /// Returns the present of the timer that leases the shard under the name `id`, or `None` if
+    /// there is none.
     #[inline]
     pub(crate) fn now_of(&self, id: ShardId) -> Option<Nanos> {
         // `present` holds a later timer's time only after `vacate` has published the next
@@ -146,8 +151,8 @@ impl Shard {
         (self.lease_hint.generation() == id.generation).then_some(now)
     }
 
-    /// Returns the present of the timer with this name, or `None` if the timer is stopped or does
-    /// not lease the shard any more. Reads a coarse clock if `when` is far away
+    /// Returns the present of the timer that leases the shard under the name `id`, or `None` if it
+    /// is stopped or there is none. Reads a coarse clock if `when` is far away
     /// ([`Present::now_or_coarse`]).
     #[inline]
     pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
@@ -182,7 +187,7 @@ impl Shard {
         self.unlock(core);
     }
 
-    /// Returns the timer with this name if it still leases the shard, stopped or not.
+    /// Returns the context of the timer that leases the shard under the name `id`, stopped or not.
     pub(crate) fn context(&self, id: ShardId) -> Option<Arc<Context>> {
         self.inbox.context(id)
     }
@@ -302,7 +307,7 @@ mod tests {
     #[test]
     fn hot_fields_share_a_cache_line() {
         use super::*;
-        use crate::entry::InEntry;
+        use crate::entry::EntryTracker;
         use crate::wheel::RawHierarchical;
         use std::mem::offset_of;
 
@@ -314,7 +319,7 @@ mod tests {
         let wheel = std::ptr::from_ref(wheel).addr() - at;
         let word = offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
         let of_shard = [word, offset_of!(Shard, next), offset_of!(Shard, scheduled), offset_of!(Shard, cancelled)];
-        let of_wheel = RawHierarchical::<Timeout, InEntry>::WRITTEN_AT.map(|field| wheel + field);
+        let of_wheel = RawHierarchical::<Timeout, EntryTracker>::WRITTEN_AT.map(|field| wheel + field);
         for field in of_wheel.into_iter().chain(of_shard) {
             assert_eq!(field / 64, word / 64, "{of_wheel:?} {of_shard:?}");
         }

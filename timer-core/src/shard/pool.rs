@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::entry::ShardId;
 #[cfg(not(all(test, timer_loom)))]
 use crate::sync::OnceLock;
-use crate::sync::{Arc, Mutex, OnceRef, cpu};
+use crate::sync::{Arc, Mutex, OnceRef, current_cpu};
 
 /// The number of shards that a process can have.
 #[cfg(not(all(test, timer_loom)))]
@@ -167,7 +167,7 @@ impl BlockId {
     /// Returns the shard for the calling thread, and the name that it has while the lease lasts.
     #[inline]
     pub(crate) fn local_shard(self) -> (&'static Shard, ShardId) {
-        let offset = cpu() & ((1 << self.order) - 1);
+        let offset = current_cpu() & ((1 << self.order) - 1);
         let index = self.first + offset as u16;
         let id = ShardId { index, generation: self.generation };
         (shard_of(id), id)

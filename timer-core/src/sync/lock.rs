@@ -37,8 +37,9 @@
 //! In the critical case, a waiter sets its bit while the holder unlocks. Both operations are
 //! read-modify-writes of one word. If the bit is set first, the holder's subtraction returns it,
 //! and the holder rings. The waiter looks at the word again while it holds the mutex of its bell,
-//! which the holder acquires to ring. If the subtraction comes first, the swap that would set the
-//! bit fails, and the waiter begins again.
+//! which the holder acquires to ring. If the subtraction comes first, the worker's swap fails, and
+//! so does a caller's unless the word has `RESERVED`. After a failure the waiter begins again. If a
+//! caller's swap succeeds, the worker rings for the caller when it unlocks.
 //!
 //! # Mutual exclusion
 //!
@@ -129,7 +130,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Makes step 1. Returns `None` if the lock stays locked or is reserved for another thread.
+    /// Performs step 1. Returns `None` if the lock stays held or reserved, or a caller waits for
+    /// it.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         // ORDERING: Relaxed, because the swap decides.
@@ -139,7 +141,7 @@ impl<T> Lock<T> {
         self.lock_or_set(LOCKED | GATE | RESERVED, 0, CALLER_SPINS)
     }
 
-    /// Makes step 2, which waits for the caller's turn.
+    /// Performs step 1, and step 2 if that fails.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
@@ -149,7 +151,7 @@ impl<T> Lock<T> {
         self.lock_at_gate(self.gate.lock())
     }
 
-    /// Makes step 2 unless another caller waits already.
+    /// Performs step 2. Returns `None` if another caller waits already.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock_if_first(&self) -> Option<Guard<'_, T>> {
@@ -160,14 +162,14 @@ impl<T> Lock<T> {
         self.wait(LOCKED | RESERVED, GATE, GATE_SPINS)
     }
 
-    /// Makes the worker's step 3. The calling thread is the next one that locks.
+    /// Performs the worker's step 3. Once it has set `RESERVED`, no other thread locks before it.
     pub(crate) fn lock_reserved(&self) -> Guard<'_, T> {
         self.wait(LOCKED, RESERVED, WORKER_SPINS)
     }
 
-    /// Makes the worker's step 3 except for the wait. Returns `None` if the lock is reserved now.
-    /// No caller locks until the worker has called this or [`lock_reserved`](Self::lock_reserved)
-    /// again.
+    /// Performs the worker's step 3 except for the wait. Returns `None` if the lock is reserved
+    /// now. No caller locks until the worker has called this or
+    /// [`lock_reserved`](Self::lock_reserved) again.
     pub(crate) fn lock_or_reserve(&self) -> Option<Guard<'_, T>> {
         self.lock_or_set(LOCKED, RESERVED, WORKER_SPINS)
     }
@@ -260,7 +262,7 @@ pub(crate) struct Guard<'a, T> {
     value: PhantomData<&'a mut T>,
 }
 
-/// Makes step 4.
+/// Performs step 4.
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {

@@ -35,7 +35,7 @@ use std::time::Instant;
 pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use memory::Memory;
 #[cfg(timer_shuttle)]
-pub(crate) use parts::{UnsafeCell, cpu, entries_alive};
+pub(crate) use parts::{UnsafeCell, current_cpu, entries_alive};
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 
@@ -232,12 +232,12 @@ pub(crate) fn thread_id() -> ThreadId {
     checker::thread::current().id()
 }
 
-pub(crate) fn cpus() -> usize {
+pub(crate) fn cpu_count() -> usize {
     1
 }
 
 #[cfg(not(timer_shuttle))]
-pub(crate) fn cpu() -> usize {
+pub(crate) fn current_cpu() -> usize {
     0
 }
 

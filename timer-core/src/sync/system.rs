@@ -9,7 +9,7 @@ use std::time::Duration;
 #[cfg(feature = "__tests")]
 static SPREADS_BY_THREAD: super::AtomicBool = super::AtomicBool::new(false);
 
-/// Sets whether [`cpu`] returns the number of the thread, whatever the system reports.
+/// Sets whether [`current_cpu`] returns the number of the thread, whatever the system reports.
 #[cfg(feature = "__tests")]
 pub(crate) fn spread_by_thread(is_on: bool) {
     // ORDERING: Relaxed, because any spread is correct.
@@ -19,7 +19,7 @@ pub(crate) fn spread_by_thread(is_on: bool) {
 /// Returns the number of the CPU on which the caller is running, or of its thread if the system
 /// does not report the CPU.
 #[inline]
-pub(crate) fn cpu() -> usize {
+pub(crate) fn current_cpu() -> usize {
     // ORDERING: Relaxed, as in `spread_by_thread`.
     #[cfg(feature = "__tests")]
     if SPREADS_BY_THREAD.load(Ordering::Relaxed) {
@@ -34,7 +34,7 @@ pub(crate) fn cpu() -> usize {
 
 /// Returns the number of CPUs of the system, including those that this process may not use. Returns
 /// 1 if the number is unknown.
-pub(crate) fn cpus() -> usize {
+pub(crate) fn cpu_count() -> usize {
     static CPUS: OnceLock<usize> = OnceLock::new();
     *CPUS.get_or_init(|| {
         let usable = std::thread::available_parallelism().map_or(1, usize::from);

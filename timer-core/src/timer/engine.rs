@@ -14,7 +14,7 @@ use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::shard::{Block, BlockId, MAX_PER_LOCK, Shard, pool};
-use crate::sync::{Arc, cpu, cpus, first_warning, timer_born, timer_died};
+use crate::sync::{Arc, cpu_count, current_cpu, first_warning, timer_born, timer_died};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
@@ -45,7 +45,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Arc<Self> {
         let by_hand = driven_by == DrivenBy::ManualDriver;
-        let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpus().min(MAX_SHARDS)) };
+        let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpu_count().min(MAX_SHARDS)) };
         let block = pool().lease(shards);
         let present = Present::real();
         let resolution = if by_hand {
@@ -64,7 +64,7 @@ impl Engine {
                 tracing::warn!(
                     timer = %context.name,
                     live,
-                    "many timers live at once: one timer serves a whole process, share it by cloning"
+                    "many timers live at once; one timer is enough for a process and is shared by cloning it"
                 );
             });
         }
@@ -94,7 +94,7 @@ impl Engine {
     #[inline]
     fn local_shard(&self) -> Option<&'static Shard> {
         let shards = self.shards();
-        shards.get(cpu() & shards.len().wrapping_sub(1)).copied()
+        shards.get(current_cpu() & shards.len().wrapping_sub(1)).copied()
     }
 
     /// Accepts a timeout, or returns the task with the reason for the refusal.
@@ -111,8 +111,8 @@ impl Engine {
         self.finish(timeout, scheduled).inspect(|_| self.context.backpressure.after_scheduling(now, 1))
     }
 
-    /// Accepts as many of `jobs` as possible, at most [`MAX_PER_LOCK`]. Reads the clock once and
-    /// takes one lock.
+    /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`]. Reads the clock once. Takes
+    /// the lock once if it is free, and otherwise schedules the jobs one by one.
     pub(crate) fn schedule_chunk<J: Job>(
         &self,
         jobs: &mut Vec<(Duration, J)>,

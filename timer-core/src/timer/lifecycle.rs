@@ -181,7 +181,7 @@ impl Engine {
             // The worker catches every panic of user code. The panic hook has reported any other
             // panic.
             Some(worker) => drop(worker.join()),
-            // Another thread joins the worker, or has reached its limit before the worker's end.
+            // Another thread joins the worker, or no worker was ever started.
             None => self.wait_for_worker(None),
         }
         let Some(contents) = contents else { return Vec::new() };
@@ -206,8 +206,9 @@ impl Engine {
         run_abandoned(&self.context);
     }
 
-    /// Makes steps 1 and 2. Returns the entries of each shard that may wait, or `None` if the timer
-    /// was stopped before. The caller sets `waits` if it then waits for the unclaimed entries.
+    /// Performs steps 1 and 2. Returns the entries of each shard that may wait, or `None` if the
+    /// timer was stopped before. The caller sets `waits` if it then waits for the unclaimed
+    /// entries.
     fn close(&self, waits: bool) -> Option<Vec<impl Iterator<Item = Timeout> + use<>>> {
         let contents = {
             let _worker = self.lifecycle.worker.lock();
@@ -296,7 +297,7 @@ impl Engine {
         self.lifecycle.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Discounts a handle. Returns `true` for the last one.
+    /// Decrements the number of handles. Returns `true` if that was the last one.
     pub(crate) fn ref_dec(&self) -> bool {
         // ORDERING: AcqRel, so that the drop of the last handle comes after all work through other
         // handles.

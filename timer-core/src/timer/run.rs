@@ -1,7 +1,7 @@
 //! The run of a task, on the worker or on a thread that an executor has chosen.
 //!
 //! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
-//! lock while the task runs or is dropped. If an executor drops a task unrun, the worker runs it.
+//! lock while the task runs or is dropped.
 
 use crate::context::Context;
 use crate::entry::state::{Due, Runs};
@@ -38,7 +38,8 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
     }
 }
 
-/// Arms a periodic timeout again after a run. Returns `true` if that was the last run.
+/// Arms a periodic timeout again after a run. Returns `true` if it was cancelled during the run, so
+/// that the caller must end the run.
 fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &Context) -> bool {
     let timeout = right.timeout().clone();
     let now = context.now();
@@ -71,7 +72,8 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Conte
 }
 
 /// The content of a task in an executor, which is a timeout that was handed over and not started.
-/// If the executor drops it unrun, the task runs on the worker.
+/// If the executor drops it unrun, the worker runs it. Once the timer is stopped, the thread that
+/// drops it runs it, or `stop` runs or returns it.
 pub(crate) struct QueuedTask {
     timeout: Option<Timeout>,
     context: Arc<Context>,
@@ -123,7 +125,7 @@ fn start_queued(timeout: Timeout, context: &Context) {
                 context.contain(|| right.cancelled());
             }
         }
-        // The canceller has decremented the count of queued tasks.
+        // The canceller decrements the count of queued tasks.
         Due::Gone => {}
     }
 }

@@ -129,10 +129,10 @@ impl fmt::Debug for Unprocessed {
 #[must_use = "dropping it drops the tasks unrun"]
 #[non_exhaustive]
 pub struct StopReport {
-    /// The timeouts that were pending and not handed over to an executor, as in
-    /// [`Timer::stop`](crate::Timer::stop).
+    /// The timeouts that were pending and were not in the executor, and the tasks that the executor
+    /// has dropped without running them.
     pub unprocessed: Vec<Unprocessed>,
     /// The number of tasks that were still queued or running at the limit. It is 0 if all have
-    /// ended. A worker that may have taken timeouts out of a wheel and not decided counts as one.
+    /// ended, and at least 1 if the worker may have timeouts that it has not decided.
     pub in_flight: usize,
 }

@@ -20,7 +20,8 @@ use super::slots::{Entry, MIN_UPKEEP, Slot, Slots};
 /// The number of the bucket of overdue values.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
 
-/// A removal from a bucket of at most this many values leaves the earliest deadline exact.
+/// A removal that leaves at most this many values in a bucket of one chunk leaves its earliest
+/// deadline exact.
 const MAX_REREAD: usize = MIN_UPKEEP;
 
 /// The values of one span of ticks.

@@ -3,7 +3,7 @@
 //! The wheel is one ring of lists. A deadline belongs to the list of its low bits, whatever its
 //! round. Values of later rounds stay in their list until their round comes, so nothing cascades.
 //!
-//! A list is visited only when the earliest of its deadlines is due. The original visits every list
+//! A list is visited only when its bound is due or may be too low. The original visits every list
 //! at every tick and looks at all values in it. Here a tree of minima ([`bounds`]) finds the next
 //! list, so a jump of any length costs only the values that are due. The cost that remains is that
 //! of a list shared by many deadlines, because each visit reads all of the list.
@@ -67,7 +67,7 @@ pub(crate) struct RawHashed<V, P> {
 /// The values whose deadlines share their low bits.
 pub(super) struct List<V> {
     slots: Slots<V>,
-    /// Whether a bound after `now` may be too low.
+    /// Whether the bound of this list may be too low although it is after `now`.
     is_stale: bool,
 }
 
@@ -78,8 +78,8 @@ fn list_mut<'a, V>(lists: &'a mut Chunks<List<V>>, overdue: &'a mut List<V>, lis
 }
 
 impl<V, P: Tracker<V>> RawHashed<V, P> {
-    /// Creates a wheel of `ticks_per_wheel` lists, which is clamped to 1..=2^30 and rounded up to a
-    /// power of two.
+    /// Creates a wheel of at most `ticks_per_wheel` lists, and of none at first. The number is
+    /// clamped to 1..=2^30 and rounded up to a power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let mask = ticks_per_wheel.clamp(1, MAX_LISTS).next_power_of_two() as u32 - 1;
         let (lists, bounds) = (Chunks::default(), Bounds::default());

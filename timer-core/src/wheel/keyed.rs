@@ -17,8 +17,8 @@ use std::fmt;
 /// whatever its round.
 ///
 /// This wheel suits delays up to about one round of which many are due in each tick, because a
-/// value stays in its list until it is due or removed, and a visit reads all values of a list. For
-/// delays of all lengths take [`HierarchicalWheel`].
+/// value stays in its list until it is due or removed, unless the ring gives up that list, and a
+/// visit reads all values of a list. For delays of all lengths take [`HierarchicalWheel`].
 ///
 /// # Cost
 ///
@@ -79,8 +79,7 @@ impl<T> HashedWheel<T> {
     /// Creates a wheel at tick 0 with `ticks_per_wheel` ticks in a round, clamped to 1..=2^30 and
     /// rounded up to a power of two.
     ///
-    /// The wheel allocates nothing yet. A good number is that of the ticks in the longest usual
-    /// delay.
+    /// The wheel allocates nothing yet. Choose about as many ticks as the longest usual delay has.
     ///
     /// ```
     /// use timer_core::wheel::HashedWheel;

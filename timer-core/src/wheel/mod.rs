@@ -8,7 +8,7 @@
 //! | scheme of Varghese & Lauck (1987) | 7 | 6 |
 //! | known from | Kafka | Netty |
 //! | best for | delays of all lengths | delays up to about one round, many of them due in each tick |
-//! | a value is moved to another list | at most 10 times | never by the clock |
+//! | a value is moved to another list | at most 10 times | only when the ring gives up its list |
 //! | an expiry also reads | nothing else | the other values of the same list, about 256 |
 //!
 //! Both wheels keep these promises:
@@ -22,7 +22,9 @@
 //! - A key whose value is gone never finds another value.
 //! - The memory follows the values that are in the wheel, not those that once were. Until the wheel
 //!   is empty, it also keeps the table of the keys of its peak, 12 bytes a key. Each bucket that
-//!   had a value may keep room for four.
+//!   had a value may keep room for four. A hierarchical wheel also keeps 16 bytes for each value
+//!   that has cascaded out of a bucket, until the clock leaves the bucket or these links are many
+//!   more than the values.
 //!
 //! The module knows no clocks, threads or locks. It calls no code of others but the closure given
 //! to `advance`.
@@ -73,8 +75,8 @@ mod tests;
 /// due.
 ///
 /// Code that is written against this trait works with either wheel. The trait is sealed. All ticks
-/// are `u64`, without a unit, and no argument panics. Only the 2^32nd value at a time is refused
-/// by a panic, as a full `Vec` would refuse it.
+/// are `u64`, without a unit, and no argument causes a panic. Only an insertion beyond 2^32 - 1
+/// values panics.
 ///
 /// ```
 /// use timer_core::wheel::{HashedWheel, HierarchicalWheel, TimingWheel};

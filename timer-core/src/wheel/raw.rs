@@ -67,9 +67,9 @@ pub(crate) trait RawWheel<V> {
         0
     }
 
-    /// Returns a tick not after the earliest deadline. It is earlier if the earliest value was
-    /// removed, and `now()` while a cascade is being scanned. Returns `None` exactly if the wheel
-    /// has no values but overdue ones.
+    /// Returns a tick not after the earliest deadline. It may be earlier if the earliest value was
+    /// removed, and it is at most `now()` while a cascade is being scanned. Returns `None` exactly
+    /// if the wheel has no values but overdue ones.
     fn earliest(&self) -> Option<u64>;
 
     /// Returns a tick after `now()` and not after the earliest deadline, or the next tick if a
@@ -82,7 +82,7 @@ pub(crate) trait RawWheel<V> {
     /// Returns `true` if values that were due when they were inserted have not been taken.
     fn has_overdue(&self) -> bool;
 
-    /// Returns the tick up to which all values were taken out.
+    /// Returns the time of the clock. Values that are due by then may still have to be taken out.
     fn now(&self) -> u64;
 
     /// Returns the number of values in the wheel.

@@ -104,7 +104,7 @@ impl<D> Row<D> {
     }
 }
 
-/// Rows by index.
+/// A table of rows, with a list of the vacant ones.
 pub(crate) struct Slab<D = ()> {
     pub(crate) rows: Vec<Row<D>>,
     /// The first vacant row, or [`NO_ROW`].

@@ -25,7 +25,8 @@ pub(super) const CHUNK: usize = if cfg!(test) {
 /// time.
 pub(super) const MIN_CAPACITY: usize = 4;
 
-/// A removal that leaves at most this many values in a chunk is followed by upkeep.
+/// A removal that leaves at most this many values in a chunk is followed by upkeep, unless earlier
+/// upkeep found no room in other chunks.
 pub(super) const MIN_UPKEEP: usize = 8;
 
 /// The number of chunks that are searched for room at a time.
@@ -169,7 +170,7 @@ impl<V> Slots<V> {
                 mem::forget(mem::replace(slot, (deadline, Some(value))));
                 return false;
             }
-            // Not `!=`, by which the compiler would not see that `push` never grows the array.
+            // `<` and not `!=`, so that the compiler sees that `push` never grows the array.
             if len < self.open.slots.capacity() {
                 self.open.slots.push((deadline, Some(value)));
                 self.open.len += 1;
@@ -198,8 +199,8 @@ impl<V> Slots<V> {
         self.open_chunk(number.unwrap_or(if has_gap { 0 } else { self.chunks() }));
     }
 
-    /// Searches some chunks, but not `except`, for one with room for the values of another one. The
-    /// next search goes on where this one has ended.
+    /// Returns the number of a chunk other than `except` for which `has_room` is `true`. Searches
+    /// the open chunk and at most [`SEARCHED`] others. The next search continues after them.
     fn find_room(&mut self, except: usize, has_room: impl Fn(&Chunk<V>) -> bool) -> Option<usize> {
         let (open, others) = (self.open_number(), self.others.as_ref()?);
         if open != except && has_room(&self.open) {

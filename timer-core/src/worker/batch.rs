@@ -14,7 +14,7 @@ use crate::time::Nanos;
 use crate::timer::{Engine, QueuedTask, run, run_abandoned};
 use timer_executor::{Task, TaskExecutor, panics};
 
-/// The number of tasks that run here between two readings of the clock.
+/// The largest number of tasks, and of wakers, that run here between two readings of the clock.
 pub(super) const BATCH: usize = 64;
 
 /// The number of tasks that are handed over to an executor at once.
@@ -157,8 +157,8 @@ impl Batch {
         after
     }
 
-    /// Hands the collected tasks to the executor. Whatever the executor does, no task is lost and
-    /// the worker goes on.
+    /// Hands the collected tasks to the executor. A task that the executor refuses, or leaves in
+    /// the batch because it panics, runs here.
     fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
         let context = &*engine.context;
         let executed =

@@ -49,7 +49,7 @@ impl SlowTasks {
                 ?at_most,
                 tasks,
                 others_since_last_warning = suppressed,
-                "tasks held the worker for longer than a tick and delayed others: give slow ones to an executor with threads"
+                "tasks held the worker for longer than a tick and delayed others; slow tasks belong on an executor with threads"
             );
         });
     }

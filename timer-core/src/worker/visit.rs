@@ -9,8 +9,8 @@ use crate::timer::Engine;
 /// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.
 const OFFER_PERIOD: Nanos = 100_000;
 
-/// The number of consecutive steps of a visit that only serve requests, because the wheel has no
-/// expired entries.
+/// The largest number of consecutive steps of a visit that only serve requests, because the wheel
+/// has no expired entries.
 pub(super) const MAX_REQUEST_STEPS: usize = 16;
 
 /// A visit to a shard. Once it is closed, it can be opened again.
@@ -69,7 +69,7 @@ impl Visit {
         }
     }
 
-    /// Returns `true` if no further step may take entries out.
+    /// Returns `true` if the visit makes no further step.
     fn is_last(&self) -> bool {
         self.outcome == VisitOutcome::Last || self.request_steps >= MAX_REQUEST_STEPS
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Reads some bytes. Fails with `TimedOut` at the deadline.
 pub(super) fn read(mut stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
-    again(|| {
-        stream.set_read_timeout(Some(left(deadline)?))?;
+    retry(|| {
+        stream.set_read_timeout(Some(time_left(deadline)?))?;
         stream.read(buffer)
     })
 }
@@ -15,8 +15,8 @@ pub(super) fn read(mut stream: &TcpStream, buffer: &mut [u8], deadline: Instant)
 /// Writes all bytes. Fails with `TimedOut` at the deadline.
 pub(super) fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
-        let written = again(|| {
-            stream.set_write_timeout(Some(left(deadline)?))?;
+        let written = retry(|| {
+            stream.set_write_timeout(Some(time_left(deadline)?))?;
             stream.write(bytes)
         })?;
         if written == 0 {
@@ -29,12 +29,12 @@ pub(super) fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant)
 
 /// Returns the remaining time. Fails instead of returning zero, which a socket takes for "no
 /// timeout".
-fn left(deadline: Instant) -> io::Result<Duration> {
+fn time_left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

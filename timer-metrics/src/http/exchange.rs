@@ -9,8 +9,8 @@ use super::stage::Stage;
 use std::net::{Shutdown, TcpStream};
 use std::time::Instant;
 
-/// Serves a client. Returns at the latest when the client's time is over or its socket is shut
-/// down.
+/// Serves a client. Apart from the time in the collectors, it returns at the latest when the
+/// client's time is over or its socket is shut down.
 pub(super) fn exchange(stream: &TcpStream, site: &Site, limits: Limits, stage: &Stage) {
     let reply = match Request::read(stream, Instant::now() + limits.request) {
         Ok(request) => {

@@ -152,9 +152,9 @@ struct Client {
 }
 
 impl Clients {
-    /// Starts the thread of a client. If there are too many clients, the oldest one is cut off. If
-    /// all of them are in the collectors, the new client is refused, because more threads would not
-    /// make the collectors faster.
+    /// Starts the thread of a client. If there are too many clients, cuts off the oldest one that
+    /// is not in the collectors. If all of them are there, refuses the new client, because more
+    /// threads would not make the collectors faster.
     fn serve(&mut self, stream: TcpStream) {
         self.served.retain(|client| !client.thread.is_finished());
         if self.served.len() >= self.limits.clients {

@@ -3,8 +3,7 @@
 //!
 //! One thread accepts connections. Each connection gets a thread for its one request and is closed
 //! after the reply, so no client waits for another one and nothing is kept between two requests.
-//! Every wait has a deadline and every buffer a bound ([`limits`]). If there are too many clients,
-//! a new one replaces the one that has been connected longest.
+//! Every wait for a client has a deadline and every buffer a bound ([`limits`]).
 //!
 //! `httparse` parses the requests. The rest is implemented here, because small server crates lack
 //! the parts that an open port needs most. These are a deadline for each client, a bound on the
@@ -59,8 +58,9 @@ use std::sync::Arc;
 /// fails or panics.
 ///
 /// A slow client does not delay others, because each has its own thread, 5 s for its request and 10
-/// s for its reply. If there are more than 32 clients, the one that has been connected longest is
-/// cut off. Only slow collectors can delay well-behaved clients.
+/// s for its reply. If there are more than 32 clients, the server cuts off the one that has been
+/// connected longest and is not in the collectors. If all are there, it refuses the new client.
+/// Only slow collectors can delay well-behaved clients.
 ///
 /// Dropping the server closes all connections and joins its threads, so it waits for a collector
 /// that is running, unless that collector drops it. Afterwards the port is free, even if the

@@ -42,8 +42,8 @@ impl Site {
         reply.head_only(head_only)
     }
 
-    /// Prometheus would take a partial scrape for a complete one, so the reply to a failed scrape
-    /// is an error.
+    /// Returns the reply to a scrape. It is an error if the scrape fails, because Prometheus would
+    /// take a partial one for a complete one.
     fn metrics(&self, format: Format) -> Reply {
         let mut text = String::new();
         match contained(|| encode(&mut text, &self.registry)) {
@@ -59,7 +59,8 @@ impl Site {
     }
 }
 
-/// A snapshot may drop the last handle of a timer, and with it tasks that panic.
+/// Returns the reply with the figures. A panic is contained, because a snapshot may drop the last
+/// handle of a timer, and with it tasks that panic.
 fn stats(live: &Live) -> Reply {
     contained(|| live.stats()).map_or_else(|| Reply::error(500), |text| Reply::ok(JSON, STATS_HEADERS, text))
 }

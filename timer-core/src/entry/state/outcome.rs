@@ -10,7 +10,7 @@ pub(crate) enum Due<T> {
     Won(T),
     /// A `reset` has moved the entry to this deadline. The caller must link it again.
     Later(Deadline),
-    /// The entry is in another state, because it was cancelled.
+    /// The entry is in another state, because it was cancelled or another thread has won it.
     Gone,
 }
 
@@ -48,6 +48,7 @@ pub(crate) enum Reset {
     MustLink,
     /// Moved. The wheel, the executor's task or a run in progress will find the new deadline.
     Done,
-    /// Lost, because the timeout had ended.
+    /// Lost, because the timeout had ended. A call that brings a timeout forward also loses if the
+    /// timeout is due or queued.
     Lost,
 }

@@ -21,7 +21,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-pub(crate) fn cpu() -> usize {
+pub(crate) fn current_cpu() -> usize {
     super::thread_id().into()
 }
 

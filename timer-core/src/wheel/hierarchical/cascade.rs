@@ -147,7 +147,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         true
     }
 
-    /// Step 1 of a cascade.
+    /// Performs step 1 of a cascade for the next part.
     fn scan_part(&mut self, at: usize, due: &mut Slots<V>) {
         let (now, finer) = (self.now, (at as u32 - 1) * BITS);
         let Some(level) = &mut self.levels[at] else { return };

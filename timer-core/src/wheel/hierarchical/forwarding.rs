@@ -40,8 +40,8 @@ pub(super) fn value_at<'a, V>(
 }
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
-    /// Returns the location of the value that was last reported at `location`, if the value is
-    /// still in the wheel.
+    /// Returns the present location of the value that was last reported at `location`. If the value
+    /// has left the wheel, the result has no meaning.
     pub(super) fn find(&self, mut location: Location) -> Location {
         while let Some(to) = self.cascade_of(location).and_then(|cascade| cascade.forward(location.position)) {
             if to.bucket >= location.bucket {

@@ -1,8 +1,7 @@
 //! The live page and the figures behind it.
 //!
-//! The page is one document without parts from elsewhere. It asks for `stats.json` every second
-//! while it is visible. The server takes a sample of the counters with each of these requests and
-//! computes rates from earlier samples, so nothing is sampled while no page is open.
+//! The page is one document without parts from elsewhere. The server takes a sample of the counters
+//! with each request for `stats.json`, and computes rates from earlier samples.
 
 #[cfg(feature = "durable")]
 mod durable;

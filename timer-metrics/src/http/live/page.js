@@ -1,6 +1,6 @@
 "use strict";
-const PERIOD = 1000;
-const PATIENCE = 4000;
+const POLL_PERIOD = 1000;
+const REPLY_TIMEOUT = 4000;
 const TREND_POINTS = 121;
 // For each kind of card: the rows of the table, the unit of a histogram, the name of its bounds, and
 // the labels of its axis by the index of a bound.
@@ -167,7 +167,7 @@ function showTrend(card, note) {
   const chart = card.section.querySelector(".trend");
   chart.toggleAttribute("hidden", points.length === 0);
   if (points.length === 0) {
-    note.textContent = "the store is being counted, or does not count";
+    note.textContent = "the store is being counted, or does not know the number";
     return;
   }
   const now = points[points.length - 1].at;
@@ -291,7 +291,7 @@ function setState(state, text) {
 async function ask() {
   asking = true;
   try {
-    const reply = await fetch("stats.json", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    const reply = await fetch("stats.json", { cache: "no-store", signal: AbortSignal.timeout(REPLY_TIMEOUT) });
     if (!reply.ok) throw new Error(`the server answers with status ${reply.status}`);
     receive(await reply.json());
     showAll();
@@ -307,7 +307,7 @@ async function ask() {
     setState("gone", "Server gone");
   }
   asking = false;
-  continueIn(PERIOD);
+  continueIn(POLL_PERIOD);
 }
 
 // Asks again after a delay, or pauses while nobody sees the page.
