@@ -196,8 +196,14 @@ impl Present {
         self.word.store(Self::RUNS, Ordering::Release);
     }
 
-    /// Lets a virtual time stand still. Called by the driver's owner. A thread that reads the time
-    /// meanwhile may see a later one, by as long as this takes.
+    /// Returns `true` if this is a virtual time that runs with the system's clock.
+    pub(crate) fn runs_with_system(&self) -> bool {
+        // ORDERING: Relaxed, because only warnings and missed runs go by the answer.
+        self.word.load(Ordering::Relaxed) == Self::RUNS
+    }
+
+    /// Lets a virtual time stand still. Called by the driver's owner. A thread that is preempted
+    /// while it reads the time may return a later one than this call sets.
     pub(crate) fn stop(&self) {
         // ORDERING: Release, as explained in `now`.
         self.word.store(self.now().max(1), Ordering::Release);

@@ -51,6 +51,13 @@ impl Context {
         self.present.now()
     }
 
+    /// Returns the length of a tick, by which the wheel may make each run late. A virtual time has
+    /// no ticks, but one that runs is moved about once per millisecond.
+    pub(crate) fn tick_nanos(&self) -> Nanos {
+        let min_tick = if self.present.runs_with_system() { 1_000_000 } else { 0 };
+        self.resolution.tick_nanos().max(min_tick)
+    }
+
     /// Returns `true` if `stop` has begun.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {

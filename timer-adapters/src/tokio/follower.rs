@@ -34,9 +34,32 @@ struct Clock {
     runs: bool,
 }
 
+/// The next deadline of the manual timer, if it is not far, and whether its time runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NextDeadline {
+    deadline: Option<Instant>,
+    runs: bool,
+}
+
 impl Clock {
-    /// Returns the time by which the manual timer is behind tokio's clock. It is never ahead,
-    /// because its present is read last.
+    /// Returns the deadline to which time moves when all tasks wait.
+    fn next(&self) -> NextDeadline {
+        let far = self.driver.now().checked_add(FAR);
+        let deadline = self.driver.next_deadline().filter(|next| far.is_none_or(|far| *next < far));
+        NextDeadline { deadline, runs: self.runs }
+    }
+
+    /// Returns the instant of tokio's clock at which the manual timer reaches `deadline`. While the
+    /// clocks run, there is a distance between them.
+    fn on_tokios_clock(&self, deadline: Instant) -> time::Instant {
+        if self.runs {
+            time::Instant::now() + deadline.saturating_duration_since(self.driver.now())
+        } else {
+            deadline.into()
+        }
+    }
+
+    /// Returns the time by which the manual timer is behind tokio's clock, or zero if it is ahead.
     fn behind(&self) -> Duration {
         let now = time::Instant::now().into_std();
         now.saturating_duration_since(self.driver.now())
@@ -59,16 +82,28 @@ impl Clock {
             self.pause();
             return self.catch_up();
         }
-        if !self.runs {
-            self.catch_up();
-            self.driver.resume();
-            self.runs = true;
-        }
-        // A time that is moved while it runs makes delays early.
+        // No timeout runs while the time stands still behind a clock that runs, because the delays
+        // that its task schedules would be early.
+        self.driver.resume();
+        self.runs = true;
+        // A time that is moved while it runs makes delays early, too.
         while self.behind() > MAX_LAG {
+            let before = self.driver.now();
             self.catch_up();
+            if self.driver.now() == before {
+                break; // at the end of time
+            }
         }
         self.driver.advance(Duration::ZERO);
+    }
+
+    /// Moves the time to the present of tokio's clock unless it is there already. In that case no
+    /// timeout runs, because the calling task may hold a lock that a timeout needs.
+    fn update(&mut self) {
+        let max_lag = if self.runs { MAX_LAG } else { Duration::ZERO };
+        if self.runs != is_running() || self.behind() > max_lag {
+            self.follow();
+        }
     }
 }
 
@@ -100,7 +135,7 @@ fn waker_of(keeper: &Mutex<Waker>) -> Waker {
 pub(super) struct Follower {
     clock: Arc<Virtual>,
     /// The deadline that the keeper's sleep waits for.
-    armed: Cell<Option<Instant>>,
+    armed: Cell<Option<NextDeadline>>,
     /// Wakes the keeper.
     keeper: Arc<Mutex<Waker>>,
 }
@@ -164,6 +199,13 @@ impl Follower {
         }
     }
 
+    /// Brings the time of the manual timer up to date for a delay that begins now.
+    pub(super) fn update(&self) {
+        if let Some(mut clock) = self.clock.clock() {
+            clock.update();
+        }
+    }
+
     /// Stops tokio's clock. The time of the manual timer stops before, so that it is not ahead.
     pub(super) fn pause(&self) {
         let mut clock = self.clock.clock();
@@ -172,19 +214,13 @@ impl Follower {
         clock.iter_mut().for_each(|clock| clock.catch_up());
     }
 
-    /// Returns the deadline to which time moves when all tasks wait, if there is one. Returns
-    /// `None` if another thread moves the time.
-    fn next(&self) -> Option<Option<Instant>> {
-        let clock = self.clock.clock()?;
-        let far = clock.driver.now().checked_add(FAR);
-        Some(clock.driver.next_deadline().filter(|next| far.is_none_or(|far| *next < far)))
-    }
-
     /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another
     /// deadline.
     pub(super) fn before_park(&self) {
         self.follow();
-        if self.next() != Some(self.armed.get()) {
+        // Another thread may be moving the time.
+        let next = self.clock.clock().map(|clock| clock.next());
+        if next.is_none() || next != self.armed.get() {
             waker_of(&self.keeper).wake();
         }
     }
@@ -194,12 +230,15 @@ impl Follower {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
         loop {
             self.follow();
-            let Some(next) = self.next() else { return cx.waker().wake_by_ref() };
-            self.armed.set(next);
-            let Some(next) = next else { return };
-            if sleep.deadline().into_std() != next || sleep.is_elapsed() {
-                sleep.as_mut().reset(next.into());
+            // If another thread moves the time, the keeper looks again.
+            let Some(clock) = self.clock.clock() else { return cx.waker().wake_by_ref() };
+            let next = clock.next();
+            let is_armed = self.armed.replace(Some(next)) == Some(next);
+            let Some(deadline) = next.deadline else { return };
+            if !is_armed || sleep.is_elapsed() {
+                sleep.as_mut().reset(clock.on_tokios_clock(deadline));
             }
+            drop(clock);
             if sleep.as_mut().poll(cx).is_pending() {
                 return;
             }

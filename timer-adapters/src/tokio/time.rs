@@ -30,9 +30,9 @@ pub use super::clock::{advance, pause, resume};
 /// Moves the timer of a runtime with virtual time to the present of its clock, so that a delay
 /// counts from there.
 #[inline]
-fn follow() {
+fn update_clock() {
     #[cfg(feature = "tokio")]
-    with_follower(Follower::follow);
+    with_follower(Follower::update);
 }
 
 /// Polls a future that uses up some of the task's cooperative budget when it is ready. A task
@@ -63,7 +63,7 @@ fn cooperate<T>(cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Pol
 /// ```
 #[inline]
 pub fn sleep(duration: Duration) -> Sleep {
-    follow();
+    update_clock();
     Sleep(global::sleep(duration))
 }
 
@@ -84,7 +84,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// ```
 #[inline]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    follow();
+    update_clock();
     Sleep(global::sleep_until(deadline.into_std()))
 }
 
@@ -103,7 +103,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// ```
 #[inline]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    follow();
+    update_clock();
     Timeout { timeout: global::timeout(duration, future) }
 }
 
@@ -123,7 +123,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 /// ```
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    follow();
+    update_clock();
     Timeout { timeout: global::timeout_at(deadline.into_std(), future) }
 }
 
@@ -143,7 +143,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// # }
 /// ```
 pub fn interval(period: Duration) -> Interval {
-    follow();
+    update_clock();
     Interval(global::interval(period))
 }
 
@@ -162,7 +162,7 @@ pub fn interval(period: Duration) -> Interval {
 /// # }
 /// ```
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
-    follow();
+    update_clock();
     Interval(global::interval_at(start.into_std(), period))
 }
 
@@ -195,7 +195,7 @@ impl Sleep {
     /// Moves the deadline, whether or not the future was ready before.
     #[inline]
     pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
-        follow();
+        update_clock();
         self.0.reset_at(deadline.into_std());
     }
 }
@@ -295,31 +295,31 @@ impl Interval {
 
     /// Polls for the next tick.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
-        follow();
+        update_clock();
         cooperate(cx, |cx| self.0.poll_tick(cx)).map(Instant::from_std)
     }
 
     /// Moves the next tick to one period from now.
     pub fn reset(&mut self) {
-        follow();
+        update_clock();
         self.0.reset();
     }
 
     /// Moves the next tick to now.
     pub fn reset_immediately(&mut self) {
-        follow();
+        update_clock();
         self.0.reset_immediately();
     }
 
     /// Moves the next tick to `after` from now.
     pub fn reset_after(&mut self, after: Duration) {
-        follow();
+        update_clock();
         self.0.reset_after(after);
     }
 
     /// Moves the next tick to `deadline`.
     pub fn reset_at(&mut self, deadline: Instant) {
-        follow();
+        update_clock();
         self.0.reset_at(deadline.into_std());
     }
 

@@ -1,8 +1,10 @@
 //! tokio programs whose clock is not paused.
 
 use ::tokio::task::{spawn, spawn_blocking};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use timer_core::global;
+use timer_adapters::tokio::{advance, paused, resume};
+use timer_core::{Timeout, global};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -86,5 +88,68 @@ fn a_clock_that_tokio_itself_stops_is_followed() {
         ::tokio::time::resume();
         global::sleep(Duration::from_millis(3)).await;
         assert!(begin.elapsed() >= 7200 * SECOND);
+    });
+}
+
+#[test]
+fn a_timeout_that_runs_when_the_clock_begins_to_run_makes_no_delay_early() {
+    const DELAY: Duration = Duration::from_millis(10);
+    paused(async {
+        let timer = timer_core::InfallibleTimer::global().timer().clone();
+        let (ended, has_ended) = ::tokio::sync::oneshot::channel();
+        let task = move |me: &Timeout| {
+            compute(Duration::from_millis(20));
+            let begin = Instant::now();
+            me.timer().unwrap().new_timeout(DELAY, move |_| ended.send(begin.elapsed()).unwrap()).unwrap();
+        };
+        timer.new_timeout(Duration::ZERO, task).unwrap();
+        resume();
+        assert!(has_ended.await.unwrap() >= DELAY);
+    });
+}
+
+#[test]
+fn a_clock_that_has_stood_still_makes_no_sleep_late() {
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        global::sleep(Duration::from_millis(1)).await;
+        ::tokio::time::pause();
+        compute(2 * SECOND);
+        ::tokio::time::resume();
+        let begin = Instant::now();
+        global::sleep(Duration::from_millis(3)).await;
+        assert!((Duration::from_millis(3)..SECOND).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+    });
+}
+
+#[test]
+fn a_sleep_on_a_running_clock_runs_no_timeout_on_the_thread_that_makes_it() {
+    let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let timer = timer_core::InfallibleTimer::global().timer().clone();
+        let lock = Arc::new(Mutex::new(()));
+        let (seen, has_seen) = ::tokio::sync::oneshot::channel();
+        let is_free = lock.clone();
+        let task = move |_: &Timeout| seen.send(is_free.try_lock().is_ok()).unwrap();
+        global::sleep(Duration::from_millis(1)).await;
+        timer.new_timeout(Duration::from_millis(1), task).unwrap();
+        let guard = lock.lock().unwrap();
+        compute(Duration::from_millis(3));
+        let sleep = timer_adapters::tokio::time::sleep(Duration::from_millis(3));
+        drop(guard);
+        sleep.await;
+        assert!(has_seen.await.unwrap());
+    });
+}
+
+#[test]
+fn a_clock_runs_on_after_the_end_of_the_timers_time() {
+    const YEARS: Duration = Duration::from_secs(600 * 365 * 86_400);
+    paused(async {
+        advance(YEARS).await;
+        resume();
+        let begin = ::tokio::time::Instant::now();
+        ::tokio::time::sleep(Duration::from_millis(3)).await;
+        assert!(begin.elapsed() >= Duration::from_millis(3));
     });
 }

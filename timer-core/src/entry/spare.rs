@@ -133,6 +133,12 @@ mod tests {
     #[test]
     fn entries_with_jobs_of_up_to_three_words_are_kept() {
         assert_eq!([list_of::<()>(), list_of::<u8>(), list_of::<[u64; 3]>()], [0, 1, 3]);
-        assert_eq!([list_of::<[u64; 4]>(), list_of::<u128>()], [LAYOUTS.len(); 2], "of four words, or aligned to 16");
+        #[repr(align(16))]
+        struct Aligned;
+        assert_eq!(
+            [list_of::<[u64; 4]>(), list_of::<Aligned>()],
+            [LAYOUTS.len(); 2],
+            "of four words, or aligned to 16"
+        );
     }
 }

@@ -194,7 +194,7 @@ impl Sleep {
     #[cold]
     fn tick_nanos(&self) -> Nanos {
         let context = self.block.map(BlockId::local_shard).and_then(|(shard, id)| shard.context(id));
-        context.map_or(0, |context| context.resolution.tick_nanos())
+        context.map_or(0, |context| context.tick_nanos())
     }
 }
 

@@ -50,7 +50,8 @@ impl ManualDriver {
     ///
     /// Timeouts that tasks schedule on the way take part. `Duration::ZERO` runs the timeouts that
     /// are due already. If a task always schedules another one without a delay, the call does not
-    /// return. Time ends 584 years after the system's start and then stands still.
+    /// return unless time [runs](Self::resume). Time ends 584 years after the system's start and
+    /// then stands still.
     ///
     /// # Examples
     ///
@@ -69,11 +70,11 @@ impl ManualDriver {
         let engine = self.dispatcher.engine().clone();
         let resolution = engine.context.resolution;
         let target = after(self.present(), by).min(END_OF_TIME);
-        let mut expired = 0;
+        let (mut expired, mut has_passed_target) = (0, false);
         loop {
             let (next, mut at) = (engine.next(), self.present());
             if engine.context.abandoned.is_empty() {
-                if next > resolution.tick_at(target) {
+                if next > resolution.tick_at(target) || (next == IMMEDIATE && has_passed_target) {
                     break;
                 }
                 if next != IMMEDIATE {
@@ -82,6 +83,8 @@ impl ManualDriver {
                     self.set_present(at);
                 }
             }
+            // While a time runs, tasks may schedule timeouts that are due already again and again.
+            has_passed_target |= next == IMMEDIATE && at > target;
             expired += self.dispatcher.turn_to_end(at);
         }
         self.set_present(target);
@@ -196,9 +199,9 @@ impl ManualDriver {
         (next <= present || present < END_OF_TIME).then(|| Duration::from_nanos(next.saturating_sub(present)))
     }
 
-    /// Returns the next deadline of [`next_expiry`](Self::next_expiry) as an instant, for loops
-    /// that let the time [run](Self::resume). If a timeout is due already, returns some instant
-    /// that has passed. Returns `None` also for a deadline that never comes.
+    /// Returns the next deadline of [`next_expiry`](Self::next_expiry) as an instant of the timer's
+    /// clock. If a timeout is due already, returns some instant that has passed. Returns `None`
+    /// also for a deadline that never comes.
     ///
     /// # Examples
     ///
@@ -261,8 +264,8 @@ impl ManualDriver {
     /// Does nothing if time runs already.
     ///
     /// Meanwhile, delays count from the time of the call. Timeouts run only within calls of
-    /// [`advance`](Self::advance), so a loop calls it with `Duration::ZERO` at each
-    /// [deadline](Self::next_deadline). A call that comes late runs the timeouts in the order of
+    /// [`advance`](Self::advance), so a loop calls it with `Duration::ZERO` after each
+    /// [`next_expiry`](Self::next_expiry). A call that comes late runs the timeouts in the order of
     /// their deadlines, unless some were due already when they were scheduled. A longer `advance`,
     /// [`advance_to_next`](Self::advance_to_next) and [`block_on`](Self::block_on) still move time
     /// forward. A time that is more than 292 years ahead of the system's clock stands still.

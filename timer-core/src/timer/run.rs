@@ -43,7 +43,7 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
 fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &Context) -> bool {
     let timeout = right.timeout().clone();
     let now = context.now();
-    match right.rearm(Deadline::up(period.next(due, now, context.resolution.tick_nanos(), context.missed_runs))) {
+    match right.rearm(Deadline::up(period.next(due, now, context.tick_nanos(), context.missed_runs))) {
         Ok(deadline) => {
             if let Some(right) = link_again(&timeout, deadline, now, context) {
                 context.contain(|| right.cancelled());

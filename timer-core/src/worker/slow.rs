@@ -28,7 +28,7 @@ impl SlowTasks {
         let nanos = now.saturating_sub(began);
         engine.context.counters.longest_batch.record(nanos, now);
         // Tasks that hold up the worker for longer than a tick cause a warning.
-        let tick = engine.context.resolution.tick_nanos();
+        let tick = engine.context.tick_nanos();
         if nanos > if tasks == 1 { tick } else { tick.max(Self::MAX_BATCH_TIME) } {
             self.warn(engine, tasks, nanos, now);
         }
