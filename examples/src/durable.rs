@@ -24,7 +24,7 @@ impl StoreName {
     ///
     /// # Errors
     ///
-    /// No value, or one of another form.
+    /// Fails if there is no value, or if it has another form.
     pub fn from_args(args: &mut Args) -> Result<Self, Stop> {
         args.value(ALLOWED, Self::parse)
     }

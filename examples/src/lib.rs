@@ -6,7 +6,7 @@
 //! | `rpc_timeouts` | requests on tokio, a hundred thousand in flight, each with a deadline |
 //! | `key_store` | a server written for `tokio::time`, with its `use` line changed |
 //! | `event_loop` | an echo server's `mio` loop that drives the timer itself, without a thread |
-//! | `heartbeat` | connections that send heartbeats and close after three missed ones |
+//! | `heartbeat` | connections that send heartbeats and close after three silent intervals |
 //! | `lock_watchdog` | a lock in Redis, its lease renewed until the work is done |
 //! | `order_close` | orders that close unless they are paid, with durable timeouts that survive a crash |
 //! | `payments` | payments of orders, tried again with a backoff, also on virtual time |
@@ -17,8 +17,8 @@
 //! | `sessions` | a web log replayed as connections with an idle timeout |
 //!
 //! The programs are in `src/bin`. This library contains the parts that they share ([`cli`],
-//! [`ledger`]) and the parts of `sessions`, so that each can be tested alone. It is not meant for
-//! other crates and may change at any time.
+//! [`durable`], [`ledger`]) and the parts of `sessions`, so that each can be tested alone. It is
+//! not meant for other crates and may change at any time.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The step `test`, which repeats tests that fail.
 //!
 //! A machine that stands still for a second ends the leases and the connections of the tests that
-//! run. Such tests have a second attempt, except in `ci --long`.
+//! run. `cargo xtask ci` runs such tests a second time. `ci --long` does not.
 
 use xshell::Shell;
 

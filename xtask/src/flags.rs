@@ -67,8 +67,8 @@ xflags::xflags! {
         /// Skipped without them.
         cmd metrics-e2e {}
         /// Changes the code in a copy of the sources, one change of `xtask/mutants` at a time, and
-        /// expects a test to fail. A change that survives is a failure. Then runs cargo-mutants on
-        /// the code without atomics, if it is installed.
+        /// expects a test to fail. A change that survives is a failure. Without a filter, then runs
+        /// cargo-mutants on the code without atomics, if it is installed.
         cmd mutants {
             /// A part of the titles or files of the list, or with --plain of the files.
             optional filter: String

@@ -3,12 +3,13 @@
 //! The list in `xtask/mutants` has changes that tools do not find, which concern atomics, wake-ups
 //! and protocols. Each names the test or the loom model that must catch it, or the reason why it
 //! makes no difference. The changes are applied one by one in a copy of the sources. If the named
-//! test passes, the other tests and models of the crate run. A change that passes them too
-//! survives.
+//! test passes, the unit tests, `behaviour`, `model` and the loom models run for timer-core, and
+//! all tests for another crate. A change that passes them too survives.
 //!
 //! The changes are grouped by test program, so each of them compiles one program.
 //!
-//! cargo-mutants changes the code without atomics afterwards, if it is installed.
+//! If there is no filter, cargo-mutants changes the code without atomics afterwards, if it is
+//! installed.
 
 mod list;
 mod plain;

@@ -14,7 +14,7 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::flags;
-use crate::run::{Failure, Result, first_failure, flags_and, need, run, target_dir};
+use crate::run::{Failure, Result, first_failure, flags_and, need, report, run, target_dir};
 use crate::steps::{self, Phase, Step, Work::Call};
 
 /// Frees the memory of each entry at once, so that a watcher sees a use after that.
@@ -70,7 +70,7 @@ fn asan(sh: &Shell) -> Result {
     if let Err(skipped) =
         need("addr2line --version", "addr2line (binutils), which finds the name of the leak on purpose")
     {
-        println!("no search for leaks: {}", skipped.message);
+        report(&format!("no search for leaks: {}\n", skipped.message));
         leaks = "detect_leaks=0".to_owned();
     }
     sh.set_var("LSAN_OPTIONS", leaks);

@@ -31,7 +31,8 @@ pub(crate) struct Phase {
     pub(crate) beside: Vec<Step>,
 }
 
-/// Runs the phases until `max_failures` steps have failed, and returns the first failure.
+/// Runs the phases until `max_failures` steps have failed. Returns the exit code of the first
+/// failure with an empty message, because the message is printed already.
 pub(crate) fn run(phases: &[Phase], max_failures: usize) -> Result {
     let begun = Instant::now();
     let all = phases.iter().map(|phase| phase.steps.len() + phase.beside.len()).sum();

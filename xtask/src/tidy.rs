@@ -14,7 +14,7 @@ use xshell::{Shell, cmd};
 
 use crate::crates::{arrows, metadata};
 use crate::mutants;
-use crate::run::{Failure, Result, root};
+use crate::run::{Failure, Result, report, root};
 
 /// The wheels, which are plain data structures that know ticks and values.
 const WHEEL: &str = "timer-core/src/wheel/";
@@ -76,7 +76,7 @@ pub(crate) fn command(sh: &Shell) -> Result {
     faults.extend(RULES.iter().flat_map(|rule| check(rule, &files)));
     faults.extend(circles::circles(&files));
     faults.extend(mutants::stale()?);
-    println!("tidy: {} rules, {} files, {} faults", RULES.len() + 2, files.len(), faults.len());
+    report(&format!("tidy: {} rules, {} files, {} faults\n", RULES.len() + 2, files.len(), faults.len()));
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
 }
 

@@ -52,12 +52,15 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             "--do" => action = args.choice(&actions)?,
             "--id" => {
                 let read = |text: &str| if text == "all" { Some(None) } else { text.parse().ok().map(Some) };
-                id = args.value("32 hexadecimal digits or all", read)?;
+                id = args.value("32 hexadecimal digits, a UUID, or all", read)?;
             }
             _ => return Err(args.unknown(option)),
         }
     }
     let store = store.ok_or_else(StoreName::missing)?;
+    if action == Action::Count && id.is_some() {
+        return Err(Stop::Refused(Refused("--id is not allowed with --do count, which counts all".to_owned())));
+    }
     Ok(Options { store, action, id })
 }
 

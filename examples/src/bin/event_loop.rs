@@ -37,7 +37,7 @@ Usage: event_loop [OPTIONS]
   -h, --help            print this
 ";
 
-/// The number of lines that each client sends, five of which fit into the idle time.
+/// The number of lines that each client sends, one after each fifth of the idle time.
 const LINES: usize = 4;
 const LINE: &[u8] = b"are you there?\n";
 const ALARM: Duration = Duration::from_millis(5);
@@ -243,6 +243,7 @@ impl Connection {
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(read) if read > 0 && self.stream.write_all(&buffer[..read]).is_ok() => bytes += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return (bytes, true),
                 Ok(_) | Err(_) => return (bytes, false),
             }

@@ -102,7 +102,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
 }
 
 /// Schedules the deadlines of requests for `span`. Nine of ten requests are answered in time. A
-/// slow task runs every 50 ms.
+/// slow task of 10 ms starts 50 ms after the end of its former run.
 fn load(timer: &Timer, span: Duration) -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let cleanup = Duration::from_millis(50);

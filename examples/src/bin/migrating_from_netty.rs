@@ -60,7 +60,7 @@ fn run(block: Duration) -> Result<Checks, Box<dyn Error>> {
     let immediate = start(|builder| builder)?;
     let pool = start(|builder| builder.executor(ThreadPoolExecutor::new(2)))?;
     // Both timers run at the same time, so that neither run waits for the other.
-    let (on_worker, on_pool) = (Three::begin(&immediate, block)?, Three::begin(&pool, block)?);
+    let (on_worker, on_pool) = (ThreeTimeouts::begin(&immediate, block)?, ThreeTimeouts::begin(&pool, block)?);
 
     println!("three timeouts, the first is cancelled and the second blocks for {block:?}");
     println!("{:<12}{:<8}{:>8}{:>10}{:>10}", "executor", "task", "due", "ran", "late");
@@ -88,19 +88,19 @@ fn start(with: impl FnOnce(TimerBuilder) -> TimerBuilder) -> Result<Timer, Build
 }
 
 /// The three timeouts of one timer.
-struct Three {
+struct ThreeTimeouts {
     begun: Instant,
     first_was_cancelled: bool,
     runs: mpsc::Receiver<(usize, Instant)>,
 }
 
 /// The results of the three timeouts.
-struct Ended {
+struct ThreeResults {
     first_was_cancelled: bool,
     late: [Option<Duration>; 3],
 }
 
-impl Three {
+impl ThreeTimeouts {
     fn begin(timer: &Timer, block: Duration) -> Result<Self, Box<dyn Error>> {
         let (say, runs) = mpsc::channel();
         let begun = Instant::now();
@@ -112,7 +112,7 @@ impl Three {
     }
 
     /// Waits for the last task. Each task holds a sender until it has run or is dropped.
-    fn end(self, executor: &str) -> Ended {
+    fn end(self, executor: &str) -> ThreeResults {
         let mut late = [None; 3];
         for (number, ran) in self.runs {
             let ran = ran.duration_since(self.begun);
@@ -121,7 +121,7 @@ impl Three {
             println!("{executor:<12}{:<8}{due:>8}{:>7} ms{:>7} ms", NAMES[number], ran.as_millis(), by.as_millis());
             late[number] = Some(by);
         }
-        Ended { first_was_cancelled: self.first_was_cancelled && late[0].is_none(), late }
+        ThreeResults { first_was_cancelled: self.first_was_cancelled && late[0].is_none(), late }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Orders of a shop that close unless they are paid in time, and a payment provider that often
 //! fails.
 //!
-//! This is a typical use of a `DelayQueue`, without a thread that polls the queue. Each order has a
-//! timeout that closes it, and a payment cancels that timeout. `cancel` returns `true` to one side
-//! only, so a late payment is noticed at once and refunded. A failed payment call is tried again by
-//! a separate timeout, with twice the delay each time.
+//! Shops often keep such orders in a delay queue that a thread polls. Here each order has a timeout
+//! that closes it, and a payment cancels that timeout. `cancel` returns `true` only if the order
+//! has not closed, so a late payment is noticed at once and refunded. A failed payment call is
+//! tried again by a separate timeout, with twice the delay each time.
 //!
 //! The shop never reads a clock, so it also runs on virtual time (`--clock virtual`).
 #![forbid(unsafe_code)]

@@ -37,8 +37,8 @@ pub(crate) trait ReplayClock {
     /// `false` if the timer does not hand it over.
     fn hand_over(&mut self, due: &Timeout) -> bool;
 
-    /// Hands over all timeouts after the end of the log, none of which is later than `second`.
-    /// Calls `watch` meanwhile if the method waits for their end.
+    /// Moves virtual time beyond `second`, the last deadline, in steps, and calls `watch` after
+    /// each step. Does nothing on the real clock, where the worker hands over.
     fn finish(&mut self, second: u64, watch: &mut dyn Watch);
 
     /// Returns the timer's time in seconds of the log.

@@ -159,8 +159,8 @@ fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Returns the path of the log beside the program's sources. A program that was moved looks in the
-/// workspace's folder.
+/// Returns the path of the log beside the program's sources. If there is none, returns
+/// `examples/data` below the current folder.
 fn default_file() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join(DATA);
     if beside.exists() { beside } else { Path::new("examples").join(DATA) }

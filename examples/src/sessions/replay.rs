@@ -20,10 +20,10 @@ use super::log::Log;
 use super::watch::Watch;
 
 /// The longest time that a due timeout may take to run before the replay reports it as lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_LATENESS: Duration = Duration::from_secs(60);
 
-/// The size of the hashed wheel. It covers about a second at the default tick and speed, while
-/// virtual seconds take several rounds.
+/// The size of the hashed wheel. At the default tick it covers 1.024 s, which is about one idle
+/// timeout at the default speed. On virtual time an idle timeout takes 1,758 rounds.
 const TICKS_PER_WHEEL: usize = 1024;
 
 /// The result of a replay and its cost.
@@ -225,7 +225,7 @@ impl<'a, C: ReplayClock> Replay<'a, C> {
             Some(timeout) => self.clock.hand_over(timeout),
             None => false,
         };
-        if handed_over && self.ledger.wait_closed(host, Instant::now() + PATIENCE) {
+        if handed_over && self.ledger.wait_closed(host, Instant::now() + MAX_LATENESS) {
             return Ok(());
         }
         Err(self.lost(Some(host)))
@@ -235,7 +235,7 @@ impl<'a, C: ReplayClock> Replay<'a, C> {
         // No request remains, so every timeout that runs from here on may close its session.
         self.enter(u64::MAX)?;
         let end = self.log.span() + self.idle;
-        let limit = Instant::now() + self.clock.until(end) + PATIENCE;
+        let limit = Instant::now() + self.clock.until(end) + MAX_LATENESS;
         self.clock.finish(end, watch);
         if !self.ledger.wait_all_closed(limit, || watch.reached(self.clock.position().min(end))) {
             return Err(self.lost(None));

@@ -103,7 +103,7 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
         None => writeln!(text, "lag       none, because virtual time advances from deadline to deadline")?,
         Some(_) => writeln!(
             text,
-            "lag       p50 {}, p99 {}, max {}, from a deadline until its task was handed over",
+            "lag       p50 {}, p99 {}, max {}, from a deadline until its task started",
             fine(lag.quantile(0.5)),
             fine(lag.quantile(0.99)),
             fine(lag.max())

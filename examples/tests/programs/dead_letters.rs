@@ -67,7 +67,7 @@ fn command_line_is_checked() {
             (&["--do", "list"], "--store is missing; allowed: sqlite:FILE"),
             (&["--store", "mysql://localhost/shop"], "allowed: sqlite:FILE, postgres://URL"),
             (&["--store", "sqlite:a.db", "--do", "eat"], "list"),
-            (&["--store", "sqlite:a.db", "--id", "17"], "allowed: 32 hexadecimal digits or all"),
+            (&["--store", "sqlite:a.db", "--id", "17"], "allowed: 32 hexadecimal digits, a UUID, or all"),
         ],
     );
 }

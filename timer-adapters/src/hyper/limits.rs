@@ -16,10 +16,11 @@ use std::time::Duration;
 /// Limits for the connections of an HTTP/1 server, with one sleep per connection.
 ///
 /// hyper's own header timeout makes a sleep for each request and drops it. A timeout around the
-/// handler makes another one. With these limits a connection makes one sleep, and each request
-/// moves it twice. A move to a later deadline costs a reading of the clock and an atomic operation.
-/// The first request after a pause that was longer than the shortest limit moves it to an earlier
-/// one, which also takes a lock and may wake the timer's worker.
+/// handler makes another one. With these limits a connection makes one sleep. A request moves it
+/// once per poll in which its stage changes, which is twice if the service waits once. A move to a
+/// later deadline costs a reading of the clock and an atomic operation. The first request after a
+/// pause that was longer than the shortest limit moves it to an earlier one, which also takes a
+/// lock and may wake the timer's worker.
 ///
 /// A connection is in one of these stages, each of which may have a limit. None has one by default.
 ///
@@ -213,7 +214,7 @@ impl fmt::Display for Limit {
         f.write_str(match self {
             Self::Header => "the header of a request took too long",
             Self::Request => "the response to a request took too long",
-            Self::Response => "the body of a response took too long",
+            Self::Response => "the body of a response made no progress for too long",
             Self::KeepAlive => "the connection was idle for too long",
         })
     }

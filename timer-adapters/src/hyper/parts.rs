@@ -53,7 +53,8 @@ impl Stage {
     }
 }
 
-/// One change in the word of [`Stages`]. The bits below it are the stage.
+/// One change in the word of [`Stages`]. The bits below it are the stage and the mark of a late
+/// request.
 const CHANGE: usize = 8;
 
 /// The bit of a request whose limit has passed.

@@ -12,7 +12,7 @@ use std::time::Duration;
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`](super::paused), or if the clock is stopped already.
+/// Panics outside of a runtime whose clock can be stopped, or if the clock is stopped already.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`](super::paused), or if the clock is running.
+/// Panics outside of a runtime whose clock can be stopped, or if the clock is running.
 ///
 /// # Examples
 ///
@@ -58,7 +58,7 @@ pub fn resume() {
 ///
 /// # Panics
 ///
-/// Panics outside of [`paused`](super::paused), or if the clock is running.
+/// Panics outside of a runtime whose clock can be stopped, or if the clock is running.
 ///
 /// # Examples
 ///

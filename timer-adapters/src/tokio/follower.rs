@@ -107,8 +107,9 @@ impl Clock {
     }
 }
 
-/// The wakers of the keepers, one for each call of
-/// [`Runtime::block_on`](super::runtime::Runtime::block_on) in progress.
+/// The wakers of the keepers. Each call of [`Runtime::block_on`](super::runtime::Runtime::block_on)
+/// in progress has a keeper, a future whose sleep makes tokio's clock stop at the next deadline of
+/// the manual timer.
 #[derive(Debug, Default)]
 struct Keepers(Mutex<Vec<Arc<Mutex<Waker>>>>);
 
@@ -128,7 +129,7 @@ fn waker_of(keeper: &Mutex<Waker>) -> Waker {
     keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Moves the manual timer during one call of
+/// The mover of the manual timer during one call of
 /// [`Runtime::block_on`](super::runtime::Runtime::block_on). The hooks of the runtime run on the
 /// thread that drives it, and use the follower of that thread.
 #[derive(Debug)]
@@ -150,8 +151,7 @@ pub(super) fn with_follower<R>(call: impl FnOnce(&Follower) -> R) -> Option<R> {
     Some(call(&follower))
 }
 
-/// Returns `true` if the clock of the runtime runs with the system's clock, by two readings of
-/// each.
+/// Returns `true` if tokio's clock advances while the system's clock does, and by no more.
 fn is_running() -> bool {
     let (begin, before) = (Instant::now(), time::Instant::now());
     let between = Instant::now();
@@ -252,7 +252,7 @@ impl Drop for Follower {
     }
 }
 
-/// Restores the former follower of the thread.
+/// A guard that restores the former follower of the thread.
 pub(super) struct FollowerGuard(Option<Rc<Follower>>);
 
 impl FollowerGuard {

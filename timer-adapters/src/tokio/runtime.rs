@@ -48,8 +48,8 @@ pub fn paused<F: IntoFuture>(future: F) -> F::Output {
     runtime.expect("a runtime for the test").block_on(future.into_future())
 }
 
-/// Builds a [`Runtime`]. The methods are the common ones of tokio's builder. The hooks for the
-/// parking of threads are not among them, because virtual time uses them.
+/// A builder of a [`Runtime`]. The methods are the common ones of tokio's builder. The hooks for
+/// the parking of threads are not among them, because virtual time uses them.
 ///
 /// # Examples
 ///

@@ -266,7 +266,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// Ticks at a fixed rate, returned by [`interval`] and [`interval_at`].
+/// A sequence of ticks at a fixed rate, returned by [`interval`] and [`interval_at`].
 ///
 /// # Examples
 ///

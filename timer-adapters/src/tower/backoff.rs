@@ -39,8 +39,8 @@ impl ExponentialBackoffMaker {
     /// longer than `max`.
     ///
     /// A random part of up to `jitter` times the wait is added, so that clients do not retry
-    /// together. A jitter that is negative or not a number is 0. If `max` is less than `min`, all
-    /// waits are `max`.
+    /// together. A jitter that is negative, infinite or not a number is 0. If `max` is less than
+    /// `min`, all waits are `max`.
     pub fn new(timer: InfallibleTimer, min: Duration, max: Duration, jitter: f64) -> Self {
         let jitter = if jitter.is_finite() { jitter.max(0.0) } else { 0.0 };
         Self { timer, min, max, jitter }

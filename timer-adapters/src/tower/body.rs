@@ -103,7 +103,8 @@ pin_project! {
     /// A body that fails with [`Elapsed`] if a frame takes too long.
     ///
     /// The time counts from the poll that asks for a frame, so a pause in which nothing reads the
-    /// body does not count. Each frame moves the same entry of the timer.
+    /// body does not count. All waits for frames share one entry of the timer, and a frame that is
+    /// ready at once does not move it.
     #[derive(Debug)]
     pub struct TimeoutBody<B> {
         #[pin]

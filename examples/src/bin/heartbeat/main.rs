@@ -49,13 +49,13 @@ const HEARTBEAT: &[u8] = b"?";
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// One of our ends, with its timeouts.
-struct Timed {
+struct TimedConnection {
     connection: Arc<Connection>,
     beat: Timeout,
     close: Timeout,
 }
 
-impl Timed {
+impl TimedConnection {
     fn new(
         connection: Connection,
         interval: Duration,
@@ -119,12 +119,12 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         poll.registry().register(stream, Token(number), Interest::READABLE)?;
     }
     for (number, stream) in ours.into_iter().enumerate() {
-        connections.push(Timed::new(Connection::new(number, stream), interval, &timer, &ledger)?);
+        connections.push(TimedConnection::new(Connection::new(number, stream), interval, &timer, &ledger)?);
     }
     let lost = listen(&mut poll, &connections, interval)?;
 
     let mut open = 0;
-    for Timed { connection, beat, close } in &connections {
+    for TimedConnection { connection, beat, close } in &connections {
         beat.cancel();
         if close.cancel() {
             ledger.end(connection.number);
@@ -164,7 +164,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
 
 /// Reads the messages of the peers until every silent one is closed. Returns how many other
 /// connections ended.
-fn listen(poll: &mut Poll, connections: &[Timed], interval: Duration) -> io::Result<usize> {
+fn listen(poll: &mut Poll, connections: &[TimedConnection], interval: Duration) -> io::Result<usize> {
     // The end of a stream may be reported more than once.
     let mut ended = vec![false; connections.len()];
     let (mut closed, mut lost) = (0, 0);

@@ -158,13 +158,13 @@ fn take(server: SocketAddr, checks: &mut Checks) -> Result<(), Box<dyn Error>> {
     let answer = client.ask("take parcel 30")?;
     let took = began.elapsed();
     println!("{took:>10.1?} waited for a key that never came");
-    checks.that(answer == "nil" && took >= limit, "who waits in vain waits as long as was said");
+    checks.that(answer == "nil" && took >= limit, "a client that waits in vain waits for the time that it has given");
 
     let waiting = thread::spawn(move || client.ask("take parcel 60000"));
     thread::sleep(limit);
     Client::connect(server)?.ask("set parcel tea")?;
     let answer = waiting.join().map_err(|_| "a client panicked")??;
-    checks.that(answer == "tea", "who waits for a key that is set gets it");
+    checks.that(answer == "tea", "a client that waits for a key gets it when it is set");
     Ok(())
 }
 

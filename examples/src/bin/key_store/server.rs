@@ -140,7 +140,7 @@ async fn purge(store: Arc<Store>) {
 
 async fn sample(store: Arc<Store>, period: Duration) {
     let mut ticks = time::interval(period);
-    // The two timers have different defaults.
+    // A missed tick is skipped, because a burst of counts would tell nothing new.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;

@@ -144,19 +144,19 @@ fn when_its_holder_dies(checks: &mut Checks, bob: &Locker, url: &str, lease: Dur
 }
 
 /// A lock that Bob had to wait for.
-struct Mine {
+struct AcquiredLock {
     held: Guard,
     at: Instant,
     tries: u32,
 }
 
 /// Tries to take the lock until it is free.
-fn wait_for(locker: &Locker) -> RedisResult<Mine> {
+fn wait_for(locker: &Locker) -> RedisResult<AcquiredLock> {
     let mut tries = 0;
     loop {
         tries += 1;
         if let Some(held) = locker.try_lock(LOCK)? {
-            return Ok(Mine { held, at: Instant::now(), tries });
+            return Ok(AcquiredLock { held, at: Instant::now(), tries });
         }
         thread::sleep(Duration::from_millis(20));
     }

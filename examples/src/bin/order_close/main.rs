@@ -1,9 +1,9 @@
 //! Orders of a shop that close after half an hour unless they are paid, also if the shop crashes.
 //!
-//! Each order has two durable timeouts, one that closes it and one for the customer's payment. Both
-//! handlers write the state of the order in the transaction that ends the timeout, so each order
-//! gets exactly one state, whatever dies and when. The second start finishes the orders of the
-//! first.
+//! Each order has a durable timeout that closes it, and most have a second one for the customer's
+//! payment. Both handlers write the state of the order in the transaction that ends the timeout, so
+//! each order gets exactly one state, whatever dies and when. The second start finishes the orders
+//! of the first.
 //!
 //!     cargo run -p examples --bin order_close -- --crash-after 2000
 //!     cargo run -p examples --bin order_close

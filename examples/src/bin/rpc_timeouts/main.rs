@@ -179,7 +179,7 @@ async fn calls(options: Options, clock: Clock) -> Result<Checks, Box<dyn Error>>
     );
     match clock.pending() {
         Some(pending) => println!("{pending:>10} deadlines pending, at most {} while it ran", ends.most_pending),
-        None => println!("{:>10} deadlines pending, because tokio does not report it", "?"),
+        None => println!("{:>10} deadlines pending; tokio does not report their number", "?"),
     }
 
     let mut checks = Checks::default();

@@ -102,8 +102,12 @@ fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<d
         match line {
             Ok(line) if line.trim() == "quit" => break,
             Ok(line) => answer(&runtime, &timer, &lines, &line),
-            // A line that is not text. The end of the input ends the loop.
-            Err(error) => _ = lines.send(format!("error - {error}")),
+            // A line that is not text.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => _ = lines.send(format!("error - {error}")),
+            Err(error) => {
+                _ = lines.send(format!("error - {error}"));
+                break;
+            }
         }
     }
     let report = timer.stop(STOP_LIMIT)?;

@@ -157,7 +157,7 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
             whole: false,
             title: "Lag of timeouts",
             note: html! {
-                "from its deadline until it was handed over, for each of the "
+                "from its deadline until its task started, for each of the "
                 (named("expired", &grouped(stats.start_lag.count()))) " timeouts that ran"
             },
             content: lag::lag("timeouts", &stats.start_lag, tick)?,
@@ -166,8 +166,8 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
             whole: false,
             title: "Lag of ticks",
             note: html! {
-                "how late it began, for each of the " (grouped(stats.tick_lag.count()))
-                " turns that had a tick to handle, of " (named("turns", &grouped(stats.turns)))
+                "how late each of the " (grouped(stats.tick_lag.count())) " turns with a tick to handle began; the "
+                "timer made " (named("turns", &grouped(stats.turns))) " turns in all"
             },
             content: lag::lag("turns", &stats.tick_lag, tick)?,
         },

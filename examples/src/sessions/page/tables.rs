@@ -36,7 +36,7 @@ pub(super) fn lead(run: &Run<'_>) -> Markup {
     }
 }
 
-/// Returns the main figures, none of which depends on the speed of the replay.
+/// Returns the main figures. The number of moves and the lag depend on the speed of the replay.
 pub(super) fn headline(run: &Run<'_>) -> Markup {
     let (outcome, log) = (run.outcome, run.log);
     let lag = &outcome.stats.start_lag;
@@ -75,7 +75,7 @@ pub(super) fn counts(run: &Run<'_>) -> Markup {
         ("rejections", "by the executor; ran on the worker", html! { (grouped(stats.executor_rejections)) }),
         ("turns", "looks for due timeouts", named("turns", &grouped(stats.turns))),
         ("cascaded", "entries moved to a finer level", html! { (grouped(stats.cascaded)) }),
-        ("longest task", "on the worker", html! { (longest) }),
+        ("longest batch", "of tasks on the worker", html! { (longest) }),
     ];
     html! {
         table {
