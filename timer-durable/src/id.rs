@@ -3,6 +3,7 @@
 use crate::store::Micros;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,15 +44,12 @@ impl TimeoutId {
     /// Makes an id on behalf of an instance of a store.
     #[must_use]
     pub fn made_by(instance: u32) -> Self {
+        static START: OnceLock<u64> = OnceLock::new();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Processes that start in the same millisecond begin at different numbers.
+        let start = *START.get_or_init(|| fastrand::u64(1..1 << 47));
         // ORDERING: Relaxed, the number only has to differ from the others.
-        let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
-        if number == 0 {
-            let start = fastrand::u64(1..1 << 47);
-            // ORDERING: Relaxed, as above. The next number is one higher than this one.
-            number = NEXT.fetch_add(start + 1, Ordering::Relaxed) + start;
-        }
+        let number = start + NEXT.fetch_add(1, Ordering::Relaxed);
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         let number = u128::from(number & ((1 << 48) - 1));
         Self((millis & ((1 << 48) - 1)) << 80 | u128::from(instance) << 48 | number)

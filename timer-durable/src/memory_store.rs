@@ -127,7 +127,9 @@ impl Store for MemoryStore {
     }
 
     fn now(&self) -> Micros {
-        self.lock().present()
+        let mut inner = self.lock();
+        inner.floor = inner.present();
+        inner.floor
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
@@ -198,6 +200,9 @@ impl Store for MemoryStore {
         let fault = {
             let mut inner = self.lock();
             let fault = inner.begin_call(FaultPoint::CompleteIn)?;
+            if self.epoch != inner.epoch {
+                return Err(StoreError::Fenced);
+            }
             if inner.running(done.id, done.attempt).is_none() {
                 return Ok(false);
             }

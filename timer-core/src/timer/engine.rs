@@ -64,7 +64,7 @@ impl Engine {
                 tracing::warn!(
                     timer = %context.name,
                     live,
-                    "many timers live at once; one timer is enough for a process and is shared by cloning it"
+                    "many timers live at once; one timer serves a whole process, so share it by cloning"
                 );
             });
         }

@@ -142,7 +142,7 @@ impl SqliteStore {
         body: impl FnOnce(&mut Connection, i64, Micros) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         let now = self.clock.now();
-        let epoch = self.epoch;
+        let (epoch, written) = (self.epoch, self.clock.written);
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
         let result = body(&mut self.connection, epoch, now);
         let result = result.and_then(|result| {
@@ -153,7 +153,7 @@ impl SqliteStore {
             }
             Ok(result)
         });
-        match result {
+        let committed = match result {
             Ok(result) => {
                 let commit = self.connection.prepare_cached("commit").and_then(|mut commit| commit.execute([]));
                 match commit {
@@ -165,7 +165,11 @@ impl SqliteStore {
                 self.roll_back();
                 Err(error)
             }
+        };
+        if committed.is_err() {
+            self.clock.written = written;
         }
+        committed
     }
 
     /// Decides whether a failed commit was executed. SQLite keeps the transaction open if it wrote

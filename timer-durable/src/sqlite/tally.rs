@@ -26,29 +26,29 @@ const REST: u32 = 9;
 /// The pause after a slice that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Counts the rows up to the position in the table `tally` while commits change them. A row
+/// Counts the rows up to the position in the table `timer_tally` while commits change them. A row
 /// without a slot has the slot -1 here, and the due time of a row with a slot does not count.
 const BEGIN: &str = "
-    create temp table tally(slot integer, due integer, id blob, counted integer);
-    create temp trigger tally_insert after insert on main.timeout begin
-        update tally set counted = counted
+    create temp table timer_tally(slot integer, due integer, id blob, counted integer);
+    create temp trigger timer_tally_insert after insert on main.timeout begin
+        update timer_tally set counted = counted
             + ((coalesce(new.slot, -1), iif(new.slot is null, new.due, 0), new.id) <= (slot, due, id));
     end;
-    create temp trigger tally_delete after delete on main.timeout begin
-        update tally set counted = counted
+    create temp trigger timer_tally_delete after delete on main.timeout begin
+        update timer_tally set counted = counted
             - ((coalesce(old.slot, -1), iif(old.slot is null, old.due, 0), old.id) <= (slot, due, id));
     end;
-    create temp trigger tally_update after update of due, slot on main.timeout begin
-        update tally set counted = counted
+    create temp trigger timer_tally_update after update of due, slot on main.timeout begin
+        update timer_tally set counted = counted
             + ((coalesce(new.slot, -1), iif(new.slot is null, new.due, 0), new.id) <= (slot, due, id))
             - ((coalesce(old.slot, -1), iif(old.slot is null, old.due, 0), old.id) <= (slot, due, id));
     end;";
 
 const END: &str = "
-    drop trigger if exists temp.tally_insert;
-    drop trigger if exists temp.tally_delete;
-    drop trigger if exists temp.tally_update;
-    drop table if exists temp.tally;";
+    drop trigger if exists temp.timer_tally_insert;
+    drop trigger if exists temp.timer_tally_delete;
+    drop trigger if exists temp.timer_tally_update;
+    drop table if exists temp.timer_tally;";
 
 /// The number of rows in the table `timeout`, or a count that is under way.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Tally {
             return Ok(Self { pending: Some(counted), next: None, has_slots });
         };
         db.execute_batch(BEGIN)?;
-        db.execute("insert into temp.tally values (?1, ?2, ?3, ?4)", params![slot, due, id, counted])?;
+        db.execute("insert into temp.timer_tally values (?1, ?2, ?3, ?4)", params![slot, due, id, counted])?;
         Ok(Self { pending: None, next: Some(after(began)), has_slots })
     }
 
@@ -99,11 +99,11 @@ impl Tally {
             Ok((Cursor { slot: row.get(0)?, due: row.get(1)?, id: row.get(2)? }, row.get::<_, i64>(3)?))
         };
         let (cursor, before) =
-            db.prepare_cached("select slot, due, id, counted from temp.tally")?.query_row([], read)?;
+            db.prepare_cached("select slot, due, id, counted from temp.timer_tally")?.query_row([], read)?;
         let (counted, cursor) = cursor.slice(db, self.has_slots)?;
         if let Some(Cursor { slot, due, id }) = cursor {
             let mut update =
-                db.prepare_cached("update temp.tally set slot = ?1, due = ?2, id = ?3, counted = counted + ?4")?;
+                db.prepare_cached("update temp.timer_tally set slot = ?1, due = ?2, id = ?3, counted = counted + ?4")?;
             update.execute(params![slot, due, id, counted])?;
             self.next = Some(after(began));
         } else {

@@ -85,6 +85,26 @@ fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
 }
 
 #[test]
+fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
+    let (store, done) = (MemoryStore::new(), Arc::<Mutex<Vec<u32>>>::default());
+    let attempts = done.clone();
+    let handle = move |due: &Due<String>| {
+        let answer = due.complete_in(|_: &mut ()| Ok(()));
+        if answer.is_ok() {
+            attempts.lock().unwrap().push(due.attempt());
+        }
+        // Returns without an error, because another attempt does the work.
+        if matches!(answer, Err(CompleteError::Fenced)) { Ok(()) } else { answer.map_err(Retry::new) }
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic("t", handle).build_manual(store.clone()).unwrap();
+    timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+    store.inject_at(FaultPoint::CompleteIn, Fault::Fence);
+    driver.advance(100 * SECOND);
+    assert_eq!(*done.lock().unwrap(), [2], "D4");
+    assert_eq!(timer.counts().unwrap().pending, 0);
+}
+
+#[test]
 fn a_slow_commit_delays_what_comes_after_it() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);

@@ -111,6 +111,10 @@ impl<S: Store> Keeper<S> {
             }
             Ok(false) => Err(CompleteError::Fenced),
             Err(error) => {
+                if matches!(error, StoreError::Fenced) {
+                    // A handler that now returns `Ok` must not end its timeout without the work.
+                    self.forget_running(id);
+                }
                 if matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced) {
                     self.fail(&error);
                 }
