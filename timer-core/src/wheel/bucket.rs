@@ -37,16 +37,6 @@ impl<V> Bucket<V> {
         Bucket { slots: Slots::default(), earliest: u64::MAX }
     }
 
-    /// Returns the number of values. O(chunks).
-    pub(super) fn len(&self) -> usize {
-        self.slots.values()
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
     /// Inserts a value and calls `placed` with its location. Returns `true` if the caller must mark
     /// the bucket as occupied. A superfluous `true` does no harm. `id` is the number of this
     /// bucket.

@@ -167,7 +167,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         let last = Cell::new(u64::MAX);
         let levels = levels(self.occupied).filter_map(|at| self.levels[at].as_ref());
-        let buckets = levels.flat_map(|level| &level.buckets).filter(|bucket| !bucket.is_empty());
+        let buckets = levels.flat_map(|level| &level.buckets).filter(|bucket| !bucket.slots.is_empty());
         let first = buckets.take_while(|bucket| bucket.earliest <= last.get());
         let overdue = self.overdue.slots.iter();
         for (tick, value) in overdue.chain(self.cascading_values()).chain(first.flat_map(|bucket| bucket.slots.iter()))
@@ -216,7 +216,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let id = location.bucket;
         let Some(bucket) = bucket_mut(&mut self.levels, &mut self.overdue, id) else { return };
         let discarded = bucket.keep_up(id, location.position, removed, &mut self.tracker);
-        if bucket.is_empty() {
+        if bucket.slots.is_empty() {
             self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
         self.discarded.push_slots(discarded);
@@ -265,7 +265,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn take_overdue(&mut self, due: &mut Slots<V>) {
-        self.len -= self.overdue.len();
+        self.len -= self.overdue.slots.values();
         self.discarded.push_bucket(self.overdue.take(due));
     }
 
@@ -290,7 +290,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
         if end > to {
             self.begin_cascade(at, index, due);
         } else if let Some(level) = &mut self.levels[at] {
-            self.len -= level.buckets[index].len();
+            self.len -= level.buckets[index].slots.values();
             self.discarded.push_bucket(level.buckets[index].take(due));
         }
         true
@@ -318,7 +318,7 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
     }
 
     fn has_overdue(&self) -> bool {
-        !self.overdue.is_empty()
+        !self.overdue.slots.is_empty()
     }
 
     fn now(&self) -> u64 {

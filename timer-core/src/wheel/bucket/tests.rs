@@ -28,10 +28,15 @@ impl<V> Bucket<V> {
         self.slots.check();
         match self.entries().map(|(_, deadline, _)| deadline).min() {
             Some(min) => assert!(self.earliest <= min),
-            None => assert!(self.earliest == u64::MAX && self.is_empty()),
+            None => assert!(self.earliest == u64::MAX && self.slots.is_empty()),
         }
-        assert_eq!(self.len(), self.entries().count());
-        assert!(self.capacity() <= 4 * self.len() + 2 * CHUNK, "{} for {}", self.capacity(), self.len());
+        assert_eq!(self.slots.values(), self.entries().count());
+        assert!(
+            self.capacity() <= 4 * self.slots.values() + 2 * CHUNK,
+            "{} for {}",
+            self.capacity(),
+            self.slots.values()
+        );
     }
 }
 
@@ -56,7 +61,7 @@ fn a_removal_moves_no_other_value() {
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert_eq!(remove(&mut bucket, 2, &mut tracker), Some(2));
     assert_eq!((tracker.location(1), tracker.location(3)), (Location::new(3, 1), Location::new(3, 3)));
-    assert_eq!((bucket.len(), bucket.slots.value(2)), (2, None));
+    assert_eq!((bucket.slots.values(), bucket.slots.value(2)), (2, None));
     for (value, position) in [(4, 2), (5, 0), (6, 4)] {
         bucket.push(3, 50, value, |value, location| tracker.moved(value, location));
         bucket.check();
@@ -100,8 +105,8 @@ fn the_earliest_is_exact_in_a_short_bucket() {
     let (mut bucket, mut tracker) = filled(100..100 + MAX_REREAD as u64 + 3);
     remove(&mut bucket, 0, &mut tracker);
     assert_eq!(bucket.earliest, 100, "not read again");
-    while bucket.len() > MAX_REREAD {
-        let last = bucket.len() as u32;
+    while bucket.slots.values() > MAX_REREAD {
+        let last = bucket.slots.values() as u32;
         remove(&mut bucket, last, &mut tracker);
     }
     assert_eq!(bucket.earliest, 101);
@@ -111,10 +116,10 @@ fn the_earliest_is_exact_in_a_short_bucket() {
 #[test]
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);
-    assert_eq!((bucket.is_empty(), bucket.earliest), (false, u64::MAX));
+    assert_eq!((bucket.slots.is_empty(), bucket.earliest), (false, u64::MAX));
     assert_eq!(bucket.slots.value(0), Some((u64::MAX, &0)));
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
-    assert!(bucket.is_empty());
+    assert!(bucket.slots.is_empty());
 }
 
 #[test]
@@ -186,11 +191,11 @@ fn a_bucket_that_is_used_again_and_again_has_few_positions() {
     let (mut bucket, mut tracker) = filled([]);
     let mut values = 0..;
     for _ in 0..50 {
-        while bucket.len() < CHUNK + STANDING as usize {
+        while bucket.slots.values() < CHUNK + STANDING as usize {
             let value = values.next().unwrap();
             bucket.push(3, 1, value, |value, location| tracker.moved(value, location));
         }
-        while bucket.len() > STANDING as usize {
+        while bucket.slots.values() > STANDING as usize {
             let oldest = bucket.entries().map(|(_, _, value)| *value).min().unwrap();
             let position = tracker.location(oldest).position;
             assert_eq!(remove(&mut bucket, position, &mut tracker), Some(oldest));

@@ -92,7 +92,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(super) fn begin_cascade(&mut self, at: usize, index: usize, due: &mut Slots<V>) {
         let Some(level) = &mut self.levels[at] else { return };
         let (bucket, cascade) = (&mut level.buckets[index], &mut level.cascade);
-        let (len, is_short) = (bucket.len(), bucket.slots.is_short());
+        let (len, is_short) = (bucket.slots.values(), bucket.slots.is_short());
         let earliest = if at == 1 { bucket.earliest } else { u64::MAX };
         self.discarded.push_bucket(bucket.take(&mut cascade.slots));
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);

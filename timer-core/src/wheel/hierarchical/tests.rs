@@ -6,20 +6,20 @@ use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
     fn check(&self) {
-        let (mut len, mut forwards, mut cascading) = (self.overdue.len(), 0, 0);
+        let (mut len, mut forwards, mut cascading) = (self.overdue.slots.values(), 0, 0);
         for (at, level) in self.levels.iter().enumerate() {
             let occupied = level.as_ref().map_or(0, |level| level.occupied);
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
             let Some(level) = level else { continue };
             for (index, bucket) in level.buckets.iter().enumerate() {
-                assert_eq!(occupied >> index & 1 == 1, !bucket.is_empty(), "the mark of {at}/{index}");
+                assert_eq!(occupied >> index & 1 == 1, !bucket.slots.is_empty(), "the mark of {at}/{index}");
                 bucket.check();
                 for (position, deadline, value) in bucket.entries() {
                     assert_eq!(locate(self.now, deadline), (at, index));
                     let location = self.find(self.tracker.location(*value));
                     assert_eq!(location, Location::new(id(at, index), position));
                 }
-                len += bucket.len();
+                len += bucket.slots.values();
             }
             let is_open = self.cascades.open >> at & 1 == 1;
             let (slots, values) = level.cascade.check();
