@@ -143,11 +143,8 @@ impl Present {
     #[inline]
     pub(crate) fn instant(&self) -> Instant {
         // ORDERING: Acquire, for the reason given in `now`.
-        match self.word.load(Ordering::Acquire) {
-            Self::REAL => Instant::now(),
-            Self::RUNS => instant(self.running()),
-            by_hand => instant(by_hand),
-        }
+        let is_real = self.word.load(Ordering::Acquire) == Self::REAL;
+        if is_real { Instant::now() } else { instant(self.now()) }
     }
 
     /// Reads a coarse clock if `when` is far away, and the exact one otherwise. A coarse reading is
