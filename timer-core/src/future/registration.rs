@@ -1,4 +1,4 @@
-//! The registration of a [`Sleep`], which is the entry that waits for its deadline.
+//! The poll of a [`Sleep`], and its registration, which is the entry that waits for its deadline.
 
 use super::Sleep;
 use crate::clock;
@@ -9,6 +9,7 @@ use crate::shard::contain;
 use crate::time::NO_TICK;
 use crate::timer::engine_of;
 use crate::worker;
+use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use timer_executor::panics;
 
@@ -46,9 +47,11 @@ impl WakerId {
     }
 }
 
-impl Sleep {
+impl Future for Sleep {
+    type Output = Result<(), RejectReason>;
+
     #[inline]
-    pub(super) fn poll_entry(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(Registration { entry, waker }) = &self.registration else { return self.register(cx) };
         match entry.state().state() {
             State::Waiting if *waker == WakerId::of(cx.waker()) => Poll::Pending,
@@ -57,7 +60,9 @@ impl Sleep {
             _ => Poll::Ready(Err(RejectReason::Stopped)),
         }
     }
+}
 
+impl Sleep {
     /// Performs step 1, the first poll for this deadline.
     #[inline]
     fn register(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {

@@ -5,12 +5,9 @@ use crate::clock;
 use crate::config::MissedRuns;
 use crate::context::{deadline_after, deadline_at};
 use crate::entry::{Period, Timeout, period_nanos};
-use crate::error::RejectReason;
 use crate::shard::{BlockId, now_of};
 use crate::time::{Deadline, Nanos};
 use core::fmt;
-use core::pin::Pin;
-use core::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// A future that is ready at its deadline, made by [`Timer::sleep`](crate::Timer::sleep) and
@@ -24,12 +21,13 @@ use std::time::{Duration, Instant};
 ///
 /// The output is an error in these cases. Another poll returns the same error or tries again.
 ///
-/// - [`Stopped`](RejectReason::Stopped) if the timer was stopped, or if its last handle was
+/// - [`Stopped`](crate::RejectReason::Stopped) if the timer was stopped, or if its last handle was
 ///   dropped. For a timer with a driver, the driver counts instead of the handles.
-/// - [`TooManyPending`](RejectReason::TooManyPending) if the timer's bound is reached when a poll
-///   has to register the deadline.
-/// - [`ThreadRefused`](RejectReason::ThreadRefused) if the system refuses the worker's thread.
-/// - [`TooManyTimers`](RejectReason::TooManyTimers) if the timer has no shard.
+/// - [`TooManyPending`](crate::RejectReason::TooManyPending) if the timer's bound is reached when a
+///   poll has to register the deadline.
+/// - [`ThreadRefused`](crate::RejectReason::ThreadRefused) if the system refuses the worker's
+///   thread.
+/// - [`TooManyTimers`](crate::RejectReason::TooManyTimers) if the timer has no shard.
 ///
 /// # Examples
 ///
@@ -201,15 +199,6 @@ impl Sleep {
 /// The lateness up to which a tick of an interval is not missed, as in tokio. Executors poll some
 /// milliseconds late under load, and a short interval would lose its rate otherwise.
 const TOLERANCE: Nanos = 5_000_000;
-
-impl Future for Sleep {
-    type Output = Result<(), RejectReason>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_entry(cx)
-    }
-}
 
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
