@@ -106,7 +106,7 @@ impl Subject {
             if thread_rng().gen_bool(0.5) { Some(Box::new(pool.clone())) } else { None };
         let engine = Engine::new(config, pool, DrivenBy::Worker);
         engine.set_present(BEGIN);
-        Arc::new(Self(Some((Timer::from_engine(engine.clone()), engine))))
+        Arc::new(Self(Some((Timer { engine: engine.clone() }, engine))))
     }
 
     fn is_pooled(&self) -> bool {

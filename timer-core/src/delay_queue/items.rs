@@ -67,7 +67,7 @@ pub(super) struct Items<T> {
 
 impl<T> Items<T> {
     pub(super) fn new(timer: &Timer) -> Self {
-        let (timer, resolution) = (timer.clone(), timer.engine().context.resolution);
+        let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
         let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Slots::default());
         Self { timer, resolution, raw, due, step, waiting: 0 }
     }
@@ -75,7 +75,7 @@ impl<T> Items<T> {
     /// Reads the clock.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
-        self.timer.engine().context.now()
+        self.timer.engine.context.now()
     }
 
     /// Inserts an item and returns its key and its tick.

@@ -230,7 +230,7 @@ impl<T> SharedDelayQueue<T> {
     /// ```
     #[doc(alias = "poll")]
     pub fn take_timeout(&self, limit: Duration) -> Option<Expired<T>> {
-        let now = self.shared.timer.engine().context.now();
+        let now = self.shared.timer.engine.context.now();
         self.take_before(Some(after(now, limit)))
     }
 

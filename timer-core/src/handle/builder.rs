@@ -210,7 +210,7 @@ impl TimerBuilder {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn build(self) -> Result<Timer, BuildError> {
-        Ok(Timer::from_engine(self.engine(DrivenBy::Worker)?))
+        Ok(Timer { engine: self.engine(DrivenBy::Worker)? })
     }
 
     /// Builds a timer without a thread, on virtual time, for tests and simulations. Time stands
@@ -233,7 +233,7 @@ impl TimerBuilder {
     /// ```
     pub fn build_manual(self) -> Result<(Timer, ManualDriver), BuildError> {
         let engine = self.engine(DrivenBy::ManualDriver)?;
-        Ok((Timer::from_engine(engine.clone()), ManualDriver::new(Dispatcher::new(engine))))
+        Ok((Timer { engine: engine.clone() }, ManualDriver::new(Dispatcher::new(engine))))
     }
 
     /// Builds a timer without a thread, on the real clock, for a program's event loop, which takes
@@ -255,12 +255,12 @@ impl TimerBuilder {
     /// ```
     pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
         let engine = self.engine(DrivenBy::Driver)?;
-        Ok((Timer::from_engine(engine.clone()), Driver::new(Dispatcher::new(engine))))
+        Ok((Timer { engine: engine.clone() }, Driver::new(Dispatcher::new(engine))))
     }
 
     /// Builds a timer as [`build`](Self::build) does, from choices that are known to be in range.
     pub(crate) fn build_default(self) -> Timer {
-        Timer::from_engine(Engine::new(self.config, self.executor, DrivenBy::Worker))
+        Timer { engine: Engine::new(self.config, self.executor, DrivenBy::Worker) }
     }
 
     fn engine(self, driven_by: DrivenBy) -> Result<Arc<Engine>, BuildError> {

@@ -82,7 +82,7 @@ impl Driver {
     /// ```
     #[doc(alias = "poll")]
     pub fn turn(&mut self) -> Turn {
-        let engine = self.dispatcher.engine().clone();
+        let engine = self.dispatcher.engine.clone();
         let context = &*engine.context;
         context.alarm.disarm();
         let expired = self.dispatcher.turn_to_end(context.now());
@@ -125,7 +125,7 @@ impl Driver {
     /// ```
     #[doc(alias = "wakeup")]
     pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
-        self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
+        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(waker)));
     }
 
     /// Stops the timer and returns the timeouts that have not run.
@@ -141,19 +141,19 @@ impl Driver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stop(self) -> Vec<Unprocessed> {
-        self.dispatcher.engine().stop()
+        self.dispatcher.engine.stop()
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.dispatcher.engine().context.alarm.set_wake_hook(None);
-        self.dispatcher.engine().abandon();
+        self.dispatcher.engine.context.alarm.set_wake_hook(None);
+        self.dispatcher.engine.abandon();
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("pending", &self.dispatcher.engine().pending()).finish_non_exhaustive()
+        f.debug_struct("Driver").field("pending", &self.dispatcher.engine.pending()).finish_non_exhaustive()
     }
 }

@@ -41,7 +41,7 @@ pub struct ManualDriver {
 
 impl ManualDriver {
     pub(crate) fn new(dispatcher: Dispatcher) -> Self {
-        let origin = dispatcher.engine().context.now();
+        let origin = dispatcher.engine.context.now();
         Self { dispatcher, origin }
     }
 
@@ -67,7 +67,7 @@ impl ManualDriver {
     #[doc(alias = "advanceClock")]
     #[doc(alias = "sleep")]
     pub fn advance(&mut self, by: Duration) -> usize {
-        let engine = self.dispatcher.engine().clone();
+        let engine = self.dispatcher.engine.clone();
         let resolution = engine.context.resolution;
         let target = after(self.present(), by).min(END_OF_TIME);
         let (mut expired, mut has_passed_target) = (0, false);
@@ -114,7 +114,7 @@ impl ManualDriver {
     /// ```
     #[doc(alias = "runToNextTimer")]
     pub fn advance_to_next(&mut self) -> Option<Instant> {
-        while self.dispatcher.engine().pending() > 0 {
+        while self.dispatcher.engine.pending() > 0 {
             let next = self.next_expiry()?;
             if after(self.present(), next) > END_OF_TIME {
                 return None;
@@ -219,7 +219,7 @@ impl ManualDriver {
 
     /// Returns the time of the next deadline, or an earlier one. Arms the alarm for it.
     fn next(&self) -> Option<Nanos> {
-        let engine = self.dispatcher.engine();
+        let engine = &self.dispatcher.engine;
         let context = &engine.context;
         let next = loop {
             context.alarm.arm();
@@ -257,7 +257,7 @@ impl ManualDriver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
-        self.dispatcher.engine().context.alarm.set_wake_hook(Some(Arc::new(waker)));
+        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(waker)));
     }
 
     /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause).
@@ -286,7 +286,7 @@ impl ManualDriver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn resume(&mut self) {
-        self.dispatcher.engine().change_present(Present::run);
+        self.dispatcher.engine.change_present(Present::run);
     }
 
     /// Lets time stand still again after [`resume`](Self::resume). Does nothing if it stands still.
@@ -302,7 +302,7 @@ impl ManualDriver {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn pause(&mut self) {
-        self.dispatcher.engine().change_present(Present::stop);
+        self.dispatcher.engine.change_present(Present::stop);
     }
 
     /// Returns the virtual time that has passed since the timer was built.
@@ -338,11 +338,11 @@ impl ManualDriver {
     }
 
     fn present(&self) -> Nanos {
-        self.dispatcher.engine().context.now()
+        self.dispatcher.engine.context.now()
     }
 
     fn set_present(&self, now: Nanos) {
-        self.dispatcher.engine().set_present(now);
+        self.dispatcher.engine.set_present(now);
     }
 
     /// Stops the timer and returns the timeouts that have not run. The call takes O(pending) time,
@@ -359,7 +359,7 @@ impl ManualDriver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stop(self) -> Vec<Unprocessed> {
-        self.dispatcher.engine().stop()
+        self.dispatcher.engine.stop()
     }
 }
 
@@ -384,8 +384,8 @@ impl Wake for Bell {
 
 impl Drop for ManualDriver {
     fn drop(&mut self) {
-        self.dispatcher.engine().context.alarm.set_wake_hook(None);
-        self.dispatcher.engine().abandon();
+        self.dispatcher.engine.context.alarm.set_wake_hook(None);
+        self.dispatcher.engine.abandon();
     }
 }
 

@@ -42,19 +42,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 #[doc(alias = "SystemTimer")]
 #[doc(alias = "ScheduledExecutorService")]
 pub struct Timer {
-    pub(super) engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
 }
 
 impl Timer {
-    pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
-        Self { engine }
-    }
-
-    #[inline]
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     /// Returns one more handle. Returns `None` if the last handle is gone, even though the worker
     /// may still keep the engine alive.
     pub(super) fn try_from_engine(engine: Arc<Engine>) -> Option<Timer> {
@@ -75,7 +66,7 @@ impl Clone for Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if self.engine.ref_dec() && !self.engine.is_driven() {
+        if self.engine.ref_dec() && !self.engine.is_driven {
             self.engine.abandon();
         }
     }

@@ -34,7 +34,7 @@ impl Timer {
     #[doc(alias = "delay")]
     #[inline]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        self.sleep_to(deadline_after(self.engine().context.now(), delay))
+        self.sleep_to(deadline_after(self.engine.context.now(), delay))
     }
 
     /// Returns a future that is ready at `deadline`, or at its first poll if that is past.
@@ -55,7 +55,7 @@ impl Timer {
     /// # }).unwrap();
     /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        self.sleep_to(deadline_at(|| self.engine().context.now(), deadline))
+        self.sleep_to(deadline_at(|| self.engine.context.now(), deadline))
     }
 
     /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of
@@ -151,7 +151,7 @@ impl Timer {
 
     #[inline]
     fn sleep_to(&self, deadline: Deadline) -> Sleep {
-        let engine = self.engine();
+        let engine = &self.engine;
         // If the worker cannot start, the poll that needs it tries again and reports the refusal.
         let started = self.ensure_started().is_ok();
         Sleep::new(engine.block_id, started, deadline)

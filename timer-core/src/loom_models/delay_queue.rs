@@ -13,7 +13,7 @@ struct Queue(Option<SharedDelayQueue<u32>>);
 
 impl Queue {
     fn new() -> Self {
-        Self(Some(SharedDelayQueue::new(&Timer::from_engine((*engine()).clone()))))
+        Self(Some(SharedDelayQueue::new(&Timer { engine: (*engine()).clone() })))
     }
 
     fn get(&self) -> &SharedDelayQueue<u32> {

@@ -10,7 +10,7 @@ use loom::thread;
 /// A timer whose worker is not started, and its first handle.
 fn timer() -> (Subject, Timer) {
     let engine = engine_of(Config::default(), None, DrivenBy::Worker);
-    let timer = Timer::from_engine((*engine).clone());
+    let timer = Timer { engine: (*engine).clone() };
     (engine, timer)
 }
 

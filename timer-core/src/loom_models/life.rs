@@ -92,7 +92,7 @@ fn the_last_handle_goes_during_a_turn() {
 /// first and the timer lives on, or it returns `None`.
 fn last_handle_and_upgrade() {
     let engine = with_worker();
-    let timer = Timer::from_engine((*engine).clone());
+    let timer = Timer { engine: (*engine).clone() };
     let weak: WeakTimer = timer.downgrade();
     let upgrader = {
         let engine = engine.clone();

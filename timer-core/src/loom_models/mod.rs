@@ -187,7 +187,7 @@ const LATER: u64 = 10_000_000;
 /// over.
 fn turn_out(dispatcher: &mut Dispatcher) -> usize {
     let mut expired = 0;
-    while dispatcher.engine().next() != NO_TICK {
+    while dispatcher.engine.next() != NO_TICK {
         expired += turn_at(dispatcher, LATER);
     }
     expired
@@ -205,7 +205,7 @@ fn set_time(engine: &Engine, nanos: u64) {
 
 /// Takes a turn at the present. Returns the number of timeouts that ran or were handed over.
 fn turn(dispatcher: &mut Dispatcher) -> usize {
-    let now = dispatcher.engine().context.now();
+    let now = dispatcher.engine.context.now();
     dispatcher.turn_to_end(now)
 }
 
@@ -217,7 +217,7 @@ fn turn_elsewhere(engine: &Subject) -> loom::thread::JoinHandle<usize> {
 
 /// Moves the time to `nanos` after its beginning and takes a turn.
 fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
-    set_time(dispatcher.engine(), nanos);
+    set_time(&dispatcher.engine, nanos);
     turn(dispatcher)
 }
 

@@ -71,8 +71,8 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 /// fields after it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
-    /// The virtual time of the timer, if it has one.
-    present: Present,
+    /// The virtual time of the timer that the shard serves, if it has one.
+    pub(crate) present: Present,
     inbox: Inbox,
     index: u16,
     lease_hint: LeaseHint,
@@ -158,12 +158,6 @@ impl Shard {
     pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
         let now = self.present.now_or_coarse(when);
         self.lease_hint.is_open(id.generation).then_some(now)
-    }
-
-    /// Returns the clock of the timer that the shard serves.
-    #[inline]
-    pub(crate) fn present(&self) -> &Present {
-        &self.present
     }
 
     /// The same as [`unlink_cancelled`](Self::unlink_cancelled), but does not compare the

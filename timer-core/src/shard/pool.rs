@@ -158,7 +158,8 @@ impl Drop for Block {
 /// keeping the timer alive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockId {
-    first: u16,
+    /// The index of the first shard, which no other living block has.
+    pub(crate) first: u16,
     generation: u16,
     order: u8,
 }
@@ -171,11 +172,6 @@ impl BlockId {
         let index = self.first + offset as u16;
         let id = ShardId { index, generation: self.generation };
         (shard_of(id), id)
-    }
-
-    /// Returns the index of the first shard, which no other living block has.
-    pub(crate) fn first(self) -> u16 {
-        self.first
     }
 
     /// Returns `true` if the shard with this name belongs to the block during the same lease.

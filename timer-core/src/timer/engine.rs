@@ -38,20 +38,21 @@ pub(crate) struct Engine {
     pub(crate) runs_inline: bool,
     /// Called on the worker's thread at its start.
     pub(crate) on_worker_start: Option<Hook>,
-    pub(super) driven_by: DrivenBy,
+    /// Whether a driver owns the turn instead of a worker.
+    pub(crate) is_driven: bool,
     pub(super) lifecycle: Lifecycle,
 }
 
 impl Engine {
     pub(crate) fn new(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Arc<Self> {
-        let by_hand = driven_by == DrivenBy::ManualDriver;
+        let (is_driven, by_hand) = (driven_by != DrivenBy::Worker, driven_by == DrivenBy::ManualDriver);
         let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpu_count().min(MAX_SHARDS)) };
         let block = pool().lease(shards);
         let present = Present::real();
         let resolution = if by_hand {
             // Virtual time begins at the present, and its ticks begin at 0.
             present.set(clock::now());
-            block.shards().iter().for_each(|shard| shard.present().copy(&present));
+            block.shards().iter().for_each(|shard| shard.present.copy(&present));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
             Resolution::ticks(u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX))
@@ -69,7 +70,7 @@ impl Engine {
             });
         }
         let engine = Arc::new(Self {
-            lifecycle: Lifecycle::new(driven_by != DrivenBy::Worker),
+            lifecycle: Lifecycle::new(is_driven),
             block_id: block.id(),
             registry: registry(),
             context,
@@ -77,7 +78,7 @@ impl Engine {
             runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
             executor,
             on_worker_start: config.on_worker_start,
-            driven_by,
+            is_driven,
         });
         if let Some(block) = engine.block_id {
             engine.registry.insert(block, &engine);
@@ -168,7 +169,7 @@ impl Engine {
     /// Changes the virtual time. Called by its driver.
     pub(crate) fn change_present(&self, change: impl FnOnce(&Present)) {
         change(&self.context.present);
-        self.shards().iter().for_each(|shard| shard.present().copy(&self.context.present));
+        self.shards().iter().for_each(|shard| shard.present.copy(&self.context.present));
     }
 
     /// Moves the virtual time to `now`. Called by its driver.

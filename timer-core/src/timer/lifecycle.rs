@@ -19,7 +19,6 @@
 use super::engine::Engine;
 use super::run::run_abandoned;
 use super::unprocessed::{StopReport, Unprocessed};
-use crate::config::DrivenBy;
 use crate::entry::state::Runs;
 use crate::entry::{TaskRight, Timeout};
 use crate::error::{RejectReason, StopError};
@@ -127,12 +126,8 @@ impl Engine {
         self.lifecycle.worker_id.get() == Some(&thread_id())
     }
 
-    pub(crate) fn is_driven(&self) -> bool {
-        self.driven_by != DrivenBy::Worker
-    }
-
     fn may_stop(&self) -> Result<(), StopError> {
-        if self.is_driven() { Err(StopError::Driven) } else { Ok(()) }
+        if self.is_driven { Err(StopError::Driven) } else { Ok(()) }
     }
 
     /// Implements [`Timer::stop`](crate::Timer::stop).

@@ -29,12 +29,12 @@ pub(super) fn registry() -> &'static Registry {
 impl Registry {
     /// Makes the engine known while it leases the block.
     pub(super) fn insert(&self, block: BlockId, engine: &Arc<Engine>) {
-        self.0.lock().insert(block.first(), (block, Arc::downgrade(engine)));
+        self.0.lock().insert(block.first, (block, Arc::downgrade(engine)));
     }
 
     /// Forgets the engine. Called before its lease ends.
     pub(super) fn remove(&self, block: BlockId) {
-        self.0.lock().remove(&block.first());
+        self.0.lock().remove(&block.first);
     }
 }
 

@@ -43,7 +43,7 @@ const ROUND: Nanos = 2_000_000;
 
 /// The right to take turns, and the buffers for it, which are used again in each turn.
 pub(crate) struct Dispatcher {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     /// One for each shard. Tasks run only after all shards that are due have been visited.
     visits: Box<[Visit]>,
     batch: Batch,
@@ -53,10 +53,6 @@ impl Dispatcher {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let visits = engine.shards().iter().map(|shard| Visit::new(shard)).collect();
         Self { engine, visits, batch: Batch::default() }
-    }
-
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
     }
 
     /// Returns the time since which entries of open visits have been due. Returns `None` if no

@@ -43,7 +43,7 @@ fn a_new_timeout_counts_towards_a_burst() {
 #[test]
 fn a_poll_does_not_count_towards_a_burst() {
     assert!(!counts(|engine, n| {
-        let timer = Timer::from_engine(engine.clone());
+        let timer = Timer { engine: engine.clone() };
         let mut cx = Context::from_waker(Waker::noop());
         for _ in 0..n {
             let mut sleep = pin!(timer.sleep(HOUR));
@@ -56,7 +56,7 @@ fn a_poll_does_not_count_towards_a_burst() {
 #[test]
 fn new_timeouts_count_towards_a_burst() {
     assert!(counts(|engine, n| {
-        let timer = Timer::from_engine(engine.clone());
+        let timer = Timer { engine: engine.clone() };
         let scheduled = timer.new_timeouts((0..n).map(|_| (HOUR, |_: &Timeout| {})));
         assert!(scheduled.iter().all(Result::is_ok));
     }));

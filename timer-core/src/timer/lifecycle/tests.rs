@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, DrivenBy};
 use crate::entry::Closure;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
