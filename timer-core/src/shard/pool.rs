@@ -16,8 +16,6 @@ use super::Shard;
 use crate::config::WheelKind;
 use crate::context::Context;
 use crate::entry::ShardId;
-#[cfg(not(all(test, timer_loom)))]
-use crate::sync::OnceLock;
 use crate::sync::{Arc, Mutex, OnceRef, current_cpu};
 
 /// The number of shards that a process can have.
@@ -32,8 +30,6 @@ const LAST_GENERATION: u16 = u16::MAX;
 /// All shards by index, and the blocks that are free.
 pub(crate) struct Pool {
     shards: &'static [OnceRef<Shard>],
-    /// The number of shards that may be leased.
-    indices: usize,
     free: Mutex<Free>,
 }
 
@@ -44,17 +40,18 @@ struct Free {
     unused: usize,
 }
 
+impl Free {
+    /// No block is free, and no index was used.
+    const NONE: Self = Free { blocks: [const { Vec::new() }; 17], unused: 0 };
+}
+
 /// The shards of the process. The table is zero at first, so it takes neither room in the program's
 /// file nor memory for the parts that are not used.
 #[cfg(not(all(test, timer_loom)))]
 static SHARDS: [OnceRef<Shard>; INDICES] = [const { OnceRef::new() }; INDICES];
 
-/// Returns the pool of the process.
 #[cfg(not(all(test, timer_loom)))]
-pub(crate) fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool::new(&SHARDS, INDICES))
-}
+static POOL: Pool = Pool { shards: &SHARDS, free: Mutex::new(Free::NONE) };
 
 /// Returns the shard with this name, which may have been leased to another timer since.
 #[cfg(not(all(test, timer_loom)))]
@@ -65,11 +62,13 @@ pub(crate) fn shard_of(id: ShardId) -> &'static Shard {
 
 #[cfg(all(test, timer_loom))]
 crate::sync::lazy_static! {
-    static ref POOL: Pool = Pool::new(Box::leak(Box::new([const { OnceRef::new() }; INDICES])), INDICES);
+    static ref POOL: Pool = {
+        let shards = Box::leak(Box::new([const { OnceRef::new() }; INDICES]));
+        Pool { shards, free: Mutex::new(Free::NONE) }
+    };
 }
 
-/// Returns the pool of the execution.
-#[cfg(all(test, timer_loom))]
+/// Returns the pool of the process, or of the execution of a model.
 pub(crate) fn pool() -> &'static Pool {
     &POOL
 }
@@ -87,11 +86,6 @@ fn shard_at(shards: &[OnceRef<Shard>], index: u16) -> &'static Shard {
 }
 
 impl Pool {
-    fn new(shards: &'static [OnceRef<Shard>], indices: usize) -> Self {
-        let free = Free { blocks: [const { Vec::new() }; 17], unused: 0 };
-        Self { shards, indices, free: Mutex::new(free) }
-    }
-
     /// Leases a block of `shards` shards, rounded up to a power of two. Leases a smaller block if
     /// there is none of that size, and an empty one if there is none at all.
     pub(crate) fn lease(&'static self, shards: usize) -> Block {
@@ -109,7 +103,7 @@ impl Pool {
             return Some(first);
         }
         let first = free.unused;
-        if first + (1 << order) > self.indices {
+        if first + (1 << order) > self.shards.len() {
             return None;
         }
         free.unused += 1 << order;
@@ -191,7 +185,8 @@ mod tests {
     static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
 
     fn pool_of(indices: usize) -> &'static Pool {
-        let pool = Pool::new(Box::leak(Box::new([const { OnceRef::new() }; 8])), indices);
+        let shards = Box::leak(Box::new([const { OnceRef::new() }; 8]));
+        let pool = Pool { shards: &shards[..indices], free: Mutex::new(Free::NONE) };
         let pool: &'static Pool = Box::leak(Box::new(pool));
         POOLS.lock().push(pool);
         pool
