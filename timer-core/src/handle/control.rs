@@ -181,7 +181,7 @@ impl Timer {
     /// assert!(weak.upgrade().is_none());
     /// ```
     pub fn downgrade(&self) -> WeakTimer {
-        WeakTimer::new(Arc::downgrade(&self.engine))
+        WeakTimer { engine: Arc::downgrade(&self.engine) }
     }
 
     /// Returns the name that the builder was given.

@@ -80,14 +80,14 @@ impl ManualDriver {
                 if next != IMMEDIATE {
                     // A time that runs may have passed the deadline.
                     at = resolution.start_of(next).min(target);
-                    self.set_present(at);
+                    engine.set_present(at);
                 }
             }
             // While a time runs, tasks may schedule timeouts that are due already again and again.
             has_passed_target |= next == IMMEDIATE && at > target;
             expired += self.dispatcher.turn_to_end(at);
         }
-        self.set_present(target);
+        engine.set_present(target);
         expired
     }
 
@@ -339,10 +339,6 @@ impl ManualDriver {
 
     fn present(&self) -> Nanos {
         self.dispatcher.engine.context.now()
-    }
-
-    fn set_present(&self, now: Nanos) {
-        self.dispatcher.engine.set_present(now);
     }
 
     /// Stops the timer and returns the timeouts that have not run. The call takes O(pending) time,

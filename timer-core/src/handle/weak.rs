@@ -22,14 +22,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 /// ```
 #[derive(Clone)]
 pub struct WeakTimer {
-    engine: Weak<Engine>,
+    pub(super) engine: Weak<Engine>,
 }
 
 impl WeakTimer {
-    pub(super) fn new(engine: Weak<Engine>) -> Self {
-        Self { engine }
-    }
-
     /// Returns a full handle while at least one other full handle exists. Returns `None` once the
     /// last one was dropped.
     ///
