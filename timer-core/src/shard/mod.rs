@@ -118,17 +118,17 @@ impl Shard {
     }
 
     /// Ends the lease, so that the shard serves no timer. Returns the generation of the next lease.
-    /// Called by the pool.
+    /// Called by the pool. The wheel is empty, because `close` has taken it or nothing was ever
+    /// scheduled.
     fn vacate(&self) -> u16 {
         let generation = self.id().generation.saturating_add(1);
         self.inbox.vacate();
         let mut core = self.lock.lock();
         let ended = std::mem::take(&mut core.lease);
-        let wheel = core.take_wheel();
         self.lease_hint.set(generation, false);
         self.present.set_real();
         self.unlock(core);
-        drop((ended, wheel));
+        drop(ended);
         generation
     }
 
@@ -192,7 +192,7 @@ impl Shard {
         let requests = self.inbox.close();
         let mut core = self.lock.lock();
         core.lease.close();
-        let wheel = core.take_wheel();
+        let wheel = std::mem::replace(&mut core.wheel, EntryWheel::new(WheelKind::Hierarchical));
         self.lease_hint.set(self.id().generation, false);
         // ORDERING: Relaxed, as in `link`.
         self.next.store(NO_TICK, Ordering::Relaxed);
@@ -283,13 +283,6 @@ impl Shard {
         }
         self.next.store(tick, Ordering::Relaxed);
         tick
-    }
-}
-
-impl Core {
-    /// Replaces the wheel by an empty one and returns it.
-    fn take_wheel(&mut self) -> EntryWheel {
-        std::mem::replace(&mut self.wheel, EntryWheel::new(WheelKind::Hierarchical))
     }
 }
 
