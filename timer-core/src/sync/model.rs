@@ -273,12 +273,6 @@ pub(crate) fn is_running(_: impl Fn(Running) -> bool) -> bool {
     false
 }
 
-pub(crate) fn timer_born() -> usize {
-    1
-}
-
-pub(crate) fn timer_died() {}
-
 pub(crate) fn first_warning() -> bool {
     false
 }

@@ -143,20 +143,6 @@ pub(crate) fn thread_id() -> ThreadId {
     std::thread::current().id()
 }
 
-static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
-
-/// Counts a new timer and returns the number of live timers in this process.
-pub(crate) fn timer_born() -> usize {
-    // ORDERING: Relaxed, because this is only a count.
-    LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1
-}
-
-/// Counts the end of a timer.
-pub(crate) fn timer_died() {
-    // ORDERING: Relaxed, because this is only a count.
-    LIVE_TIMERS.fetch_sub(1, Ordering::Relaxed);
-}
-
 /// Returns `true` for the first call in this process.
 pub(crate) fn first_warning() -> bool {
     static WARNED: AtomicBool = AtomicBool::new(false);

@@ -14,7 +14,7 @@ use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::shard::{Block, BlockId, MAX_PER_LOCK, Shard, pool};
-use crate::sync::{Arc, cpu_count, current_cpu, first_warning, timer_born, timer_died};
+use crate::sync::{Arc, cpu_count, current_cpu, first_warning};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
@@ -59,16 +59,6 @@ impl Engine {
         };
         let context = Arc::new(Context::new(&config, present, resolution));
         block.open(&context, config.wheel);
-        let live = timer_born();
-        if live > MANY_TIMERS && first_warning() {
-            context.trace(|| {
-                tracing::warn!(
-                    timer = %context.name,
-                    live,
-                    "many timers live at once; one timer serves a whole process, so share it by cloning"
-                );
-            });
-        }
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(is_driven),
             block_id: block.id(),
@@ -81,7 +71,21 @@ impl Engine {
             is_driven,
         });
         if let Some(block) = engine.block_id {
-            engine.registry.insert(block, &engine);
+            let live = {
+                let mut engines = engine.registry.lock();
+                engines.insert(block.first, (block, Arc::downgrade(&engine)));
+                engines.len()
+            };
+            if live > MANY_TIMERS && first_warning() {
+                let context = &engine.context;
+                context.trace(|| {
+                    tracing::warn!(
+                        timer = %context.name,
+                        live,
+                        "many timers live at once; one timer serves a whole process, so share it by cloning"
+                    );
+                });
+            }
         }
         engine
     }
@@ -245,9 +249,8 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
         if let Some(block) = self.block_id {
-            self.registry.remove(block);
+            self.registry.lock().remove(&block.first);
         }
-        timer_died();
         // These are user code, and may panic in a thread that only drops a handle.
         let (executor, hook) = (self.executor.take(), self.on_worker_start.take());
         self.context.contain(|| drop(executor));
