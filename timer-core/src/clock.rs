@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(present.now_or_coarse(u64::MAX), 1_000);
     }
 
-    // B81: clocks that go back.
+    // Guards against B81, clocks that go back.
     #[test]
     fn a_clock_that_goes_back_stands_still() {
         let present = Present::real();

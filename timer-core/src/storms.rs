@@ -178,7 +178,8 @@ impl Drop for Task {
     }
 }
 
-/// Schedules timeouts and resets or cancels some of them. Each one is cancelled or due at once.
+/// Schedules timeouts and resets or cancels some of them. With the delay 0 alone, each one is due
+/// at once or cancelled.
 fn call(timer: &Timer, ledger: &Arc<Ledger>, delays: &[u64]) {
     for _ in 0..EACH {
         let delay = Duration::from_millis(delays[thread_rng().gen_range(0..delays.len())]);

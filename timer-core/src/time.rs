@@ -134,7 +134,7 @@ pub(crate) fn edges() -> impl Iterator<Item = Nanos> {
 mod tests {
     use super::*;
 
-    // B10, B19, B23: early firing by rounding.
+    // Guards against B10, B19 and B23, early firing by rounding.
     #[test]
     fn a_deadline_rounds_up_and_the_present_down() {
         for nanos in edges() {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    // B88: large values overflow into marker values.
+    // Guards against B88, in which large values overflowed into marker values.
     #[test]
     fn deadlines_compare_like_the_times_they_stand_for() {
         let mut times: Vec<Nanos> = edges().collect();
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(Deadline::up(Deadline::EXACT + 1).nanos(), Deadline::EXACT + 32);
     }
 
-    // B21, B22: now + delay overflowed and fired at once.
+    // Guards against B21 and B22, in which `now + delay` overflowed and fired at once.
     #[test]
     fn the_longest_delay_saturates() {
         assert_eq!(Deadline::up(after(0, Duration::MAX)), Deadline::NEVER);

@@ -22,7 +22,7 @@ fn the_last_of_two_references_frees_the_entry() {
     assert!(user.is_last());
 }
 
-// B56: a cancelled entry was freed while the wheel still had it.
+// Guards against B56, in which a cancelled entry was freed while the wheel still had it.
 #[test]
 fn the_wheels_reference_is_handed_over() {
     let task = Arc::new(());

@@ -1,4 +1,4 @@
-//! Timers that a program drives itself, with a tick that does not end during a test.
+//! Timers that a program drives itself, and resets within a tick that does not end.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::sync::{Arc, AtomicUsize, Ordering};

@@ -98,7 +98,7 @@ fn last_handle_and_upgrade() {
         let engine = engine.clone();
         thread::spawn(move || {
             let Some(timer) = weak.upgrade() else { return };
-            assert!(!engine.context.is_stopped(), "a handle to what has been stopped");
+            assert!(!engine.context.is_stopped(), "a handle to a stopped timer");
             drop(timer);
         })
     };

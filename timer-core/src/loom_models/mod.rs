@@ -9,7 +9,7 @@
 //!
 //! # Capped models
 //!
-//! The number of interleavings grows with the power of the bound, and models of three threads that
+//! The number of interleavings grows exponentially with the bound, and models of three threads that
 //! each access several atomic words would take hours. These models run with one preemption fewer
 //! than the bound and at most 2 ([`check_heavy`]). A bound of 3 gives them 2. A bound of 4 does not
 //! apply to them.
@@ -286,8 +286,8 @@ fn heartbeat(engine: &Arc<Engine>) -> (Timeout, &'static Outcome) {
     (scheduled.unwrap_or_else(|_| panic!("refused")), outcome)
 }
 
-/// Asserts that no task has panicked. Every model of a whole timer ends with this, because the
-/// timer would count a panic of the checker during a run as a panic of the task.
+/// Asserts that no task has panicked. Models in which tasks run end with this, because the timer
+/// would count a panic of the checker during a run as a panic of the task.
 fn assert_sound(engine: &Engine) {
     assert_eq!(engine.stats().task_panics, 0);
 }

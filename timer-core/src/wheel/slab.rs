@@ -250,7 +250,7 @@ mod tests {
         key
     }
 
-    // B70: generations are used up, not wrapped round.
+    // Guards against B70, generations that wrap around.
     #[test]
     fn a_row_whose_generations_are_used_up_is_retired() {
         let mut slab = Slab::<()>::new();

@@ -115,7 +115,7 @@ fn a_task_is_woken_when_its_queue_becomes_empty() {
     assert_eq!((bell.rung(), inner(queue.poll_expired(&mut cx))), (1, Poll::Ready(None)));
 }
 
-// The sleep of the task ends by the deadline of the item, whoever takes it.
+// The task is woken for the item, even if another call takes the item first.
 #[test]
 fn a_task_is_woken_although_another_takes_the_last_item() {
     for is_moved in [false, true] {
@@ -172,7 +172,7 @@ fn items_that_are_inserted_when_due_hold_back_no_other() {
     assert_eq!([take(&mut queue), take(&mut queue)], ["old", "new"]);
     let old = queue.insert("old", 5 * MILLI);
     driver.advance(SECOND);
-    assert_eq!([take(&mut queue), take(&mut queue)], ["new", "new"], "both are due since earlier");
+    assert_eq!([take(&mut queue), take(&mut queue)], ["new", "new"], "both were due before `old`");
     assert_eq!((queue.peek(), take(&mut queue)), (Some(old), "old"));
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{MissedRuns, Timeout, Timer};
 
-/// The instants of the runs, by the timer's own clock.
+/// The deadlines of the runs, counted from the start of the test.
 type Times = Arc<Mutex<Vec<Duration>>>;
 
 /// Returns a periodic task that records the deadline of each run, counted from `from`.
@@ -108,7 +108,7 @@ fn runs_never_overlap_on_any_executor() {
         let rate = accepted(timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MICRO, task));
         for _ in 0..100 {
             assert!(!next(&received), "{what}");
-            // A run that is moved to now during its run still waits for the end of that run.
+            // A timeout that is moved to now during its run still waits for the end of that run.
             rate.reset(Duration::ZERO);
         }
         assert!(rate.cancel());

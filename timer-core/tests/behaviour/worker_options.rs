@@ -104,8 +104,8 @@ fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
 
 #[test]
 fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slowed down for the whole stall would soon make 32 calls in each 8 ms, and made
-    // 68,000 in ten seconds. This one notices after 100 ms that a task blocks the worker.
+    // A caller that slowed down for the whole stall would soon make only 32 calls in each 8 ms,
+    // about 68,000 in ten seconds. This one notices after 100 ms that a task blocks the worker.
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
     assert_eq!(calls, CALLS, "the longest call took {longest:?}");
     let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));

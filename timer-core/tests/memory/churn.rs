@@ -20,8 +20,8 @@ const PER_TIMEOUT: usize = 1 << 10;
 const PER_STANDING: usize = 8;
 
 /// Bytes of requests. While the holder of a shard's lock is off the CPU, other threads leave
-/// requests of 32 bytes, each with an entry of 64 bytes. This is the amount that one or two threads
-/// write in some milliseconds.
+/// requests of 16 bytes, each with an entry of 40 bytes. An inbox has at most 16,384 of them (0.9
+/// MB), so this is a generous bound for all shards.
 const REQUESTS: usize = 48 << 20;
 
 /// Numbers of standing timeouts, none or many. Their deadlines are before, among and after those of

@@ -9,13 +9,17 @@ use timer_core::wheel::{HierarchicalWheel, TimingWheel};
 /// Bytes that an item of 8 bytes may take.
 const ITEM: usize = 60;
 
+/// A number of items that is slightly more than a power of two.
+const ABOVE_A_POWER: usize = MILLION.next_power_of_two() + MILLION / 50;
+
 #[test]
 fn an_item_takes_60_bytes_and_frees_them() {
     let _alone = exclusive();
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut cx = Context::from_waker(Waker::noop());
-    // The last number is slightly more than a power of two.
-    for (spread, items) in [(SECOND, MILLION), (60 * SECOND, MILLION), (HOUR, MILLION), (HOUR, MILLION / 3 * 4)] {
+    // The last number is slightly more than a power of two, at which an array that doubles is half
+    // empty.
+    for (spread, items) in [(SECOND, MILLION), (60 * SECOND, MILLION), (HOUR, MILLION), (HOUR, ABOVE_A_POWER)] {
         let mark = Mark::set();
         let mut queue = DelayQueue::new(&timer);
         let mut random = Rng::with_seed(1);

@@ -10,8 +10,8 @@ use timer_core::{Timeout, Timer, WheelKind};
 static HEAP: PeakAlloc = PeakAlloc;
 
 /// Bytes that an empty wheel may keep per shard. The hierarchical wheel has at most 11 levels of 64
-/// buckets of 32 bytes, each with room for 4 entries of 24 bytes (90 KB). The hashed wheel has less
-/// than 26 pages of 64 such buckets (228 KB).
+/// buckets of 32 bytes, each with room for 4 entries of 24 bytes (90 KB). The hashed wheel keeps
+/// less, because its number of lists follows its values.
 pub(crate) const TABLES: usize = 256 << 10;
 
 /// Bytes that the test harness may allocate in the meantime for captured output and threads.

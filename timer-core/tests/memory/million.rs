@@ -10,7 +10,7 @@ use timer_core::{Timer, WheelKind};
 /// Bytes that a pool may keep, such as the queues of its threads, which do not belong to the timer.
 const POOLS: usize = 1 << 20;
 
-/// A wheel of which most slots hold at most one timeout. All tables together would take 43 MB.
+/// A hashed wheel that may have more lists than a million timeouts need.
 const WIDE: WheelKind = WheelKind::Hashed { ticks_per_wheel: 1 << 20 };
 
 #[test]

@@ -34,10 +34,10 @@ fn check<T>(make: impl Fn() -> T + Sync, entry: usize) {
         kept_by(&make);
         mark.grown() == 0
     };
-    assert!((0..3).any(|_| gives_back()), "a thread that ends frees what it kept");
+    assert!((0..3).any(|_| gives_back()), "a thread that ends frees the memory that it kept");
 }
 
-/// A timeout that is cancelled when it is dropped. Its task has captured `N` words.
+/// Returns a timeout that is cancelled when it is dropped. Its task has captured `N` words.
 fn guarded<const N: usize>(timer: &Timer) -> CancelOnDrop {
     let words = [1_u64; N];
     timer.new_timeout(SECOND, move |_: &Timeout| assert_eq!(words, [1; N])).unwrap().cancel_on_drop()

@@ -64,8 +64,8 @@ struct Compared {
     pending: BTreeMap<u32, Option<Duration>>,
     /// Whether the wheel may still hold an earlier deadline of a timeout that was moved to later.
     moved_later: bool,
-    /// Deadlines of timeouts that were cancelled or moved to earlier. A large bucket may keep one
-    /// as its bound.
+    /// Former deadlines of timeouts that were cancelled or moved. A large bucket may keep one as
+    /// its bound.
     removed: BTreeSet<Duration>,
 }
 

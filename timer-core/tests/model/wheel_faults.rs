@@ -216,8 +216,8 @@ fn a_far_value_hides_no_near_one() {
             };
             for residue in [0, 1, 31, 62, 63] {
                 for (_, mut wheel) in wheels(now) {
-                    // One value is a whole rotation of this boundary's level away, the other one of
-                    // the level below.
+                    // The values are a whole rotation away, of this boundary's level, the level
+                    // below and the level above.
                     for rotation in [boundary, boundary >> 6, boundary.saturating_mul(64)] {
                         wheel.insert(now.saturating_add(rotation).saturating_add(residue).saturating_add(200), 0);
                     }
@@ -303,7 +303,8 @@ fn the_longest_delays_are_right_at_every_position() {
     }
 }
 
-// Guards against B83, in which years of ticks were handled one by one. Such a test would not end.
+// Guards against B83, in which years of ticks were handled one by one. With this fault the test
+// would not end.
 #[test]
 fn a_jump_costs_no_ticks() {
     for (_, mut wheel) in wheels(0) {

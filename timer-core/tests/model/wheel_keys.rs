@@ -74,8 +74,7 @@ fn a_key_finds_its_value_after_any_cascade() {
     remove_during_cascades(HashedWheel::new(64));
 }
 
-/// Fills one bucket of each level. Some values are removed while they cascade, and others are
-/// added.
+/// Fills a bucket of a random level, six times. Some values are removed while they cascade.
 fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);

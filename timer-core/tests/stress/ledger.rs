@@ -178,7 +178,8 @@ impl Ledger {
         }
     }
 
-    /// Moves a timeout to now and checks the answer.
+    /// Moves a timeout to now and records the move. Does not check the answer, because it is
+    /// `false` for a timeout that is due or queued as well.
     pub(crate) fn expire_now(&self, timeout: &Timeout, record: &Record) {
         record.moved.store(true, Ordering::Release);
         if timeout.expire_now() {

@@ -102,7 +102,7 @@ impl fmt::Display for Scenario {
 #[test]
 fn a_seed_gives_the_same_rounds_of_all_kinds() {
     let names: std::collections::BTreeSet<String> = (0..TURN).map(|n| Scenario::nth(7, n).to_string()).collect();
-    // Wake-ups and busy stops have no end to choose, so they come once for each wheel.
+    // Wake-ups and busy stops have no end to choose, so their rounds have one name for each wheel.
     let storms = 2 * Executor::ALL.len() * Drive::ALL.len() * End::ALL.len();
     assert_eq!(names.len(), storms + 2 * (4 + 1) + OVERLOADS.len(), "{names:#?}");
     let round = |seed, n| format!("{:?}", Scenario::nth(seed, n));

@@ -1,4 +1,4 @@
-//! The calls that slow down. They count the timeouts that their thread schedules.
+//! The calls that count towards a burst, and a poll, which does not.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
@@ -14,7 +14,7 @@ use std::thread;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns `true` if `schedule` counts the timeouts that it schedules, one fewer than a burst. It
+/// Returns `true` if the `BURST - 1` timeouts that `schedule` schedules count towards a burst. It
 /// runs on a new thread and on virtual time, so the count begins at zero in a single period.
 fn counts(schedule: fn(&Arc<Engine>, u64)) -> bool {
     let counted = thread::spawn(move || {

@@ -19,7 +19,7 @@ fn word(state: State, nanos: Nanos) -> AtomicState {
     AtomicState(AtomicU64::new(Word::new(state, at(nanos)).0))
 }
 
-// B55: a reset or a removal in an unforeseen state panicked.
+// Guards against B55, in which a reset or a removal in an unforeseen state panicked.
 #[test]
 fn every_state_answers_every_operation() {
     for state in ALL {
@@ -28,8 +28,12 @@ fn every_state_answers_every_operation() {
         let ended = !waits && !runs && state != State::Queued;
         assert_eq!((fresh().state(), fresh().deadline()), (state, at(1_000)));
         assert_eq!(fresh().is_waiting(), waits);
-        assert_eq!(fresh().reset(at(7), false) == Reset::Lost, ended, "{state:?}: reset moves what has not ended");
-        assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends what has not ended");
+        assert_eq!(
+            fresh().reset(at(7), false) == Reset::Lost,
+            ended,
+            "{state:?}: reset moves every entry that has not ended"
+        );
+        assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends every entry that has not ended");
         assert_eq!(fresh().cancel_by_stop(), waits);
         assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
         assert_eq!(fresh().enqueue(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
@@ -67,7 +71,7 @@ fn a_reset_during_a_run_decides_the_next_one() {
     assert_eq!(state.deadline(), at(70));
 }
 
-// B59: cancel during the run is lost.
+// Guards against B59, in which a cancel during the run was lost.
 #[test]
 fn a_cancel_during_a_run_is_not_lost() {
     let state = word(State::Running, 5);

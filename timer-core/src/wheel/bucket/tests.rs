@@ -112,7 +112,7 @@ fn the_earliest_is_exact_in_a_short_bucket() {
     assert_eq!(bucket.earliest, 101);
 }
 
-// B07: no deadline marks an empty bucket.
+// Guards against B07, in which the mark of an empty slot was a legal deadline.
 #[test]
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);

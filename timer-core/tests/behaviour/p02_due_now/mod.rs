@@ -91,7 +91,7 @@ fn virtual_time_runs_due_timeouts_without_a_step() {
     }
 }
 
-// Guards against B63, an endless turn. So many timeouts are due that the turn hands them over in
+// Guards against B68, an endless turn. So many timeouts are due that the turn hands them over in
 // several batches.
 #[test]
 fn a_turn_ends_although_tasks_add_due_timeouts() {

@@ -1,6 +1,6 @@
 //! Wake-ups between two threads that use one shard at the same moment and then fall silent.
 //!
-//! The tests guard against B33, B37 and B52. If both the unlocking thread and the arriving thread
+//! The tests guard against B33 and B36. If both the unlocking thread and the arriving thread
 //! overlooked a request, the next caller would still find it. Therefore no further caller comes
 //! here, and each round waits for its own timeout.
 
@@ -26,7 +26,7 @@ fn rounds(most: u32, mut round: impl FnMut(u32)) {
     (0..most).take_while(|_| begun.elapsed() < 2 * SECOND).for_each(&mut round);
 }
 
-/// The worker takes due timeouts from a shard while a caller holds its lock.
+/// The worker takes due timeouts from a shard whose lock a caller takes again and again.
 #[test]
 fn a_timeout_runs_on_a_shard_always_in_use() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();

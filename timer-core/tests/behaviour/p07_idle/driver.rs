@@ -123,9 +123,9 @@ fn a_driver_is_armed_exactly_if_something_is_pending() {
 }
 
 // Guards against B40, in which the first timeout was moved to later without the wheel's knowledge,
-// so it ran early or the wheel woke for nothing.
+// so it ran at its old deadline. The turn at that deadline only links it again.
 #[test]
-fn nothing_happens_at_the_old_deadline() {
+fn nothing_runs_at_the_old_deadline() {
     for wheel in WHEELS {
         let (timer, mut driver) = manual(wheel);
         let runs = Runs::default();
@@ -140,10 +140,10 @@ fn nothing_happens_at_the_old_deadline() {
     }
 }
 
-// Guards against B85, in which a huge wait returned at once, so the worker spun. Here the driver
-// must split a far wait.
+// Guards against B85, in which a huge wait returned at once, so the worker spun. Here the loop
+// waits, so the driver must report no early instant.
 #[test]
-fn a_driver_names_an_instant_to_wait_for() {
+fn a_driver_reports_no_early_instant_for_a_far_deadline() {
     for tick in [MICRO, MILLI, YEAR] {
         let (timer, mut driver) = Timer::builder().tick_duration(tick).build_driven().unwrap();
         for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 4), 500 * YEAR] {

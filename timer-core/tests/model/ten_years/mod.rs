@@ -25,8 +25,9 @@ const YEAR: u64 = 365 * DAY;
 
 /// The number of timeouts that are moved again and again.
 const IDLE: usize = 256;
-/// The number of such moves between two long jumps.
-const LOOKS: usize = if cfg!(debug_assertions) { 4 } else { 16 };
+/// The number of rounds between two long jumps. A round has 16 such moves, some hops and a short
+/// jump.
+const ROUNDS: usize = if cfg!(debug_assertions) { 4 } else { 16 };
 /// The last time to schedule. Deadlines are exact for 18 years, so all timeouts run at exact ones.
 const LAST_CALL: u64 = 7 * YEAR;
 
@@ -70,7 +71,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
     let batch = TIMEOUTS / 800;
     schedule(&run, &mut random, TIMEOUTS / 2);
     while run.now() < 10 * YEAR {
-        // The last call cancels all that are left.
+        // The last call schedules all timeouts that are left.
         let left = TIMEOUTS.saturating_sub(run.world.model().len());
         schedule(&run, &mut random, if run.now() < LAST_CALL { batch.min(left) } else { left });
         for _ in 0..batch {
@@ -78,7 +79,7 @@ fn ten_years(wheel: WheelKind, seed: u64) -> Run {
             let later = run.world.model().from(run.now() + log_uniform(&mut random, MICRO, YEAR));
             run.world.cancel(if random.one_in(8) { some } else { later.unwrap_or(some) });
         }
-        for _ in 0..LOOKS {
+        for _ in 0..ROUNDS {
             // A message came from a peer, so its timeout is moved.
             for _ in 0..16 {
                 let idle = &mut idle[random.usize(..IDLE)];
@@ -135,7 +136,7 @@ fn beside(edge: u64) -> impl Iterator<Item = u64> + Clone {
 }
 
 #[test]
-fn timeouts_are_exact_at_every_edge_of_500_years() {
+fn timeouts_are_exact_at_every_edge_of_292_years() {
     for wheel in WHEELS {
         let mut afar = Run::new(wheel, []);
         for edge in edges() {

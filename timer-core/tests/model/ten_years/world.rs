@@ -50,7 +50,7 @@ impl World {
         let deadline = self.nanos(timeout.deadline());
         let kind = self.model().runs(id, deadline);
         if let Kind::Link(delay) = kind {
-            // The run is right only at the exact deadline.
+            // The next deadline is right only if the task sees its own deadline as the present.
             let next = if id.is_multiple_of(4) { Kind::Once } else { Kind::Link(delay / 3 + 1) };
             self.schedule(deadline, delay, next);
         }

@@ -111,7 +111,7 @@ fn spawn(bytes: &mut Unstructured<'_>, depth: u32) -> Result<Spawn> {
     })
 }
 
-/// Decodes the operations of a task or a hook. At `depth` they do nothing.
+/// Decodes the operations of a task or a hook. At depth 0 they schedule nothing.
 fn inner_ops(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Vec<Op>> {
     let len = bytes.int_in_range(0..=2 * most)?.saturating_sub(most);
     (0..len)

@@ -11,7 +11,7 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 pub(crate) enum Mode {
     Immediate,
     /// A closure that runs each task at once. The model sees the hand-over of the whole batch
-    /// before.
+    /// before its first task runs.
     Closure,
     /// An executor that runs a batch, rejects it, loses one task, or panics with a task, in turn.
     Unruly,

@@ -103,7 +103,7 @@ fn spawn(run: BoxedStrategy<Vec<Op>>, end: BoxedStrategy<Vec<Op>>) -> impl Strat
     )
 }
 
-/// Generates the operations of a task or a hook. At `depth` they do nothing.
+/// Generates the operations of a task or a hook. At depth 0 they schedule nothing.
 fn inner_ops(depth: u32, most: usize) -> BoxedStrategy<Vec<Op>> {
     let ops = prop_oneof![
         3 => target().prop_map(Op::Cancel),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use timer_core::wheel::{Key, TimingWheel};
 
-/// Runs one case. Without removals the next expiry is always exact.
+/// Runs one case. Without removals and interrupted advances the next expiry is exact.
 pub(crate) fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, ops: &[Op]) {
     let mut model = Model::new(wheel);
     model.advance(uptime);
@@ -19,7 +19,7 @@ pub(crate) fn run<W: TimingWheel<u32>>(wheel: W, uptime: u64, removals: bool, op
 
 struct Model<W> {
     wheel: W,
-    /// Serial numbers by deadline and serial number. The wheel's value is the serial number.
+    /// Keys by deadline and serial number. The wheel's value is the serial number.
     live: BTreeMap<(u64, u32), Key>,
     stale: Vec<Key>,
     serial: u32,

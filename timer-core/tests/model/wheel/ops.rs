@@ -25,5 +25,5 @@ pub(crate) enum Op {
     AdvancePanicking(u64, usize),
 }
 
-/// Numbers of slots of a hashed wheel: one, a few, the default, and more than one page.
+/// Numbers of slots of a hashed wheel: one, a few, that of Netty, and more than a case fills.
 pub(crate) const SLOTS: [usize; 5] = [1, 2, 8, 512, 1 << 20];
