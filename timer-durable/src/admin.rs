@@ -33,9 +33,10 @@ impl DurableTimer {
     }
 
     /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
-    /// their numbers continue. It loses its key if another timeout has taken it. Its period and
-    /// its own `max_lateness` ended with it, so it runs once and does not expire. To make it
-    /// periodic again, schedule a new timeout. Returns `false` if there is no such dead letter.
+    /// their numbers continue. It loses its key if another timeout has taken it. Its period and its
+    /// own `max_lateness` ended with it, so it runs once, and only the limit of its topic can make
+    /// it expire. To make it periodic again, schedule a new timeout. Returns `false` if there is no
+    /// such dead letter.
     ///
     /// # Errors
     ///

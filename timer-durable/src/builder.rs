@@ -105,9 +105,7 @@ impl DurableTimerBuilder {
     /// Adds a topic with an asynchronous function that handles its timeouts. The futures run on the
     /// runtime that was given to [`spawn`](Self::spawn) before.
     ///
-    /// # Panics
-    ///
-    /// Never. Without a runtime, [`open`](Self::open) returns an error.
+    /// Without a runtime, [`open`](Self::open) returns an error.
     pub fn async_topic<P, F>(
         mut self,
         topic: impl Into<Topic>,
@@ -171,8 +169,9 @@ impl DurableTimerBuilder {
     }
 
     /// Sets the largest number of timeouts in memory, at least 4. The default is 100,000. Half of
-    /// it is for timeouts that were overdue when the store was opened. Each timeout takes about 128
-    /// bytes. Later timeouts are read from the store when their time comes.
+    /// it is for overdue timeouts. These were due when the store was opened, or when the timer
+    /// joined it again or gained shards. Each timeout takes about 128 bytes. Later timeouts are
+    /// read from the store when their time comes.
     pub fn capacity(mut self, timeouts: usize) -> Self {
         self.capacity = timeouts;
         self
@@ -185,8 +184,8 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets the largest number of calls and ends in one transaction, at least 1. The default is
-    /// 2,048.
+    /// Sets the number of calls and ends beyond which a transaction takes no further ones, at least
+    /// 1. The default is 2,048. Begins, and ends that a failed commit has left, may come on top.
     pub fn max_batch(mut self, operations: usize) -> Self {
         self.max_batch = operations;
         self
@@ -198,9 +197,9 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Sets how many of the timeouts that were overdue at open begin per second, at least 1. They
-    /// use at most half of [`max_running`](Self::max_running) in any case. By default their rate is
-    /// not limited.
+    /// Sets how many overdue timeouts, in the sense of [`capacity`](Self::capacity), begin per
+    /// second, at least 1. They use at most half of [`max_running`](Self::max_running) in any case.
+    /// By default their rate is not limited.
     pub fn overdue_rate(mut self, per_second: u32) -> Self {
         self.overdue_rate = Some(per_second);
         self
@@ -210,7 +209,8 @@ impl DurableTimerBuilder {
     ///
     /// # Errors
     ///
-    /// - [`Error::Setting`] if a setting is out of range, or if a topic was added twice.
+    /// - [`Error::Setting`] if a setting is not allowed, if a topic was added twice, or if an async
+    ///   topic has no runtime.
     /// - [`Error::Store`] if the store cannot be joined.
     /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread or a thread of the
     ///   default executor.
@@ -228,7 +228,8 @@ impl DurableTimerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] if a setting is out of range, or if a topic was added twice.
+    /// [`Error::Setting`] as for [`open`](Self::open), and [`Error::Store`] if a fault was injected
+    /// at [`FaultPoint::Rejoin`](crate::FaultPoint::Rejoin).
     pub fn build_manual(self, store: MemoryStore) -> Result<(DurableTimer, ManualDurableDriver), Error> {
         let manual = ManualParts::new(store.clone());
         let (parts, keeper) = self.assemble(store, Some(&manual))?;

@@ -27,7 +27,7 @@ pub struct Due<P> {
     pub(crate) started: Started,
 }
 
-/// The facts about an attempt, whatever its payload.
+/// The facts about an attempt, which do not depend on the type of its payload.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) id: TimeoutId,
@@ -94,7 +94,8 @@ impl<P> Due<P> {
     ///
     /// # Errors
     ///
-    /// - [`CompleteError::Fenced`] if another attempt has begun. Return from the handler.
+    /// - [`CompleteError::Fenced`] if the attempt is no longer the last one, or if another instance
+    ///   has taken the timeout over. Return from the handler. Its result has no effect.
     /// - [`CompleteError::Failed`] if `work` or the store has failed and nothing was written.
     /// - [`CompleteError::OutcomeUnknown`] if the commit may or may not have been executed.
     pub fn complete_in<C: Any>(
@@ -109,7 +110,8 @@ impl<P> Due<P> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompleteError {
-    /// The attempt is no longer the last one, and nothing was written.
+    /// The attempt is no longer the last one, or another instance has taken the timeout over.
+    /// Nothing was written.
     Fenced,
     /// The work or the store failed, and nothing was written.
     Failed(String),

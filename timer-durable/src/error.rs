@@ -30,8 +30,10 @@ pub enum Error {
     /// because the keeper panicked meanwhile. Repeat the call with this id and all of its other
     /// arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call
     /// without a key, by [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the
-    /// first call was executed, the second one has no effect. A call without an id, such as a
-    /// cancel or a reset, can be repeated as it is.
+    /// first call was executed, the second one has no effect. A cancel or a reset has no id and can
+    /// be repeated as it is. Find out whether the work of `with_connection` was committed before
+    /// you repeat it. A repeated `requeue` or `purge` returns `false` if the first one was
+    /// executed.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,
@@ -46,7 +48,7 @@ pub enum Error {
     },
     /// The id is older than the store accepts, so an earlier call with it may have been executed.
     IdTooOld,
-    /// The topic has no handler here.
+    /// The builder does not name the topic.
     UnknownTopic {
         /// The topic that was given.
         given: String,

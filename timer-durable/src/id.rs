@@ -21,7 +21,7 @@ const UNREPEATABLE_MAKER: u32 = u32::MAX;
 ///
 /// # Examples
 ///
-/// A call that fails with an unknown outcome can be repeated with its id, without a second timeout:
+/// An id is written as text and read again, for example to repeat a call in another process:
 ///
 /// ```
 /// use timer_durable::TimeoutId;

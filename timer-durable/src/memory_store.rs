@@ -106,7 +106,7 @@ impl MemoryStore {
         inner.now = inner.now.saturating_add(by);
     }
 
-    /// Returns the number of commits so far.
+    /// Returns the number of batches that were written so far.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.lock().commits

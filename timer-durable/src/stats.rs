@@ -88,7 +88,7 @@ pub struct Stats {
     pub without_handler: u64,
     /// Results that the store refused, because another attempt has begun or the timeout has ended.
     pub refused: u64,
-    /// Commits.
+    /// Batches that were committed.
     pub commits: u64,
     /// Parts of all commits. Divided by [`commits`](Self::commits) it is the mean size of a batch.
     pub operations: u64,
@@ -96,7 +96,8 @@ pub struct Stats {
     pub store_errors: u64,
     /// New instances after a lost answer or a take-over.
     pub rejoins: u64,
-    /// Turns of the keeper. An idle keeper takes none.
+    /// Turns of the keeper. While idle it takes one for each look at the wall clock (SQLite, every
+    /// 30 s if timeouts are pending) and each renewal (PostgreSQL).
     pub turns: u64,
     /// Positions that were read from the store.
     pub loaded: u64,

@@ -44,8 +44,9 @@ impl Shutdown {
 
 impl DurableTimer {
     /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
-    /// ends, and hands the store back. Pending timeouts stay in the store. A second call waits for
-    /// the first one, and a call after the end returns the same report.
+    /// ends, and hands the store back. Pending timeouts stay in the store. If several calls wait,
+    /// the earliest of their limits counts for all of them. A call after the end returns the report
+    /// of the first one.
     ///
     /// Returns at most a quarter of a second after the limit, also if the store hangs. On virtual
     /// time the call returns at once, because only the driver runs handlers.
@@ -103,7 +104,8 @@ impl DurableTimer {
 impl Inner {
     /// Returns the report of a keeper that has ended.
     fn report(&self) -> StopReport {
-        // A keeper that was dropped with its driver has left no report.
+        // A keeper that [`ManualDurableDriver::crash`](crate::ManualDurableDriver::crash) has
+        // dropped has left no report.
         self.parts.shutdown.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
     }
 

@@ -5,9 +5,9 @@
 //! decides when a timeout is due.
 //!
 //! Several instances may share a store. Then the list is divided into shards, and an instance owns
-//! some of them under a lease. [`Store::upkeep`] renews it, and every transaction of an instance
-//! that was taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as
-//! an SQLite file, owns everything and needs no upkeep.
+//! some of them under a lease. [`Store::upkeep`] renews it, and every batch of an instance that was
+//! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an
+//! SQLite file, owns everything and needs no upkeep.
 //!
 //! [`conformance`](crate::conformance) checks an implementation.
 
@@ -173,9 +173,9 @@ pub struct Membership {
     pub taken_over: u64,
     /// The timeouts that others have written into the shards of this process.
     pub foreign: u64,
-    /// The number of times that this process has connected again.
+    /// The number of times that this process has tried to connect again.
     pub reconnects: u64,
-    /// The time at which the lease was asked for last.
+    /// The time at which the last renewal was sent that succeeded.
     pub renewed: Option<Instant>,
 }
 
@@ -228,13 +228,15 @@ pub trait Store: Send + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
 
-    /// Becomes a new instance after [`StoreError::Fenced`] or [`StoreError::InDoubt`]. When this
+    /// Becomes a new instance. The keeper calls this before any other method, and again after
+    /// [`StoreError::Fenced`], [`StoreError::InDoubt`] or [`StoreError::Disconnected`]. When this
     /// returns, nothing that the old instance has sent can be executed any more, and all timeouts
     /// that it has begun are pending again.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store cannot be reached. The keeper tries again later.
+    /// [`StoreError`] if the store cannot be reached. The open of the timer then fails, and a
+    /// running timer tries again later.
     fn rejoin(&mut self) -> Result<(), StoreError>;
 
     /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a

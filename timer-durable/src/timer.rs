@@ -105,7 +105,8 @@ impl DurableTimer {
     /// - [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
     /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::NulCharacter`],
     ///   [`Error::DelayTooLong`] and [`Error::Payload`] for arguments that are not allowed.
-    /// - [`Error::Store`] and [`Error::Stopped`]; nothing was scheduled.
+    /// - [`Error::Store`], [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread.
+    ///   Nothing was scheduled.
     #[doc(alias = "offer")]
     #[doc(alias = "perform_in")]
     #[doc(alias = "enqueue_in")]
@@ -191,8 +192,9 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. [`Error::Store`]
-    /// and [`Error::Stopped`]; nothing was changed.
+    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. [`Error::Store`],
+    /// [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread. Nothing was changed
+    /// then.
     pub fn cancel(&self, topic: &str, key: &str) -> Result<Cancelled, Error> {
         self.call(Request::Cancel(by_key(topic, key))).map(cancelled)
     }

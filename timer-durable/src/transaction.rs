@@ -180,7 +180,7 @@ pub struct Batch {
     pub requeues: Vec<Requeue>,
     /// Dead letters to be deleted.
     pub purges: Vec<TimeoutId>,
-    /// Timeouts to begin. Executed after all other parts.
+    /// Timeouts to begin.
     pub begins: Vec<TimeoutId>,
 }
 

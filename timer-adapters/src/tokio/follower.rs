@@ -129,9 +129,9 @@ fn waker_of(keeper: &Mutex<Waker>) -> Waker {
     keeper.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The mover of the manual timer during one call of
-/// [`Runtime::block_on`](super::runtime::Runtime::block_on). The hooks of the runtime run on the
-/// thread that drives it, and use the follower of that thread.
+/// The share of one call of [`Runtime::block_on`](super::runtime::Runtime::block_on) in moving the
+/// manual timer. The hooks of the runtime run on the thread that drives it, and use the follower of
+/// that thread.
 #[derive(Debug)]
 pub(super) struct Follower {
     clock: Arc<Virtual>,

@@ -133,7 +133,7 @@ impl Held {
 /// A batch that is being collected.
 ///
 /// No id and no key occurs twice in it, because a store may execute all parts at once. A second
-/// message about the same timeout waits for the next batch.
+/// message with the same id or key waits for the next batch.
 #[derive(Default)]
 pub(super) struct Collection {
     pub(super) batch: Batch,

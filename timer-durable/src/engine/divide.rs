@@ -57,8 +57,8 @@ impl Collection {
     }
 
     /// Divides a batch into the parts for which `is_first` returns `true`, and all others, with the
-    /// calls and ends that belong to them. No two parts concern the same timeout, so the order of
-    /// both batches does not matter.
+    /// calls and ends that belong to them. No two parts name the same id or key. A part with a key
+    /// and a part with an id may concern the same timeout, and the keeper accepts either order.
     pub(super) fn divide(mut self, mut is_first: impl FnMut(&Member<'_>) -> bool) -> [Self; 2] {
         let mut second = Self::default();
         second.waited = self.waited;

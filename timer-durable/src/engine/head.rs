@@ -66,7 +66,8 @@ pub(super) struct Head {
     capacity: usize,
     wheel: HierarchicalWheel<TimeoutId>,
     entries: IdMap<Entry>,
-    /// Due entries, the earliest first. Entries that were removed or moved since are skipped.
+    /// Due entries, in the order in which they became ready or were put back. Entries that were
+    /// removed or moved since are skipped.
     ready: VecDeque<TimeoutId>,
     /// An upper bound of the ids in `ready` whose entries were removed.
     stale: usize,

@@ -23,8 +23,8 @@ const UPGRADE_1: &str = "alter table timer.timeout set (fillfactor = 45)";
 /// Turns the tables of version 2 into those of version 3.
 ///
 /// The `alter table` needs an exclusive lock, and statements of nodes queue behind it. Its
-/// `lock_timeout` ends before theirs. It is longer than the second after which the server cancels
-/// an autovacuum that holds the lock.
+/// `lock_timeout` ends before the 2 s for which a node repeats a statement. It is longer than the
+/// second after which the server cancels an autovacuum that holds the lock.
 const UPGRADE_2: &str = "
     set local lock_timeout = 1500;
     alter table timer.timeout add column planned bigint, add column retry_due bigint;

@@ -7,8 +7,8 @@ use std::ops::Range;
 use uuid::Uuid;
 
 impl PostgresStore {
-    /// Reads a page. Each shard gives a part of it, and if one of them has more, the page ends
-    /// where that part ends, and the next part is read.
+    /// Reads a page in rounds. A round reads the first rows of each shard. If a shard has more, the
+    /// rows of the others behind its last one are discarded, and the next round starts there.
     pub(super) fn load_page(
         &mut self,
         range: Range<Position>,

@@ -6,7 +6,8 @@
 /// A change of the due time that begins a new run.
 const NEW_RUN: &str = ", planned = null, retry_due = null";
 
-/// A repetition, of which only the next run of a periodic timeout, with the number 1, is a new run.
+/// The changes of a repetition. Only the next run of a periodic timeout, which has the number 1, is
+/// a new run.
 const REPEATED: &str = ",
         planned = case when ({4})[width_bucket(t.id, {1})] = 1 then null else {PLANNED} end,
         retry_due = case when ({4})[width_bucket(t.id, {1})] <> 1 then ({3})[width_bucket(t.id, {1})] end";

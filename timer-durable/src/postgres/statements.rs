@@ -10,7 +10,7 @@ pub(super) struct Sql {
     pub(super) types: Vec<Type>,
 }
 
-/// The fence, with which each statement begins.
+/// The fence, with which each statement that changes timeouts begins.
 ///
 /// It is the share lock on the row of this instance. A take-over has to wait for it, so nothing of
 /// an instance is executed after it was taken over. All parts of a batch are one statement with it,
@@ -237,8 +237,8 @@ impl Part {
 pub(super) struct Parts(u16);
 
 impl Parts {
-    /// All parts, with the insert that expects a conflict. Sets with a rare part are not told
-    /// apart, so that a connection has at most 65 statements.
+    /// All parts, with the insert that expects a conflict. All sets with a rare part share one
+    /// statement, so that a connection prepares at most 97 of them.
     const ALL: Self = Self((1 << 13) - 2);
 
     /// Adds a part if it has rows.

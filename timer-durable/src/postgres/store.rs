@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
-/// An estimate of the clock that is ahead by more than this waits for the server's clock.
+/// If the estimate is ahead of the server's clock by more than this, begins wait.
 const AHEAD: Micros = 2_000;
 
 impl Store for PostgresStore {
@@ -185,8 +185,8 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Waits with the next begins until the first timeout that was not due yet, if the server's
-    /// clock was set back. Otherwise the keeper would try again and again.
+    /// Holds the next begins until the first timeout that was not due yet, at most for a second, if
+    /// the server's clock was set back. Otherwise the keeper would try again and again.
     fn hold(&mut self, answers: &Answers, server: Micros) {
         let early = answers.begins.iter().filter_map(|begun| match begun {
             Begun::NotYet(due) => Some(due - server),

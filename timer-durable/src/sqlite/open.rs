@@ -49,8 +49,8 @@ const SCHEMA: &str = "
 pub(super) const FLAGS: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// The columns of the table `timeout` that an earlier program has not created. Opening a file adds
-/// them, and an earlier program does not notice them.
+/// The columns of the table `timeout` that the schema lacks. Opening a file adds them, and an
+/// earlier program does not notice them.
 ///
 /// A retry writes its due time to `due` and `retry_due`, and the time for which the run was planned
 /// to `planned`. An earlier program changes `due` alone. So `planned` counts only while `due` and
@@ -250,8 +250,8 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
     if synchronous < 2 { Err(not_durable("synchronous=full")) } else { Ok(()) }
 }
 
-/// Checks the structure of the schema's pages. A check of the whole file would take minutes with
-/// many timeouts.
+/// Checks that the tables and indexes exist and can be read at their ends. A check of the whole
+/// file would take minutes with many timeouts.
 fn check(connection: &Connection, path: &Path, version: i64) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
     let tables = "select count(*) from sqlite_schema where type in ('table', 'index') and name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";

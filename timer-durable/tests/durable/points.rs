@@ -105,6 +105,24 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
 }
 
 #[test]
+fn a_running_timeout_is_pending_once_after_a_rejoin() {
+    let store = MemoryStore::new();
+    let (timer, mut driver) = DurableTimer::builder()
+        // The handler does not end, because nothing polls its future.
+        .spawn(std::mem::forget)
+        .async_topic("t", |_: Due<String>| async { Ok(()) })
+        .build_manual(store.clone())
+        .unwrap();
+    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    driver.advance(SECOND);
+    store.inject(Fault::LoseRequest);
+    timer.new_timeout("t", 3600 * SECOND, &"b".to_owned()).unwrap_err();
+    driver.advance(60 * SECOND);
+    let stats = timer.stats();
+    assert_eq!((stats.rejoins, stats.running, stats.pending), (1, 1, Some(1)));
+}
+
+#[test]
 fn a_slow_commit_delays_what_comes_after_it() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);

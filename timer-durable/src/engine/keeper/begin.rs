@@ -127,7 +127,7 @@ impl<S: Store> Keeper<S> {
             return None;
         }
         if attempt - forgiven > rules.attempts {
-            // The process died in each attempt, so no handler could report a failure.
+            // The last attempt has reported no end, because its process died.
             let reason = format!("no end after {} attempts", rules.attempts);
             self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
             return None;

@@ -1,5 +1,5 @@
-//! The memory, which is a head of the list for timeouts that were overdue when the store was
-//! opened, and one for all others.
+//! The memory, which is a head of the list for timeouts that were due when the memory was loaded,
+//! and one for all others.
 
 use super::super::head::Head;
 use super::{Keeper, Settings};
@@ -58,7 +58,7 @@ impl<S: Store> Keeper<S> {
     }
 }
 
-/// Returns the empty heads for a store that is opened now.
+/// Returns the empty heads of an instance that begins to load its memory now.
 pub(super) fn heads<S: Store>(store: &S, settings: &Settings) -> (Head, Head) {
     let now = Position::at(store.now());
     let overdue = Head::new(Position::START..now, settings.capacity / 2);

@@ -110,7 +110,7 @@ pub(crate) struct Keeper<S> {
     /// The sender that each handler's `Link` gets a clone of.
     sender: Sender<Message>,
     figures: Arc<Figures>,
-    /// Timeouts that were overdue when the store was opened, and all others.
+    /// Timeouts that were due when [`heads`] was called, and all others.
     overdue: Head,
     current: Head,
     pace: Pace,
@@ -131,7 +131,8 @@ pub(crate) struct Keeper<S> {
     rejected_pause: Duration,
     must_rejoin: bool,
     pause: Duration,
-    /// No commit before this time, unless a caller waits for one.
+    /// The keeper does not wake up for a commit before this time. A message that arrives earlier is
+    /// written at once.
     paused_until: Option<Instant>,
     stopping: Option<Stopping>,
     shutdown: Arc<Shutdown>,
@@ -336,12 +337,23 @@ impl<S: Store> Keeper<S> {
         }
     }
 
+    /// Returns the number of pending timeouts, which is `pending` by the store. The memory may know
+    /// of more. After a rejoin it has running ones a second time.
+    fn known_pending(&self, pending: u64, in_memory: usize, running: usize) -> u64 {
+        if (in_memory + running) as u64 <= pending {
+            return pending;
+        }
+        let in_no_head = |id: &&TimeoutId| self.overdue.due_of(**id).or(self.current.due_of(**id)).is_none();
+        pending.max((in_memory + self.running.keys().filter(in_no_head).count()) as u64)
+    }
+
     fn publish(&self) {
         let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
         self.figures.in_memory.set(in_memory as u64);
         self.figures.running.set(running as u64);
         self.figures.due.set((self.overdue.due_len() + self.current.due_len()) as u64);
         // The store's number may be older than the memory.
-        self.figures.set_pending(self.store.pending().map(|pending| pending.max((in_memory + running) as u64)));
+        let at_least = |pending| self.known_pending(pending, in_memory, running);
+        self.figures.set_pending(self.store.pending().map(at_least));
     }
 }
