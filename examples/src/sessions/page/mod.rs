@@ -166,7 +166,7 @@ fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
             whole: false,
             title: "Lag of ticks",
             note: html! {
-                "how late each of the " (grouped(stats.tick_lag.count())) " turns with a tick to handle began; the "
+                "how late each of the " (grouped(stats.tick_lag.count())) " turns that had a tick to handle began; the "
                 "timer made " (named("turns", &grouped(stats.turns))) " turns in all"
             },
             content: lag::lag("turns", &stats.tick_lag, tick)?,
