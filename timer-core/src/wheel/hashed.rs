@@ -294,7 +294,10 @@ impl<V, P: Tracker<V>> RawWheel<V> for RawHashed<V, P> {
     }
 
     fn earliest(&self) -> Option<u64> {
-        let earliest = || self.visit.map_or(u64::MAX, |(_, bound)| bound).min(self.bounds.earliest());
+        let earliest = || match self.visit {
+            Some((_, bound)) => bound.min(self.bounds.earliest()),
+            None => self.bounds.earliest(),
+        };
         (self.len > self.overdue.slots.values()).then(earliest)
     }
 
