@@ -38,7 +38,7 @@
 //! - Every timeout ends exactly once. The counts are exact while no call is in progress.
 //! - `cancel` drops the task before it returns.
 //! - User code never runs under a lock.
-//! - An idle timer never wakes up.
+//! - An idle timer wakes up at most once a day.
 //! - Every delay is allowed.
 //! - A panic of a task is caught, counted and traced, if the program unwinds on panics.
 //!

@@ -104,8 +104,7 @@ impl DurableTimer {
 impl Inner {
     /// Returns the report of a keeper that has ended.
     fn report(&self) -> StopReport {
-        // A keeper that [`ManualDurableDriver::crash`](crate::ManualDurableDriver::crash) has
-        // dropped has left no report.
+        // A keeper that `ManualDurableDriver::crash` has dropped has left no report.
         self.parts.shutdown.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
     }
 

@@ -228,7 +228,7 @@ pub trait Store: Send + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
 
-    /// Becomes a new instance. The keeper calls this before any other method, and again after
+    /// Becomes a new instance. The keeper calls this when the timer is opened, and again after
     /// [`StoreError::Fenced`], [`StoreError::InDoubt`] or [`StoreError::Disconnected`]. When this
     /// returns, nothing that the old instance has sent can be executed any more, and all timeouts
     /// that it has begun are pending again.

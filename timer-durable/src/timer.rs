@@ -192,9 +192,9 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. [`Error::Store`],
-    /// [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread. Nothing was changed
-    /// then.
+    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. After
+    /// [`Error::Store`], [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread,
+    /// nothing was changed.
     pub fn cancel(&self, topic: &str, key: &str) -> Result<Cancelled, Error> {
         self.call(Request::Cancel(by_key(topic, key))).map(cancelled)
     }

@@ -89,7 +89,7 @@ const fn counting(workload: &'static str, rounds: usize) -> Step {
     step(workload, rounds, "").by(Which::Counting)
 }
 
-/// The steps of a full run, which take 35 to 45 minutes with all peers.
+/// The steps of a full run, which take 35 to 50 minutes with all peers.
 const FULL: &[Step] = &[
     step("W1", 3, "threads=1"),
     step("W1", 3, "threads=2"),

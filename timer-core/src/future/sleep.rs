@@ -187,8 +187,8 @@ impl Sleep {
         id.map_or_else(clock::now, now_of)
     }
 
-    /// Returns the length of the timer's tick. Returns 0 on virtual time and once the timer is
-    /// gone.
+    /// Returns the length of the timer's tick. Returns 0 on virtual time that stands still and once
+    /// the timer is gone.
     #[cold]
     fn tick_nanos(&self) -> Nanos {
         let context = self.block.map(BlockId::local_shard).and_then(|(shard, id)| shard.context(id));

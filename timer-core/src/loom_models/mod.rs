@@ -76,7 +76,7 @@ use crate::sync::{Arc, Fault, How, Memory, has_failed};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use crate::timer::Engine;
 use crate::worker::Dispatcher;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use timer_executor::TaskExecutor;
 
@@ -227,12 +227,17 @@ fn turn_at(dispatcher: &mut Dispatcher, nanos: u64) -> usize {
 struct Outcome {
     ran: AtomicUsize,
     dropped: AtomicUsize,
+    /// Whether other threads may take steps in the middle of a run.
+    yields: AtomicBool,
 }
 
 struct DropCounter(&'static Outcome);
 
 impl DropCounter {
     fn run(&self) {
+        if self.0.yields.load(Ordering::Relaxed) {
+            loom::thread::yield_now();
+        }
         self.0.ran.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -247,6 +252,11 @@ impl Outcome {
     fn counter() -> (DropCounter, &'static Outcome) {
         let outcome: &Outcome = Box::leak(Box::default());
         (DropCounter(outcome), outcome)
+    }
+
+    /// Lets other threads take steps in the middle of each run.
+    fn yield_in_runs(&self) {
+        self.yields.store(true, Ordering::Relaxed);
     }
 
     fn ran(&self) -> usize {

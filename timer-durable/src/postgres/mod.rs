@@ -3,9 +3,9 @@
 //! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it
 //!   renews, and writes into its own shards, so nodes need no messages.
 //! - Each statement that changes timeouts first locks the node's own row for share, and does
-//!   nothing if the row says that the node was taken over. Reads, the removal of tombstones and the
-//!   transactions of `with_connection` do not lock it. A take-over updates that row, and therefore
-//!   waits for the transaction. Fencing does not depend on clocks.
+//!   nothing if the row says that the node was taken over. A take-over updates that row, and
+//!   therefore waits for the transaction. Fencing does not depend on clocks. Reads, the removal of
+//!   tombstones and the transactions of `with_connection` have no fence.
 //! - A connection that fails may have executed its last statement or may still execute it. The node
 //!   then becomes a new instance, and fences the old one in the same way.
 //!
