@@ -49,6 +49,11 @@ fn cancel_and_wait_outlasts_a_run_and_its_captures() {
                     let won = timeout.cancel_and_wait();
                     (won, gone.load(SeqCst))
                 });
+                // A task that is released before the cancel could run again and wait for another
+                // release.
+                if periodic {
+                    wait_until(|| timeout.is_cancelled());
+                }
                 watch_for(5 * MILLI);
                 assert!(!waits.is_finished(), "{what}: the run goes on");
                 release.send(()).unwrap();
