@@ -4,7 +4,7 @@ use std::fs;
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Returns the words in backquotes in the rows of a chapter's tables that look like tests.
+/// Returns the words in backquotes that look like names of tests, from the tables of a chapter.
 fn named_tests(chapter: &str) -> Vec<String> {
     let text = fs::read_to_string(format!("{FOLDER}/src/book/{chapter}.md")).unwrap();
     let rows = text.lines().filter(|line| line.starts_with('|'));

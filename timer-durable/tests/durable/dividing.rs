@@ -13,14 +13,14 @@ use timer_durable::transaction::{Batch, Target};
 use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, StoreError, TimeoutId};
 use timer_executor::ThreadPoolExecutor;
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Lets a timer write 64 calls of which each waits for a lock, and returns the largest number of
 /// such statements in a turn. Each takes 10 ms.
 fn most_waits_of_a_turn(has_lease: bool) -> usize {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     if has_lease {
         // A renewal is due in each turn.
         store.set_next_upkeep(Instant::now());
@@ -79,7 +79,7 @@ fn is_blocked(batch: &Batch) -> bool {
 /// Returns a timer whose store lets batches with blocked keys wait for 60 ms after `on_wait`, and a
 /// sender that holds up the first batch until it is dropped.
 fn blocked_timer(mut on_wait: impl FnMut() + Send + 'static) -> (DurableTimer, Sender<()>) {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let (open, gate) = channel::<()>();
     store.on_write(move |batch| {
@@ -149,7 +149,7 @@ fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
 
 #[test]
 fn a_call_fails_at_once_while_the_store_cannot_be_reached() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let id = timer.new_timeout("t", LONG, &()).unwrap();
     let ((entered, entries), (open, gate)) = (channel(), channel::<()>());
@@ -180,7 +180,7 @@ fn a_call_fails_at_once_while_the_store_cannot_be_reached() {
 
 #[test]
 fn a_lost_connection_fails_only_the_call_under_way() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let [breaks, is_lost] = [(); 2].map(|()| Arc::<AtomicBool>::default());
     let (waiting, waits) = channel();
@@ -202,7 +202,7 @@ fn a_lost_connection_fails_only_the_call_under_way() {
     // Each call is set aside by itself, and waits for a lock again.
     (0..30).for_each(|_| waits.recv_timeout(LONG).unwrap());
     store.on_count(move || {
-        // All pauses end.
+        // The pauses of all calls end meanwhile.
         thread::park_timeout(Duration::from_millis(1_100));
         breaks.store(true, Ordering::Relaxed);
     });
@@ -218,7 +218,7 @@ fn a_lost_connection_fails_only_the_call_under_way() {
 
 #[test]
 fn begins_that_waited_aside_use_no_more_than_the_free_places() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
@@ -257,7 +257,7 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
 /// Runs timeouts whose payloads have this length, on a store that answers a batch of begins with
 /// `on_begins` of their number. Returns the numbers of begins of all batches.
 fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreError>) -> Vec<usize> {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let sizes = Arc::<Mutex<Vec<usize>>>::default();
     let timer =
         DurableTimer::builder().max_payload(payload + 9).topic("t", |_: &Due<String>| Ok(())).open(store.clone());

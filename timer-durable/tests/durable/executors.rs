@@ -8,12 +8,12 @@ use futures::FutureExt;
 use timer_durable::{Due, DurableTimer, Retry, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// An executor whose first calls end in other ways than by running the task.
-struct Fails(Mutex<Vec<Failure>>);
+/// An executor whose first calls reject the task or panic.
+struct FailingExecutor(Mutex<Vec<Failure>>);
 
 #[derive(Clone, Copy)]
 enum Failure {
@@ -21,13 +21,13 @@ enum Failure {
     Panics,
 }
 
-impl Fails {
-    fn first(failures: &[Failure]) -> Self {
+impl FailingExecutor {
+    fn new(failures: &[Failure]) -> Self {
         Self(Mutex::new(failures.iter().rev().copied().collect()))
     }
 }
 
-impl TaskExecutor for Fails {
+impl TaskExecutor for FailingExecutor {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         let failure = self.0.lock().unwrap().pop();
         match failure {
@@ -51,9 +51,9 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
     for failures in [&[Failure::Panics][..], &[Failure::Rejects, Failure::Panics]] {
         let (sender, ran) = channel();
         let timer = DurableTimer::builder()
-            .executor(Fails::first(failures))
+            .executor(FailingExecutor::new(failures))
             .topic(topic(), move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new))
-            .open(Scripted::new())
+            .open(ScriptedStore::new())
             .unwrap();
         timer.new_timeout("t", Duration::ZERO, &()).unwrap();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D11: the first attempt has failed");
@@ -66,8 +66,8 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
 
 #[test]
 fn an_executor_that_always_panics_makes_dead_letters() {
-    let builder = DurableTimer::builder().executor(Fails::first(&[Failure::Panics; 3]));
-    let timer = builder.topic(topic(), |_: &Due<()>| Ok(())).open(Scripted::new()).unwrap();
+    let builder = DurableTimer::builder().executor(FailingExecutor::new(&[Failure::Panics; 3]));
+    let timer = builder.topic(topic(), |_: &Due<()>| Ok(())).open(ScriptedStore::new()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     let begun = Instant::now();
     while timer.counts().unwrap().dead == 0 {
@@ -83,10 +83,10 @@ fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
     // The first task gets a thread of its own. The second one is rejected when it is handed over,
     // and at the end of that turn.
     let timer = DurableTimer::builder()
-        .executor(Fails::first(&[Failure::Rejects; 4]))
+        .executor(FailingExecutor::new(&[Failure::Rejects; 4]))
         .spawn(move |future| spawned.send(future).unwrap())
         .async_topic("t", |_: Due<()>| async { Ok(()) })
-        .open(Scripted::new())
+        .open(ScriptedStore::new())
         .unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     let first = futures.recv_timeout(LONG).unwrap();
@@ -95,12 +95,12 @@ fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
     drop((first, second));
 }
 
-/// Tells the test of each task, and keeps the keeper until the test has answered.
-struct Blocks {
+/// An executor that tells the test of each task and blocks the keeper until the test has answered.
+struct BlockingExecutor {
     entered: Sender<Sender<()>>,
 }
 
-impl TaskExecutor for Blocks {
+impl TaskExecutor for BlockingExecutor {
     fn execute(&self, task: Task) -> Result<(), Rejected> {
         let (release, released) = channel();
         self.entered.send(release).unwrap();
@@ -113,7 +113,7 @@ impl TaskExecutor for Blocks {
 #[test]
 fn callers_do_not_wait_for_the_executor() {
     let (entered, entries) = channel();
-    let (store, builder) = (Scripted::new(), DurableTimer::builder().executor(Blocks { entered }));
+    let (store, builder) = (ScriptedStore::new(), DurableTimer::builder().executor(BlockingExecutor { entered }));
     let timer = builder.topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::from_secs(1), &()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();

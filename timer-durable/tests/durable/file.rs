@@ -80,7 +80,7 @@ fn timeouts_run_after_a_restart() {
 }
 
 #[test]
-fn nothing_begins_early_and_soon_after() {
+fn a_timeout_begins_soon_after_it_is_due_and_never_before() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
     // A sync takes much less, so a delay that is too short shows.
@@ -122,7 +122,7 @@ fn a_repeated_call_finds_a_timeout_that_has_ended() {
     timer.new_timeout_with_id(id, "t", Duration::ZERO, &text).unwrap();
     ran.recv_timeout(LONG).unwrap();
     timer.stop(LONG).unwrap();
-    // The ids of an instance leave nothing in it, but in the next one they do.
+    // An id that an instance has made leaves a tombstone only if a later instance ends it.
     let (timer, ran) = open(&folder);
     timer.cancel_by_id(made_here).unwrap();
     for id in [id, made_here] {
@@ -231,24 +231,23 @@ fn a_clock_behind_the_file_takes_no_turns() {
 #[test]
 fn many_callers_share_commits() {
     let folder = Folder::new();
-    let (timer, ran) = open(&folder);
+    let (timer, _ran) = open(&folder);
     std::thread::scope(|scope| {
-        for n in 0..16 {
-            let timer = timer.clone();
-            scope.spawn(move || {
-                (0..20).for_each(|m| _ = timer.new_timeout("t", Duration::ZERO, &format!("{n}-{m}")).unwrap());
+        for _ in 0..16 {
+            scope.spawn(|| {
+                (0..20).for_each(|_| _ = timer.new_timeout("t", 60 * LONG, &"a".to_owned()).unwrap());
             });
         }
     });
-    let mut all: Vec<String> = (0..320).map(|_| ran.recv_timeout(LONG).unwrap().0).collect();
-    all.sort();
-    all.dedup();
-    assert_eq!(all.len(), 320);
-    assert!(timer.stop(LONG).unwrap().unfinished == 0 && timer.stats().operations > timer.stats().commits);
+    assert_eq!(timer.counts().unwrap().pending, 320);
+    timer.stop(LONG).unwrap();
+    // No timeout was due, so the callers alone have caused the commits.
+    let stats = timer.stats();
+    assert!(stats.operations == 320 && stats.commits < 320, "{stats:?}");
 }
 
 #[test]
-fn a_futures_call_is_durable_when_it_is_ready() {
+fn calls_take_effect_as_futures() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
     let id = futures::executor::block_on(async {

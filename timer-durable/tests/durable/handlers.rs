@@ -81,11 +81,11 @@ fn a_blocked_handler_holds_up_no_other_one() {
 }
 
 /// A future that a runtime has been asked to run.
-type Spawned = Pin<Box<dyn Future<Output = ()> + Send>>;
+type SpawnedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[test]
 fn a_future_ends_its_attempt() {
-    let spawned: Arc<Mutex<Vec<Spawned>>> = Arc::default();
+    let spawned: Arc<Mutex<Vec<SpawnedFuture>>> = Arc::default();
     let runtime = spawned.clone();
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(move |future| runtime.lock().unwrap().push(future))
@@ -126,16 +126,16 @@ fn a_future_that_is_dropped_fails_its_attempt() {
 #[test]
 fn an_async_topic_needs_a_runtime() {
     let builder = DurableTimer::builder().async_topic("t", |_: Due<()>| async { Ok(()) });
-    // Settings that follow must not hide it.
+    // Settings that follow must not hide the error.
     let builder = builder.max_running(64).spawn(drop);
     let error = builder.build_manual(MemoryStore::new()).unwrap_err();
     assert!(error.to_string().contains("async topics need `spawn` before them"), "{error}");
 }
 
 /// A payload whose codec has a fault.
-struct Faulty;
+struct FaultyPayload;
 
-impl Payload for Faulty {
+impl Payload for FaultyPayload {
     const FORMAT: i16 = 100;
 
     fn encode(&self) -> Result<Vec<u8>, PayloadError> {
@@ -153,12 +153,12 @@ fn a_payload_whose_decoding_panics_is_a_dead_letter_with_the_reason() {
     let topic = |name| Topic::new(name).attempts(1);
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(drop)
-        .topic(topic("function"), |_: &Due<Faulty>| Ok(()))
-        .async_topic(topic("future"), |_: Due<Faulty>| async { Ok(()) })
+        .topic(topic("function"), |_: &Due<FaultyPayload>| Ok(()))
+        .async_topic(topic("future"), |_: Due<FaultyPayload>| async { Ok(()) })
         .build_manual(MemoryStore::new())
         .unwrap();
     for topic in ["function", "future"] {
-        timer.new_timeout(topic, Duration::ZERO, &Faulty).unwrap();
+        timer.new_timeout(topic, Duration::ZERO, &FaultyPayload).unwrap();
         driver.run_due();
         let letters = timer.dead_letters(Some(topic), None, 9).unwrap();
         assert!(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError};
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -19,7 +19,7 @@ fn ok(_: &Due<String>) -> Result<(), Retry> {
 
 #[test]
 fn an_outage_takes_no_turns_for_upkeep() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     let (tried, tries) = channel();
     store.on_rejoin(move || {
@@ -30,7 +30,7 @@ fn an_outage_takes_no_turns_for_upkeep() {
     store.set_next_upkeep(Instant::now());
     timer.new_timeout("t", LONG, &"a".to_owned()).unwrap_err();
     let before = timer.stats().turns;
-    // The pauses between them grow from 10 ms to 160 ms.
+    // The pauses between the attempts to join grow from 10 ms to 160 ms.
     (0..5).for_each(|_| tries.recv_timeout(LONG).unwrap());
     let turns = timer.stats().turns - before;
     assert!(turns < 20, "{turns} turns for 5 attempts to join");
@@ -46,7 +46,7 @@ fn a_stop_without_limit_waits_for_handlers() {
         released.lock().unwrap().recv()?;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic("t", blocks).open(Scripted::new()).unwrap();
+    let timer = DurableTimer::builder().topic("t", blocks).open(ScriptedStore::new()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
     starts.recv_timeout(LONG).unwrap();
     let (report, reports) = channel();
@@ -64,7 +64,7 @@ fn a_stop_without_limit_waits_for_handlers() {
 
 #[test]
 fn a_stop_keeps_its_limit_while_the_store_hangs() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
@@ -90,7 +90,7 @@ fn a_stop_keeps_its_limit_while_the_store_hangs() {
 
 #[test]
 fn a_step_of_the_clock_is_noticed_without_load() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     store.set_max_sleep(Duration::from_millis(10));
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
@@ -105,9 +105,9 @@ fn a_step_of_the_clock_is_noticed_without_load() {
     }
 }
 
-/// Counts how often a part of a batch is refused, and lets everything else pass.
+/// Lets the store refuse batches with a bad part. Returns the counter of the refusals.
 fn refuse(
-    store: &Scripted,
+    store: &ScriptedStore,
     is_bad: impl Fn(&timer_durable::transaction::Batch) -> bool + Send + 'static,
 ) -> Arc<AtomicUsize> {
     let refusals = Arc::<AtomicUsize>::default();
@@ -131,7 +131,7 @@ fn run_many(timer: &DurableTimer, ran: &mpsc::Receiver<String>) {
 #[test]
 fn a_refused_end_or_begin_waits_alone() {
     for is_end in [true, false] {
-        let store = Scripted::new();
+        let store = ScriptedStore::new();
         let (sender, ran) = channel();
         let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
         let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
@@ -161,7 +161,7 @@ fn a_refused_end_or_begin_waits_alone() {
 
 #[test]
 fn a_batch_is_bounded_in_bytes() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
@@ -180,7 +180,7 @@ fn a_batch_is_bounded_in_bytes() {
 
 #[test]
 fn calls_about_one_key_keep_their_order() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
@@ -201,7 +201,7 @@ fn calls_about_one_key_keep_their_order() {
 
 #[test]
 fn an_outage_fails_the_calls_about_locked_timeouts() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     store.on_rejoin(|| Some(StoreError::Failed("the server is away".to_owned())));
@@ -233,7 +233,7 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
         let _ended = released.lock().unwrap().recv();
         Ok(())
     };
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().max_running(1).topic("t", blocks).open(store.clone()).unwrap();
     let due = || {
         // The figures are those of the last turn that has ended.
@@ -282,7 +282,7 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
 
 #[test]
 fn the_lease_is_renewed_between_two_long_visits() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let upkeeps = Arc::new(AtomicUsize::new(0));
     let (entered, counting) = channel();
     let (release, gate) = channel::<()>();

@@ -8,11 +8,11 @@ use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The seconds at which attempts have begun, since the start of the store's clock.
+/// The due times of the attempts that have begun, in seconds since the start of the store's clock.
 type Log = Arc<Mutex<Vec<u64>>>;
 
-/// Opens a timer whose handler notes its due times, and lets the attempts with these numbers be
-/// repeated after 3 s.
+/// Returns a builder with a handler that notes the due times and lets the attempts with these
+/// numbers be repeated after 3 s.
 fn builder(log: &Log, topic: Topic, repeated: &'static [u32]) -> DurableTimerBuilder {
     let log = log.clone();
     DurableTimer::builder().topic(topic, move |due: &Due<()>| {

@@ -82,7 +82,7 @@ fn tombstones_of_an_earlier_program_stay() {
     drop(timer);
     let timer = open(&folder);
     timer.new_timeout_with_id(id, "t", LONG, &()).unwrap();
-    assert_eq!(timer.counts().unwrap().pending, 0, "D3");
+    assert_eq!(timer.counts().unwrap().pending, 0, "D10");
 }
 
 #[test]

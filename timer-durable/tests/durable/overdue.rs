@@ -24,7 +24,7 @@ fn overdue_timeouts_do_not_hold_up_new_ones() {
 }
 
 #[test]
-fn overdue_timeouts_without_a_place_hold_up_no_time() {
+fn overdue_timeouts_without_a_place_do_not_hold_up_virtual_time() {
     let store = MemoryStore::new();
     let (timer, driver, _) = open(&store);
     (0..2).for_each(|n| _ = timer.new_timeout("t", SECOND, &format!("old{n}")).unwrap());

@@ -37,7 +37,7 @@ fn a_handler_that_ends_the_process_is_buried() {
     if let Some(folder) = std::env::var_os(CHILD) {
         let file = Path::new(&folder).join("timeouts.db");
         let timer = open(&file, |due| if due.payload() == "deadly" { std::process::abort() } else { Ok(()) });
-        // The last process ends by itself, the others never come here.
+        // The last process leaves this loop. The handler ends the others in it.
         while timer.counts().unwrap().pending > 0 {
             std::thread::park_timeout(Duration::from_millis(5));
         }
@@ -77,6 +77,7 @@ fn a_file_of_another_process_names_it() {
     let folder = Folder::new();
     let mut owner = child("processes::a_file_of_another_process_names_it", &folder).spawn().unwrap();
     while !folder.path().join("open").exists() {
+        assert!(owner.try_wait().unwrap().is_none(), "the child has ended without the file");
         std::thread::park_timeout(Duration::from_millis(5));
     }
     let error = SqliteStore::open(folder.file()).unwrap_err();

@@ -28,14 +28,14 @@ struct Pending {
 }
 
 /// A run of a handler, with the time since the start of the store's clock.
-type Ran = (u64, u32);
+type Run = (u64, u32);
 
 struct Program {
     random: fastrand::Rng,
     store: MemoryStore,
     start: i64,
     open: Option<(DurableTimer, ManualDurableDriver)>,
-    ran: Arc<Mutex<Vec<(Ran, u32)>>>,
+    ran: Arc<Mutex<Vec<(Run, u32)>>>,
     attempts: BTreeMap<u32, u32>,
     pending: BTreeMap<Name, Pending>,
     now_ms: u64,
@@ -86,7 +86,7 @@ impl Program {
     }
 
     /// Repeats a call that changes nothing the second time, until its outcome is known.
-    fn until_known<R>(&self, call: impl Fn(&DurableTimer) -> Result<R, Error>) -> R {
+    fn repeat_until_known<R>(&self, call: impl Fn(&DurableTimer) -> Result<R, Error>) -> R {
         loop {
             match call(self.timer()) {
                 Ok(answer) => return answer,
@@ -128,7 +128,7 @@ impl Program {
     fn schedule(&mut self) {
         let (pending, delay, payload) = self.new_pending();
         let id = TimeoutId::new();
-        let answer = self.until_known(|timer| timer.new_timeout_with_id(id, "t", delay, &payload));
+        let answer = self.repeat_until_known(|timer| timer.new_timeout_with_id(id, "t", delay, &payload));
         assert_eq!(answer, id, "D10");
         self.pending.insert(Name::Id(id), pending);
     }
@@ -158,7 +158,7 @@ impl Program {
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 // No timeout has the key afterwards, whatever has happened.
-                self.until_known(|timer| timer.cancel("t", &key));
+                self.repeat_until_known(|timer| timer.cancel("t", &key));
                 self.pending.remove(&name);
             }
             Err(other) => panic!("{other}"),
@@ -178,7 +178,7 @@ impl Program {
             }
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
-                self.until_known(|timer| match &name {
+                self.repeat_until_known(|timer| match &name {
                     Name::Key(key) => timer.cancel("t", key),
                     Name::Id(id) => timer.cancel_by_id(*id),
                 });
@@ -191,7 +191,7 @@ impl Program {
     fn reset(&mut self) {
         let name = self.any_name();
         let delay = self.random.u64(1..60);
-        let answer = self.until_known(|timer| match &name {
+        let answer = self.repeat_until_known(|timer| match &name {
             Name::Key(key) => timer.reset("t", key, Duration::from_millis(delay)),
             Name::Id(id) => timer.reset_by_id(*id, Duration::from_millis(delay)),
         });
@@ -219,7 +219,7 @@ impl Program {
         let end = self.now_ms + by;
         let first = self.ran.lock().unwrap().len();
         self.open.as_mut().unwrap().1.advance(Duration::from_millis(by));
-        let mut ran: Vec<Ran> = Vec::new();
+        let mut ran: Vec<Run> = Vec::new();
         for ((at, number), attempt) in &self.ran.lock().unwrap()[first..] {
             let last = self.attempts.insert(*number, *attempt).unwrap_or(0);
             assert!(*attempt > last, "D3: attempt {attempt} of {number} after {last}");

@@ -1,4 +1,4 @@
-//! Files and databases of earlier releases, which the present code has to open.
+//! Files of earlier releases, which the present code has to open, and schemas that never change.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -33,7 +33,8 @@ fn go_on(file: &str) -> Folder {
     folder
 }
 
-/// The SQL of the schema. A column that was added later stands in another line.
+/// Returns the SQL of the schema without white space, because a column that was added later stands
+/// in another line.
 fn schema(folder: &Folder) -> Vec<String> {
     let connection = Connection::open(folder.file()).unwrap();
     let tables = "select sql from sqlite_schema where sql is not null order by name";
@@ -46,7 +47,7 @@ fn version(folder: &Folder) -> i64 {
     Connection::open(folder.file()).unwrap().query_row("pragma user_version", [], |row| row.get(0)).unwrap()
 }
 
-/// Another schema needs another version, a fixture of its own and a way from this one.
+/// A change of the schema needs a new version, a fixture of it, and an upgrade to it.
 #[test]
 fn files_of_all_versions_go_on() {
     let new = Folder::new();
@@ -123,7 +124,7 @@ fn a_run_that_an_earlier_program_has_moved_is_planned_anew() {
     assert_eq!((attempt.due, attempt.planned), (due + 7, due + 7));
 }
 
-/// Comments may change.
+/// Only the comments of the script may change.
 #[cfg(feature = "postgres")]
 #[test]
 fn the_script_of_version_3_never_changes() {

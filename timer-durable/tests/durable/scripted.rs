@@ -14,21 +14,21 @@ type OnRejoin = Box<dyn FnMut() -> Option<StoreError> + Send>;
 type Hook = Box<dyn FnMut() + Send>;
 type OnClose = Box<dyn FnOnce() + Send>;
 
-/// A store that asks its script before each call.
-pub(crate) struct Scripted {
+/// A memory store that calls the functions of its script.
+pub(crate) struct ScriptedStore {
     pub(crate) memory: MemoryStore,
     script: Arc<Mutex<Script>>,
     on_close: Option<OnClose>,
 }
 
 /// Returns a handle of the same store and script.
-impl Clone for Scripted {
+impl Clone for ScriptedStore {
     fn clone(&self) -> Self {
         Self { memory: self.memory.clone(), script: self.script.clone(), on_close: None }
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedStore {
     fn drop(&mut self) {
         if let Some(hook) = self.on_close.take() {
             hook();
@@ -48,7 +48,7 @@ struct Script {
     must_rejoin: bool,
 }
 
-impl Scripted {
+impl ScriptedStore {
     pub(crate) fn new() -> Self {
         Self { memory: MemoryStore::new(), script: Arc::default(), on_close: None }
     }
@@ -95,7 +95,7 @@ impl Scripted {
     }
 }
 
-impl Store for Scripted {
+impl Store for ScriptedStore {
     fn describe(&self) -> String {
         "scripted".to_owned()
     }

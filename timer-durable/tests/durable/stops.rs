@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry, StopReport};
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -23,7 +23,7 @@ pub(crate) fn stop_now(timer: &DurableTimer) -> StopReport {
 }
 
 /// Returns a timer whose handler is running, and a sender that lets it go when it is dropped.
-fn running(store: Scripted) -> (DurableTimer, Sender<()>) {
+fn running(store: ScriptedStore) -> (DurableTimer, Sender<()>) {
     let (started, starts) = channel();
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
@@ -42,7 +42,7 @@ fn running(store: Scripted) -> (DurableTimer, Sender<()>) {
 fn every_stop_waits_until_the_store_is_closed() {
     let (closing, closes) = channel();
     let (release, released) = channel::<()>();
-    let store = Scripted::new().closing_with(move || {
+    let store = ScriptedStore::new().closing_with(move || {
         closing.send(()).unwrap();
         let _ended = released.recv();
     });
@@ -69,7 +69,7 @@ fn every_stop_waits_until_the_store_is_closed() {
 
 #[test]
 fn a_stop_after_the_end_returns_the_same_report() {
-    let (timer, handler) = running(Scripted::new());
+    let (timer, handler) = running(ScriptedStore::new());
     let reports = [stop_now(&timer), timer.stop(LONG).unwrap()];
     assert_eq!(reports.map(|report| (report.unfinished, report.is_released)), [(1, true); 2]);
     drop(handler);

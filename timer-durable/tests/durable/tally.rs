@@ -50,7 +50,7 @@ impl Bench {
         self.ids.swap_remove(index)
     }
 
-    /// Executes one of each part of a batch, on random rows.
+    /// Executes every kind of part except for purges, on random rows.
     fn change(&mut self) {
         self.insert(3);
         let mut batch = Batch::default();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 use crate::stops::stop_now;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ fn queued(attempts: u32) -> (DurableTimerBuilder, Receiver<Task>, Receiver<u32>)
 fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
     for stops in [true, false] {
         let (builder, tasks, ran) = queued(1);
-        let store = Scripted::new();
+        let store = ScriptedStore::new();
         let timer = builder.open(store.clone()).unwrap();
         timer.new_timeout("t", Duration::ZERO, &()).unwrap();
         let task = tasks.recv_timeout(LONG).unwrap();
@@ -54,7 +54,7 @@ fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
 #[test]
 fn a_handler_does_not_start_after_a_stop_that_gave_up() {
     let (builder, tasks, ran) = queued(1);
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = builder.open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     let task = tasks.recv_timeout(LONG).unwrap();
@@ -77,7 +77,7 @@ fn a_handler_does_not_start_after_a_stop_that_gave_up() {
 
 #[test]
 fn a_handler_that_has_started_counts_after_a_stop() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let (entered, running) = channel();
     let (release, gate) = channel::<()>();
     let gate = Mutex::new(gate);
@@ -103,7 +103,7 @@ fn a_handler_that_has_started_counts_after_a_stop() {
 
 #[test]
 fn a_failed_attempt_counts_although_a_later_one_has_not_started() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let open = || {
         let (queue, tasks) = channel();
         let topic = Topic::new("t").attempts(2).backoff(Duration::ZERO, Duration::ZERO);
@@ -132,7 +132,7 @@ fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
             let sender = sender.clone();
             async move { sender.send(due.attempt()).map_err(Retry::new) }
         })
-        .open(Scripted::new())
+        .open(ScriptedStore::new())
         .unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
     let future = futures.recv_timeout(LONG).unwrap();
@@ -144,7 +144,7 @@ fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
 #[test]
 fn a_handler_that_waits_when_the_lease_ends_runs_later() {
     let (builder, tasks, ran) = queued(10);
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     store.set_lease_end(Some(Instant::now()));
     let timer = builder.open(store.clone()).unwrap();
     timer.new_timeout("t", Duration::ZERO, &()).unwrap();
@@ -167,7 +167,7 @@ fn a_handler_that_waits_when_the_lease_ends_runs_later() {
 fn a_handler_that_waits_while_the_keeper_joins_again_is_begun_again() {
     for fails_at_a_write in [true, false] {
         let (builder, tasks, ran) = queued(10);
-        let store = Scripted::new();
+        let store = ScriptedStore::new();
         let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
         timer.new_timeout("t", Duration::ZERO, &()).unwrap();
         let first = tasks.recv_timeout(LONG).unwrap();

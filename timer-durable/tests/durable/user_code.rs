@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 use timer_durable::{Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, MemoryStore, Retry};
 
-use crate::scripted::Scripted;
+use crate::scripted::ScriptedStore;
 
 const LONG: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,15 +22,15 @@ fn ok(_: &Due<()>) -> Result<(), Retry> {
 
 /// An error that cannot be printed.
 #[derive(Debug)]
-struct Unprintable;
+struct UnprintableError;
 
-impl fmt::Display for Unprintable {
+impl fmt::Display for UnprintableError {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         panic!("unprintable")
     }
 }
 
-impl std::error::Error for Unprintable {}
+impl std::error::Error for UnprintableError {}
 
 /// A value that panics when it is dropped.
 struct Bomb;
@@ -45,11 +45,11 @@ impl Drop for Bomb {
 fn an_error_whose_text_panics_fails_its_work_only() {
     let (sender, answers) = channel();
     let handler = move |due: &Due<()>| {
-        let answer = due.complete_in(|_: &mut ()| Err(Box::new(Unprintable)));
+        let answer = due.complete_in(|_: &mut ()| Err(Box::new(UnprintableError)));
         sender.send(answer).map_err(Retry::new)
     };
     let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
-    let failed = timer.with_connection(|_: &mut ()| -> Result<(), _> { Err(Box::new(Unprintable)) });
+    let failed = timer.with_connection(|_: &mut ()| -> Result<(), _> { Err(Box::new(UnprintableError)) });
     assert!(failed.unwrap_err().to_string().contains("the work panicked: unprintable"));
     timer.new_timeout("t", SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
@@ -98,7 +98,7 @@ impl Wake for BadWaker {
 fn a_waker_that_panics_harms_no_other_call() {
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     store.on_write(move |_| {
         entered.send(()).unwrap();
         let _ended = released.recv();
@@ -122,7 +122,7 @@ fn a_keeper_that_panics_claims_nothing() {
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     let (closed, closes) = channel();
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer =
         DurableTimer::builder().topic("t", ok).open(store.closing_with(move || closed.send(()).unwrap())).unwrap();
     timer.new_timeout_keyed("t", "k", LONG, &(), IfPending::Keep).unwrap();
@@ -159,7 +159,7 @@ fn a_keeper_that_panics_claims_nothing() {
 
 #[test]
 fn a_read_that_panics_claims_nothing() {
-    let store = Scripted::new();
+    let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
     store.on_count(|| panic!("a fault in the store"));
     let error = timer.counts().unwrap_err();
@@ -174,7 +174,7 @@ fn a_handler_whose_values_panic_in_their_drop_is_dropped() {
         let _bomb = &bomb;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic("t", handler).open(Scripted::new()).unwrap();
+    let timer = DurableTimer::builder().topic("t", handler).open(ScriptedStore::new()).unwrap();
     let report = timer.stop(LONG).unwrap();
     assert_eq!((report.unfinished, report.is_released), (0, true));
 }

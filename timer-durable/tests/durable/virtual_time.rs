@@ -1,4 +1,4 @@
-//! The driver's time, and calls that a turn of the keeper makes.
+//! The driver's time, and calls by the user's work inside a turn of the keeper.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};

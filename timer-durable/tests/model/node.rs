@@ -171,9 +171,9 @@ impl Protocol {
     /// Replaces a node whose answer was lost, or a process that was started again, by a new
     /// instance.
     ///
-    /// One transaction fences the old instance, which waits for what that has under way, and raises
-    /// the epochs of its shards. Handlers that still run here stay, and the new instance sends
-    /// their results again.
+    /// One transaction fences the old instance and raises the epochs of its shards. On a server it
+    /// waits for transactions of the old instance that are under way. Handlers that still run here
+    /// stay, and the new instance sends their results again.
     pub(crate) fn rejoin(&self, s: &mut State, n: usize) {
         let before = s.nodes[n];
         let instance = self.new_instance(s, n);

@@ -89,7 +89,7 @@ impl Protocol {
         repeated || (0..self.rows).all(|id| !has(s.history.refused, id) || s.live(id).is_none())
     }
 
-    /// The invariant of the design, for a node that has applied all answers: every pending row of
+    /// The invariant of the design for a node that has applied all answers. Every pending row of
     /// its shards before the bound is in memory. No entry beyond the bound takes the place of one
     /// before it.
     fn memory_is_the_head(&self, s: &State) -> bool {
@@ -106,7 +106,7 @@ impl Protocol {
         })
     }
 
-    /// Whatever has happened, the nodes that are left end every timeout once the faults stop.
+    /// Returns `true` if the nodes that are left end every timeout once the faults stop.
     ///
     /// A fair continuation of the state is played: transactions under way are executed, leases of
     /// dead instances lapse, nodes rejoin, begin, and finish. A node that is down stays down unless

@@ -157,7 +157,7 @@ fn a_server_that_hangs_becomes_an_error() {
     let took = begun.elapsed();
     database.server.signal("-CONT", &database.name);
     assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("has not answered for")), "{error}");
-    // The client gives up after 0.7 of the lease. A busy machine may need longer.
+    // The client gives up after 0.6 of the lease. A busy machine may need longer.
     assert!(took < 2 * LEASE, "{took:?}, and the lease is {LEASE:?}");
     node.0.rejoin().unwrap();
     assert_eq!(node.pending().len(), 1);
@@ -279,8 +279,8 @@ fn an_impossible_topic_has_no_dead_letters() {
     assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), []);
 }
 
-/// Forwards one connection to a server. As soon as `frozen` is set it reads no more answers, like a
-/// process that is stopped, and keeps the connection open until the sender is dropped.
+/// Forwards connections to a server. As soon as `frozen` is set it reads no more answers, like a
+/// process that is stopped, and keeps the connections open until the sender is dropped.
 fn freezing_proxy(server: u16, frozen: Arc<AtomicBool>, end: mpsc::Receiver<()>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

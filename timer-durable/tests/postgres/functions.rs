@@ -109,7 +109,7 @@ fn a_run_with_an_endless_period_is_completed_by_sql() {
 fn a_look_that_fails_is_repeated() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
-    // The listener has made its first look.
+    // Waits until the listener has made its first look.
     database.sql("select timer.schedule('topic', ''::text, '1 hour')");
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
     database.sql(

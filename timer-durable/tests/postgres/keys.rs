@@ -9,7 +9,7 @@ use timer_durable::{IfPending, StoreError, TimeoutId};
 use super::Database;
 use super::locks::Session;
 
-/// Returns an insert that moves the timeout with its key if that is later.
+/// Returns an insert that moves the timeout with its key to an earlier time.
 fn keyed(instance: u32, key: String, due: Micros) -> Insert {
     let mut insert = Insert::new(TimeoutId::made_by(instance), due, "t");
     (insert.key, insert.if_pending) = (Some(key), IfPending::Earlier);
@@ -67,7 +67,7 @@ fn many_locked_keys_cost_one_wait() {
         _ => false,
     };
     assert!(answers.inserts.iter().enumerate().all(is_right), "{answers:?}");
-    // Dividing would take 63 statements of 50 ms.
+    // Dividing would take at least 63 statements of 50 ms.
     assert!(took < Duration::from_secs(3), "{took:?}");
     session.end("rollback");
 }

@@ -75,7 +75,7 @@ fn a_locked_row_delays_its_timeout_only() {
     }
 }
 
-/// Locks the row of one timeout of a timer with this URL. `end` ends the transaction with the lock.
+/// Checks that a locked row delays its timeout only. `end` ends the transaction with the lock.
 pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     let (timer, fired) = open(url);
     let mut session = Session::begin(database);
@@ -156,12 +156,10 @@ fn an_insert_whose_key_stays_locked_fails_after_a_while() {
 #[test]
 fn a_locked_end_delays_its_timeout_only() {
     let Some(database) = Database::create() else { return };
-    let (timer, fired) = open(&database.url());
     let (release, released) = mpsc::channel::<()>();
-    drop(timer);
     let released = std::sync::Mutex::new(released);
     let (sender, ids) = mpsc::channel();
-    let (others, other_fired) = mpsc::channel();
+    let (others, fired) = mpsc::channel();
     let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
     let timer = DurableTimer::builder()
         .topic("held", move |due: &Due<String>| {
@@ -177,11 +175,10 @@ fn a_locked_end_delays_its_timeout_only() {
     let mut session = Session::begin(&database);
     assert_eq!(session.ask(&format!("select timer.complete('{id}', 1)")), "t");
     release.send(()).unwrap();
-    others_go_on(&timer, &other_fired);
+    others_go_on(&timer, &fired);
     session.end("rollback");
     assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
     assert_eq!(timer.stats().done, timer.stats().begun, "the end was written at last");
-    drop(fired);
 }
 
 #[test]

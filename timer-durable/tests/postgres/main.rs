@@ -115,7 +115,7 @@ impl Node {
     fn attempt(&mut self, id: TimeoutId) -> Attempt {
         match self.begin(id) {
             Ok(Begun::Attempt(attempt)) => *attempt,
-            other => panic!("the timeout should have begun, but {other:?}"),
+            other => panic!("the timeout should have begun: {other:?}"),
         }
     }
 

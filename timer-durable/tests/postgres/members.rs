@@ -192,7 +192,7 @@ fn a_new_due_time_moves_a_timeout_to_its_writer() {
     let mut second = database.join();
     first.keep_up_until(|node| node.shards() == 32);
     second.keep_up_until(|node| node.shards() == 32);
-    // The node that begun it may have lost the shard meanwhile.
+    // The node that began it may have lost the shard meanwhile.
     let now = second.0.now();
     let again = second.write(|batch| batch.retries.push(Retry { id, attempt: 1, due: now - 1, forgive: false }));
     assert_eq!(again.unwrap().retries, [true]);
@@ -238,7 +238,7 @@ fn pending_is_counted_or_estimated_at_a_join() {
     assert!((28_000..32_000).contains(&estimate), "{estimate}");
 }
 
-/// A trigger of the user refuses one of the rows that others have written.
+/// A trigger of the user refuses the rows of one shard that others have written.
 #[test]
 fn a_refused_row_hides_only_those_of_its_shard() {
     let Some(database) = Database::create() else { return };
@@ -369,6 +369,7 @@ fn a_gain_of_shards_is_told_after_a_look_that_failed() {
         gained |= second.0.upkeep(&[]).is_ok_and(|upkeep| upkeep.shards_gained);
         std::thread::park_timeout(Duration::from_millis(20));
     }
+    assert!(!gained, "each look has failed");
     database.sql("drop trigger refuse on timer.timeout");
     let begun = Instant::now();
     while !gained && begun.elapsed() < 5 * LEASE {

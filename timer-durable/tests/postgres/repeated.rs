@@ -112,7 +112,7 @@ fn an_old_id_of_a_pending_timeout_is_found_by_sql() {
     let mut node = database.join();
     let old = TimeoutId::from_u128(TimeoutId::new().as_u128() - (540_000_u128 << 80));
     assert_eq!(node.insert_as(old), Inserted::Created { replaced: None });
-    // Two minutes later.
+    // The same timeout two minutes later.
     let older = TimeoutId::from_u128(old.as_u128() - (120_000_u128 << 80));
     database.sql(&format!("update timer.timeout set id = '{older}'"));
     let schedule = format!("select timer.schedule('t', ''::text, '1 hour', null, 'keep', '{older}')");

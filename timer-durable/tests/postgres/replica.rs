@@ -32,9 +32,9 @@ fn a_streaming_replica_is_refused() {
     );
     assert!(PostgresStore::connect(&both).is_ok());
     // A replica that was promoted has the timeout.
-    while replica.sql("postgres", "select pg_last_wal_replay_lsn()")
-        < primary.sql("postgres", "select pg_current_wal_lsn()")
-    {
+    let written = primary.sql("postgres", "select pg_current_wal_lsn()");
+    let has_replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
+    while replica.sql("postgres", &has_replayed) != "t" {
         assert!(begun.elapsed() < Duration::from_secs(30), "the replica catches up");
     }
     primary.stop(Shutdown::Immediate);

@@ -18,7 +18,7 @@ const VERSION_1: &str = include_str!("../fixtures/postgres_1.sql");
 
 const VERSION_2: &str = include_str!("../fixtures/postgres_2.sql");
 
-/// All that an upgrade has to change, and a new database has from the start.
+/// Everything that an upgrade has to change, and that a new database has from the start.
 const FACTS: &str = "
     select version, (
         select string_agg(option, ' ' order by option) from pg_class c, unnest(c.reloptions) option
@@ -31,7 +31,7 @@ const FACTS: &str = "
         where pronamespace = 'timer'::regnamespace
     ) from timer.meta";
 
-/// Another schema needs another version, a fixture of its own and a way from this one.
+/// A change of the schema needs a new version, a fixture of it, and an upgrade to it.
 #[test]
 fn databases_of_all_versions_go_on() {
     for (version, script) in [("1", VERSION_1), ("2", VERSION_2)] {
@@ -82,7 +82,7 @@ fn an_upgrade_replaces_functions_that_were_mended() {
     assert_eq!(old.sql(FACTS), new.sql(FACTS));
 }
 
-/// Lets an attempt be repeated, a moment after its last due time.
+/// Lets an attempt be repeated at `due`. Zero stands for a moment ago.
 fn retry(node: &mut Node, id: TimeoutId, attempt: u32, due: Micros) {
     let due = if due == 0 { node.0.now() - 1_000 } else { due };
     let answers = node.write(|batch| batch.retries.push(Again { id, attempt, due, forgive: false })).unwrap();

@@ -13,7 +13,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &length.to_be_bytes(), body].concat()
 }
 
-/// The answer to a statement without parameters, in the binary format.
+/// Returns the answer to a statement without parameters, in the binary format.
 fn answer(values: &[&[u8]; 4]) -> Vec<u8> {
     let count = 4_i16.to_be_bytes();
     let (mut names, mut row) = (count.to_vec(), count.to_vec());

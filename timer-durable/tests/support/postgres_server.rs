@@ -6,8 +6,8 @@
 //!
 //! The environment variable `TIMER_POSTGRES_BIN` names the folder of the binaries. Without it the
 //! newest version below `/usr/lib/postgresql` is used. If there is none, the tests that need a
-//! server are skipped with a message. When `CI` is set they fail instead. A folder without `psql`
-//! and `pg_isready` is enough, since those of another version do.
+//! server are skipped with a message. When `CI` is set they fail instead. If the folder has no
+//! `psql` or `pg_isready`, the one of the newest installed version is used.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// The environment variable with the folder of the server's binaries.
 const BINARIES: &str = "TIMER_POSTGRES_BIN";
 
-/// How a server is stopped.
+/// The way in which a server is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shutdown {
     /// Ends all connections and writes a checkpoint (SIGINT).
@@ -40,7 +40,8 @@ pub(crate) struct Server {
     process: Option<Child>,
 }
 
-/// The server that the tests of this process share while at least one of them runs.
+/// Returns the server that the tests of this process share while at least one of them runs, or
+/// `None` if PostgreSQL is not installed.
 pub(crate) fn shared() -> Option<Arc<Server>> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +63,8 @@ impl Server {
 
     /// Starts a server with an empty database.
     ///
-    /// Returns `None` and says so if PostgreSQL is not installed. Panics instead when `CI` is set.
+    /// Prints a message and returns `None` if PostgreSQL is not installed. Panics instead when `CI`
+    /// is set.
     pub(crate) fn start() -> Option<Self> {
         Self::start_in(&std::env::temp_dir(), "")
     }
@@ -212,7 +214,7 @@ impl Server {
             .output()
             .expect("initdb runs");
         assert!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr));
-        // Users with a password need it.
+        // The last rule is for users with a password.
         let rules = self.folder.join("data/pg_hba.conf");
         let lines = "local all all trust\nhost all timer all trust\nhost replication timer all trust\n\
                      host all all all scram-sha-256\n";
