@@ -24,7 +24,8 @@ fn reset(c: &mut Criterion) {
                 handles[next].reset(later)
             });
         });
-        // In each round, the deadline of a connection is 10 ms earlier than in the round before.
+        // In each round, the deadline of a connection is about 10 ms earlier than in the round
+        // before.
         let (hour, step) = (Duration::from_secs(3600), Duration::from_micros(10));
         let (handles, mut next, mut delay) = (connections(&timer, hour), 0, hour);
         group.bench_function(BenchmarkId::new(name, "earlier"), |b| {

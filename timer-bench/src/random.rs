@@ -7,7 +7,8 @@ use std::time::Duration;
 /// The seed of all delays.
 pub const SEED: u64 = 42;
 
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The addend of the state, 2^64 divided by the golden ratio.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The generator of Steele, Lea and Flood (2014), with 64 bits of state and one addition and a mix
 /// per number.
@@ -22,16 +23,16 @@ impl SplitMix64 {
         Self { state: seed }
     }
 
-    /// Creates the sequence of all delays from its number `from` on. Each thread starts where the
-    /// previous one ends.
+    /// Creates the sequence of all delays without its first `from` numbers. Each thread starts
+    /// where the previous one ends.
     pub fn delays(from: usize) -> Self {
-        Self { state: SEED.wrapping_add(STEP.wrapping_mul(from as u64)) }
+        Self { state: SEED.wrapping_add(GOLDEN_GAMMA.wrapping_mul(from as u64)) }
     }
 
     /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(STEP);
+        self.state = self.state.wrapping_add(GOLDEN_GAMMA);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

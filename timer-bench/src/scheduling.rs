@@ -1,7 +1,7 @@
 //! The scheduling of this thread: its CPUs, its niceness and its CPU time.
 //!
-//! The functions work on Linux only. Elsewhere there is one empty list of CPUs, and nothing can be
-//! set.
+//! Except for [`thread_cpu`], the functions work on Linux only. Elsewhere the list of CPUs is
+//! empty, and nothing can be set.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub fn pin(cpus: &[usize]) -> bool {
 
 /// Gives this thread alone the lowest priority. Returns `false` if the system refuses.
 #[cfg(target_os = "linux")]
-pub fn yield_to_all_others() -> bool {
+pub fn lower_priority() -> bool {
     const NICEST: i32 = 19;
     let this = rustix::thread::gettid();
     rustix::process::setpriority_process(Some(this), NICEST).is_ok()
@@ -54,7 +54,7 @@ pub fn pin(_: &[usize]) -> bool {
 
 /// Returns `false`, because this system has no such call.
 #[cfg(not(target_os = "linux"))]
-pub fn yield_to_all_others() -> bool {
+pub fn lower_priority() -> bool {
     false
 }
 
@@ -76,7 +76,7 @@ pub fn confine(count: usize) -> Result<(), String> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{confine, cpus, pin, thread_cpu, yield_to_all_others};
+    use super::{confine, cpus, lower_priority, pin, thread_cpu};
     use std::hint::black_box;
     use std::thread;
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_cpu_time_belongs_to_this_thread() {
         let other = thread::spawn(|| {
-            assert!(yield_to_all_others());
+            assert!(lower_priority());
             let before = thread_cpu();
             let sum: u64 = (0..1_000_000_u64).map(black_box).sum();
             assert!(sum > 0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The names that may be set, with their meanings. Each workload uses some of them.
 pub const NAMES: &[(&str, &str)] = &[
-    ("n", "timers, pairs or resets in all; for W11 and W12 a list"),
+    ("n", "timers, pairs or resets in all; for W11, W12 and case 2 of W21 a list"),
     ("threads", "calling threads, a list"),
     ("standing", "other timers that are pending, a list"),
     ("lead-ms", "how long before the first due instant scheduling starts"),
@@ -29,7 +29,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("alone", "E4, P4 and P9: 1 if all timeouts are scheduled before the first one is due"),
     ("nodes", "P2, P3 and P7: nodes that share the database"),
     ("goal", "P9: 1 to fail if its goal is missed"),
-    ("floor-ms", "E1 to E7: how long the floor is measured, in milliseconds"),
+    ("floor-ms", "E1 to E4 and E7: how long the floor is measured, in milliseconds"),
     ("stop-ms", "W15: how long the stop is waited for, in milliseconds"),
 ];
 
@@ -52,6 +52,7 @@ pub struct Settings {
 
 impl Settings {
     /// Reads `--quick` and `NAME=NUMBER[,NUMBER..]`.
+    ///
     /// # Errors
     ///
     /// Fails with the wrong word and the reason.

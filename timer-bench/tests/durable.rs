@@ -1,4 +1,5 @@
-//! The program `durable` runs every case at tiny sizes, and each prints figures.
+//! The program `durable` runs the cases of a file, except for E7, at tiny sizes, and each prints
+//! figures.
 
 #![forbid(unsafe_code)]
 #![cfg(feature = "durable")]
@@ -19,7 +20,7 @@ fn run(file: &Path, peer: &str, case: &str, settings: &str) -> Vec<Row> {
 }
 
 #[test]
-fn every_case_has_figures() {
+fn cases_of_a_file_have_figures() {
     let folder = std::env::temp_dir().join(format!("timer-bench-durable-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("timeouts.db");

@@ -101,7 +101,7 @@ fn the_holds_of_locks_are_recorded() {
 }
 
 #[test]
-fn ours_runs_all_workloads() {
+fn ours_has_all_figures_of_three_workloads() {
     for peer in ["timer", "timer-hashed"] {
         for (workload, settings) in [("W1", "n=1000"), ("W9", "n=2000"), ("W12", "n=1000")] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
@@ -142,14 +142,14 @@ fn instructions_are_counted_or_skipped() {
     if rows.iter().any(|row| row.value.as_ref().is_err_and(|why| why.starts_with("skipped"))) {
         return;
     }
-    // Two locks are taken and released with one exchange each.
+    // Two locks are taken and released, each time by one locked instruction.
     let pair = |unit: &str| rows.iter().find(|row| row.params == "op=pair" && row.unit == unit).map(|row| &row.value);
     assert!(matches!(pair("locked-instructions"), Some(Ok(locked)) if (3.9..4.5).contains(locked)), "{text}");
     assert!(matches!(pair("instructions"), Some(Ok(all)) if *all > 50.0), "{text}");
 }
 
 #[test]
-fn a_wrong_option_is_refused_with_what_there_is() {
+fn a_wrong_workload_is_refused_with_the_usage() {
     let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(["timer", "W99"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();

@@ -10,7 +10,7 @@ use timer_core::{Timeout, Timer, TimerBuilder, WheelKind};
 /// The number of timeouts that are scheduled, cancelled or fired between two readings of the clock.
 pub(crate) const CHUNK: u64 = 10_000;
 
-/// Returns short settings that still show a few percent on an idle machine.
+/// Returns settings of short runs that still show changes of a few percent on an idle machine.
 pub(crate) fn criterion() -> Criterion {
     Criterion::default()
         .sample_size(30)
@@ -27,7 +27,7 @@ pub(crate) fn builder(wheel: WheelKind) -> TimerBuilder {
     Timer::builder().wheel(wheel)
 }
 
-/// Returns delays from 10 s to an hour, none of which expires during the measurement.
+/// Returns delays from 10 s to an hour, so that few timeouts or none expire during a measurement.
 pub(crate) fn far() -> (SplitMix64, Range<Duration>) {
     (SplitMix64::delays(0), seconds(10, 3600))
 }

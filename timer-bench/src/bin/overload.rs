@@ -1,13 +1,13 @@
 //! Overload: threads schedule timeouts of 1 to 3 ms faster than the worker can expire them.
 //!
-//! The program prints the worst lag, the pending timeouts and the resident memory of each quarter
-//! of a second, and a summary. With `stall-ms=N` one task blocks the worker for N ms after two
-//! seconds, and with `stop-ms=N` a second process stops this one for N ms by SIGSTOP. `svg=FILE`
-//! plots lag and pending timeouts over time. The lag counts from the timeout's deadline, so it does
-//! not include the time for which a caller was preempted before the call read the clock. It does
-//! include preemption later in the call, when the timeout is not in the wheel yet. The longest
-//! pause shows how long a caller is preempted outside of calls. It is the longest time between two
-//! readings of the clock that follow each other.
+//! The program prints the worst lag of each quarter of a second, the pending timeouts and the
+//! growth of resident memory at its end, and a summary. With `stall-ms=N` one task blocks the
+//! worker for N ms after two seconds, and with `stop-ms=N` a second process stops this one for N ms
+//! by SIGSTOP. `svg=FILE` plots lag and pending timeouts over time. The lag counts from the
+//! timeout's deadline, so it does not include the time for which a caller was preempted before the
+//! call read the clock. It does include preemption later in the call, when the timeout is not in
+//! the wheel yet. The longest pause shows how long a caller is preempted outside of calls. It is
+//! the longest time between two readings of the clock that follow each other.
 //!
 //! The slowest call includes preemption. The longest block of a call does not, because it is only
 //! the time for which the thread slept or waited for a lock, also in the kernel. It is measured for
@@ -35,7 +35,7 @@ const USAGE: &str = "usage: overload [threads=4] [cancel=0] [seconds=16] [stall-
 /// One call in this many has its block measured, because that takes longer than the call.
 const SAMPLED: u64 = 61;
 /// The length of a row.
-const WINDOW: Duration = Duration::from_millis(250);
+const WINDOW_LENGTH: Duration = Duration::from_millis(250);
 /// The time before the stall.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -148,13 +148,13 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
                 stop_this_process(stop)?;
             }
         }
-        thread::sleep(WINDOW);
+        thread::sleep(WINDOW_LENGTH);
         // ORDERING: Relaxed, only printed.
         let lag = window.worst_lag.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let call = window.worst_call.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let block = window.worst_block.swap(0, Ordering::Relaxed) as f64 / 1e6;
         let pause = window.worst_pause.swap(0, Ordering::Relaxed) as f64 / 1e6;
-        let runs = window.ran.swap(0, Ordering::Relaxed) as f64 / WINDOW.as_secs_f64();
+        let runs = window.ran.swap(0, Ordering::Relaxed) as f64 / WINDOW_LENGTH.as_secs_f64();
         let pending = timer.pending_timeouts();
         let memory = process::resident().unwrap_or(0).saturating_sub(resident) as f64 / 1e6;
         worst_lag = worst_lag.max(lag);

@@ -96,11 +96,11 @@ fn rate<S: Subject>(
 }
 
 /// Returns the number of timeouts per second that were scheduled and ran while `in_flight` of them
-/// are under way.
+/// were under way.
 ///
 /// # Errors
 ///
-/// Fails if the subject does, or if nothing runs for 30 s.
+/// Fails if the subject does, or if nothing runs for 30 s before the measurement.
 pub fn lives<S: Subject>(
     in_flight: usize,
     span: Duration,

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// The size of a write.
 const PAGE: usize = 4096;
-/// The number of pages that are written in turn. The file has its full size from the beginning, so
-/// a sync writes no metadata.
-const PAGES: usize = 2048;
+/// The number of pages of the file, which are written in turn. The file has its full size from the
+/// beginning, so a sync writes no metadata.
+const FILE_PAGES: usize = 2048;
 
 /// The figures of the floor.
 #[derive(Debug, Clone, Copy)]
@@ -35,13 +35,13 @@ pub fn measure(file: &Path, span: Duration) -> io::Result<Floor> {
 
 fn write(path: &Path, span: Duration) -> io::Result<Floor> {
     let mut file = File::create(path)?;
-    file.write_all(&vec![0; PAGE * PAGES])?;
+    file.write_all(&vec![0; PAGE * FILE_PAGES])?;
     file.sync_all()?;
     let page = [1; PAGE];
     let mut times = Vec::new();
     let begin = Instant::now();
     while begin.elapsed() < span {
-        if times.len().is_multiple_of(PAGES) {
+        if times.len().is_multiple_of(FILE_PAGES) {
             file.seek(SeekFrom::Start(0))?;
         }
         let before = Instant::now();

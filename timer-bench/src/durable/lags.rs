@@ -2,7 +2,7 @@
 //!
 //! The timeouts are scheduled at the same rate meanwhile, with delays of 50 ms to 1 s. With
 //! `alone=1` all of them are scheduled before the first one is due, so that nothing but their runs
-//! takes time. The lag is the time from the due time to the begin of the handler, on the wall
+//! takes time. The lag is the time from the due time to the beginning of the handler, on the wall
 //! clock.
 
 use super::{Micros, OnRun, Subject, now, row};
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long runs are waited for that are late.
-const LATEST: Duration = Duration::from_secs(3);
+/// The longest wait for late runs after the last timeout is due.
+const MAX_LATENESS: Duration = Duration::from_secs(3);
 
 /// Runs the case, whose name is `case`.
 ///
@@ -44,7 +44,7 @@ pub fn run<S: Subject>(
         schedule_meanwhile(&subject, total, rate)?
     }
     let read = || lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let end = Instant::now() + LATEST;
+    let end = Instant::now() + MAX_LATENESS;
     while read().len() < total && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }

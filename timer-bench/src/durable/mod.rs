@@ -1,8 +1,9 @@
-//! Measures of durable timeouts, `E1` to `E7`, for any implementation.
+//! Measures of durable timeouts, `E1` to `E4` and `E7`, for any implementation.
 //!
-//! An implementation is a [`Subject`] on a fresh store. Each [case](cases) measures one figure on
-//! one subject in one process, after the [floor], which is a raw write and sync of 4 KB on the same
-//! disk. The program `durable` brings the subjects, starts all cases and prints the tables.
+//! An implementation is a [`Subject`] on a fresh store. Each process measures one [case](cases) on
+//! one subject, after the [floor], which is a raw write and sync of 4 KB on the same disk. The
+//! program `durable` brings the subjects, adds the cases that only our timer can do, starts all
+//! cases and prints the tables.
 
 pub mod cases;
 pub mod floor;
@@ -52,7 +53,7 @@ pub fn payload() -> Vec<u8> {
     vec![7; 100]
 }
 
-/// Returns the present.
+/// Returns the present time of the wall clock.
 pub fn now() -> Micros {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Micros::try_from(since.as_micros()).unwrap_or(Micros::MAX)

@@ -31,9 +31,9 @@ impl Sleeping for AsyncIo {
 }
 
 /// A sleep without output. async-io's timer returns the instant at which it fired.
-pub(super) struct Asleep(Timer);
+pub(super) struct UnitSleep(Timer);
 
-impl Future for Asleep {
+impl Future for UnitSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -43,17 +43,17 @@ impl Future for Asleep {
 
 impl Tasks for AsyncIo {
     const NAME: &'static str = <Self as Sleeping>::NAME;
-    type Sleep = Asleep;
+    type Sleep = UnitSleep;
 
     fn build() -> Self {
         Self
     }
 
-    fn sleep(&self, delay: Duration) -> Asleep {
-        Asleep(Timer::after(delay))
+    fn sleep(&self, delay: Duration) -> UnitSleep {
+        UnitSleep(Timer::after(delay))
     }
 
-    fn reset(mut sleep: Pin<&mut Asleep>, delay: Duration) {
+    fn reset(mut sleep: Pin<&mut UnitSleep>, delay: Duration) {
         sleep.0.set_after(delay);
     }
 }

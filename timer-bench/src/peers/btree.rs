@@ -46,19 +46,19 @@ pub(crate) struct BTree {
     tasks: Shared<Tasks>,
 }
 
-pub(crate) struct Captured<J>(J);
+pub(crate) struct CapturedJob<J>(J);
 
 impl Peer for BTree {
     const NAME: &'static str = "btree";
     type Handle = Key;
-    type Work<J: Job> = Captured<J>;
+    type Work<J: Job> = CapturedJob<J>;
 
     fn build(_: Duration) -> Self {
         Self { tasks: Shared::start() }
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
-        Captured(job)
+        CapturedJob(job)
     }
 
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Key {
@@ -101,7 +101,7 @@ impl Storming for BTree {
         self.tasks.add_unless_stopped(deadline, |tasks| tasks.insert(deadline, task))
     }
 
-    fn has_cancelled(&mut self, key: Key) -> Option<bool> {
+    fn try_cancel(&mut self, key: Key) -> Option<bool> {
         // The name keeps the task alive until the lock is released.
         let task = self.tasks.take(|tasks| tasks.tree.remove(&key));
         Some(task.is_some())

@@ -22,7 +22,7 @@ pub(super) struct Queue {
     runtime: Arc<Runtime>,
 }
 
-pub(super) struct Captured<J>(J);
+pub(super) struct CapturedJob<J>(J);
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, DelayQueue<Task>> {
@@ -54,7 +54,7 @@ fn serve(tasks: &Tasks, due: &mut Vec<Task>, context: &mut Context<'_>) -> Poll<
 impl Peer for Queue {
     const NAME: &'static str = "delay-queue";
     type Handle = Key;
-    type Work<J: Job> = Captured<J>;
+    type Work<J: Job> = CapturedJob<J>;
 
     fn build(_: Duration) -> Self {
         let runtime = super::tokio::runtime();
@@ -72,7 +72,7 @@ impl Peer for Queue {
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
-        Captured(job)
+        CapturedJob(job)
     }
 
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Key {

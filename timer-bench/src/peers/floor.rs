@@ -85,7 +85,7 @@ impl Storming for Floor {
     }
 
     #[inline]
-    fn has_cancelled(&mut self, handle: Self::Handle) -> Option<bool> {
+    fn try_cancel(&mut self, handle: Self::Handle) -> Option<bool> {
         self.cancel(handle);
         None
     }

@@ -22,11 +22,11 @@ pub(super) struct Tasks {
 
 struct Lists {
     begin: Instant,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WakerLists>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WakerLists {
     /// The lists of wakers, by milliseconds since the beginning.
     wakers: Vec<Vec<Waker>>,
     /// The number of lists whose millisecond is over.
@@ -48,7 +48,7 @@ impl Lists {
     }
 }
 
-impl Waiting {
+impl WakerLists {
     /// Returns the next list whose millisecond is over at `now`.
     fn next_list(&mut self, now: usize) -> Option<Vec<Waker>> {
         let at = self.over;

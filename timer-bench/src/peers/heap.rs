@@ -82,19 +82,19 @@ pub(super) struct Heap {
     tasks: Shared<Tasks>,
 }
 
-pub(super) struct Captured<J>(J);
+pub(super) struct CapturedJob<J>(J);
 
 impl Peer for Heap {
     const NAME: &'static str = "heap";
     type Handle = Arc<Slot>;
-    type Work<J: Job> = Captured<J>;
+    type Work<J: Job> = CapturedJob<J>;
 
     fn build(_: Duration) -> Self {
         Self { tasks: Shared::start() }
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
-        Captured(job)
+        CapturedJob(job)
     }
 
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Arc<Slot> {

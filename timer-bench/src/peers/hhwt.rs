@@ -35,13 +35,13 @@ impl Clone for Hhwt {
     }
 }
 
-pub(super) struct Captured<J>(J);
+pub(super) struct CapturedJob<J>(J);
 
 impl Peer for Hhwt {
     const NAME: &'static str = "hhwt";
     const NO_RESET: Option<&'static str> = Some("a timer cannot be moved");
     type Handle = u64;
-    type Work<J: Job> = Captured<J>;
+    type Work<J: Job> = CapturedJob<J>;
 
     fn build(_: Duration) -> Self {
         match TimerWithThread::new() {
@@ -51,7 +51,7 @@ impl Peer for Hhwt {
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
-        Captured(job)
+        CapturedJob(job)
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! The compared timers behind one trait.
 //!
 //! Each peer is used in the cheapest way that its interface offers. Peers that run closures get a
-//! closure that captures one pointer. Peers whose timers are futures get neither a task nor a
-//! spawn. Each future is polled once with a waker that does the work inline, which is less than a
-//! program pays. A peer that is made for one owner stands behind a mutex.
+//! closure that captures a copy of the job, which is mostly a pointer. Peers whose timers are
+//! futures get neither a task nor a spawn. Each future is polled once with a waker that does the
+//! work inline, which is less than a program pays. A peer that is made for one owner stands behind
+//! a mutex.
 //!
 //! Storms need the trait `storming::Storming`, tasks that sleep need `tasks::Tasks`, and delay
 //! queues have traits of their own. Not every peer has them.
@@ -237,7 +238,7 @@ pub const ALL: &[Entry] = &[
     Entry::new("tokio", "tokio::time::sleep, polled once")
         .plain::<tokio::Tokio>()
         .storms::<tokio::Tokio>()
-        .tasks::<tokio::OfTasks>()
+        .tasks::<tokio::TokioTasks>()
         .http(workloads::http_of_tokio),
     #[cfg(feature = "peers")]
     Entry::new("delay-queue", "tokio_util::time::DelayQueue behind a mutex, polled by a task")
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_storms_include_the_floor() {
+    fn the_floor_takes_no_part_in_plain_workloads() {
         assert!(does(OURS, "W1") && does(OURS, "W15") && does("btree", "W15") && !does("heap", "W15"));
         assert!(does(FLOOR, "W15") && !does(FLOOR, "W1") && !does(FLOOR, "W0"));
     }

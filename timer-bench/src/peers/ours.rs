@@ -1,13 +1,13 @@
 //! The timer of this workspace on either wheel. Tasks run on its worker.
 
-use super::storming::{Expiring, Storming, Then};
+use super::storming::{Expiring, Storming, Treatment};
 use super::{Job, Peer};
 use std::marker::PhantomData;
 use std::time::Duration;
 use timer_core::{Timeout, Timer, Unprocessed, WheelKind};
 
-pub(crate) type Hierarchical = Ours<OfLevels>;
-pub(crate) type Hashed = Ours<OfRounds>;
+pub(crate) type Hierarchical = Ours<HierarchicalKind>;
+pub(crate) type Hashed = Ours<HashedKind>;
 
 /// The kind of a wheel as a type.
 pub(crate) trait Wheel: Clone + Send + 'static {
@@ -16,9 +16,9 @@ pub(crate) trait Wheel: Clone + Send + 'static {
 }
 
 #[derive(Clone)]
-pub(crate) struct OfLevels;
+pub(crate) struct HierarchicalKind;
 
-impl Wheel for OfLevels {
+impl Wheel for HierarchicalKind {
     const NAME: &'static str = "timer";
 
     fn kind(_: Duration) -> WheelKind {
@@ -26,11 +26,11 @@ impl Wheel for OfLevels {
     }
 }
 
-/// The hashed wheel with one round as long as the timeouts for which such a wheel is chosen.
+/// The hashed wheel, with a round of about 30 s or, if that is more than 2^20 slots, a shorter one.
 #[derive(Clone)]
-pub(crate) struct OfRounds;
+pub(crate) struct HashedKind;
 
-impl Wheel for OfRounds {
+impl Wheel for HashedKind {
     const NAME: &'static str = "timer-hashed";
 
     fn kind(tick: Duration) -> WheelKind {
@@ -46,19 +46,14 @@ pub(crate) struct Ours<W> {
     wheel: PhantomData<W>,
 }
 
-/// Cancels a batch and returns the number of timeouts that this call has won.
-fn cancel_all(timeouts: &[Timeout]) -> usize {
-    Timeout::cancel_all(timeouts)
-}
-
 /// The closure of a timeout, which captures only a copy of the job.
-pub(crate) struct Captured<J>(J);
+pub(crate) struct CapturedJob<J>(J);
 
 impl<W: Wheel> Peer for Ours<W> {
     const NAME: &'static str = W::NAME;
     const HAS_TICK: bool = true;
     type Handle = Timeout;
-    type Work<J: Job> = Captured<J>;
+    type Work<J: Job> = CapturedJob<J>;
 
     fn build(tick: Duration) -> Self {
         match Timer::builder().tick_duration(tick).wheel(W::kind(tick)).build() {
@@ -68,7 +63,7 @@ impl<W: Wheel> Peer for Ours<W> {
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
-        Captured(job)
+        CapturedJob(job)
     }
 
     #[inline]
@@ -86,7 +81,7 @@ impl<W: Wheel> Peer for Ours<W> {
     }
 
     fn cancel_batch(&mut self, timeouts: Vec<Timeout>) {
-        cancel_all(&timeouts);
+        Timeout::cancel_all(&timeouts);
     }
 
     #[inline]
@@ -115,7 +110,7 @@ impl<W: Wheel> Storming for Ours<W> {
     }
 
     #[inline]
-    fn has_cancelled(&mut self, timeout: Timeout) -> Option<bool> {
+    fn try_cancel(&mut self, timeout: Timeout) -> Option<bool> {
         Some(timeout.cancel())
     }
 
@@ -132,7 +127,7 @@ impl<W: Wheel> Storming for Ours<W> {
 }
 
 impl<W: Wheel> Expiring for Ours<W> {
-    fn expire<J: Job>(count: usize, work: &Self::Work<J>, then: Then) -> bool {
+    fn expire<J: Job>(count: usize, work: &Self::Work<J>, treatment: Treatment) -> bool {
         const STEP: Duration = Duration::from_millis(1);
         let (timer, mut driver) = match Timer::builder().wheel(W::kind(STEP)).build_manual() {
             Ok(built) => built,
@@ -146,7 +141,7 @@ impl<W: Wheel> Expiring for Ours<W> {
                 panic!("{rejected}");
             }
         }
-        if then == Then::Run {
+        if treatment == Treatment::Run {
             let ran = driver.advance(STEP * (2 + count / 100) as u32);
             assert_eq!(ran, count, "all are due");
         }

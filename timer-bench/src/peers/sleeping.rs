@@ -52,7 +52,7 @@ impl<S: Sleeping> Peer for S {
     }
 
     fn work<J: Job>(job: J) -> Waker {
-        Waker::from(Arc::new(Waking(job)))
+        Waker::from(Arc::new(JobWaker(job)))
     }
 
     #[inline]
@@ -90,7 +90,7 @@ impl<S: Sleeping> Storming for S {
     }
 
     #[inline]
-    fn has_cancelled(&mut self, sleep: S::Sleep) -> Option<bool> {
+    fn try_cancel(&mut self, sleep: S::Sleep) -> Option<bool> {
         self.cancel(sleep);
         None
     }
@@ -101,9 +101,9 @@ impl<S: Sleeping> Storming for S {
 }
 
 /// A waker that runs a job. It is one allocation, and clones share it.
-struct Waking<J>(J);
+struct JobWaker<J>(J);
 
-impl<J: Job> Wake for Waking<J> {
+impl<J: Job> Wake for JobWaker<J> {
     fn wake(self: Arc<Self>) {
         self.0.run();
     }

@@ -23,7 +23,7 @@ pub(crate) trait Storming: Peer {
 
     /// Cancels, and returns `true` if the job has not run. Returns `None` if the timer does not
     /// report it.
-    fn has_cancelled(&mut self, handle: Self::Handle) -> Option<bool>;
+    fn try_cancel(&mut self, handle: Self::Handle) -> Option<bool>;
 
     /// Stops the timer while others call it. Not called if [`NO_STOP`](Self::NO_STOP) has a reason.
     fn stop_beside_callers(&self) -> Self::Back;
@@ -34,16 +34,16 @@ pub(crate) trait Storming: Peer {
 
 /// The treatment of timers after they were scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum Treatment {
     Run,
     Drop,
 }
 
 /// A timer that can run due jobs on the calling thread, where their instructions can be counted.
 pub(crate) trait Expiring: Peer {
-    /// Schedules `count` timers and treats them as `then` says. Returns `false` if the peer cannot
+    /// Schedules `count` timers and gives them this treatment. Returns `false` if the peer cannot
     /// do so.
-    fn expire<J: Job>(_count: usize, _work: &Self::Work<J>, _then: Then) -> bool {
+    fn expire<J: Job>(_count: usize, _work: &Self::Work<J>, _treatment: Treatment) -> bool {
         false
     }
 }

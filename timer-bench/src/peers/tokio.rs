@@ -49,9 +49,9 @@ impl Sleeping for Tokio {
 
 /// tokio's timer as tasks use it. It is the clock of the runtime on which they run.
 #[derive(Clone)]
-pub(super) struct OfTasks;
+pub(super) struct TokioTasks;
 
-impl Tasks for OfTasks {
+impl Tasks for TokioTasks {
     const NAME: &'static str = <Tokio as Sleeping>::NAME;
     type Sleep = Sleep;
 

@@ -90,7 +90,7 @@ pub fn report(name: &str, baseline: &Results, results: &Results) -> String {
         text += &format!("another machine: {} then\n", baseline.machine.cpu);
     }
     if let Some(Summary { median, .. }) = Summary::of(&others) {
-        text += &format!("the other timers took {median:.2} times as long, by the median\n");
+        text += &format!("the figures of the other timers are {median:.2} times as large, by the median\n");
     }
     for (title, lines) in [("slower, beyond the noise", slower), ("faster, beyond the noise", faster)] {
         text += &format!("{title}: {}\n{}", lines.len(), lines.concat());
@@ -131,7 +131,7 @@ mod tests {
         assert!(text.contains("against before") && text.contains("2 figures of ours"));
         assert!(text.contains("slower, beyond the noise: 1\n  W1   timer P=1: 50.00 -> 75.00 ns/a (+50 %)\n"));
         assert!(text.contains("faster, beyond the noise: 1\n  W2   timer P=1: 90.00 -> 60.00 ns/b (-33 %)\n"));
-        assert!(text.contains("the other timers took 1.10 times as long"));
+        assert!(text.contains("the figures of the other timers are 1.10 times as large"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ enum Bound {
     AtLeast(f64),
 }
 
-/// A goal for the series of ours with this unit, whose parameters begin so.
+/// A goal for the series of ours with this unit and with parameters that begin with `params`.
 struct Goal {
     workload: &'static str,
     params: &'static str,

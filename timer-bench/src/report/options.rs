@@ -54,7 +54,7 @@ impl Options {
             options.peers.insert(0, OURS.to_owned());
         }
         if !options.peers.iter().any(|peer| peer == FLOOR) {
-            // A storm needs the one without a timer for comparison.
+            // Storms and workloads of tasks are compared with the floor.
             options.peers.push(FLOOR.to_owned());
         }
         Ok(options)

@@ -1,17 +1,17 @@
-//! The processes of a run. Each does one case of one workload, so that no case finds the memory or
-//! the threads of another.
+//! The processes of a run. Most of them do one case of one workload, so that the case does not find
+//! the memory or the threads of another.
 
 use super::options::Options;
 use crate::peers::{self, FLOOR, OURS};
 use crate::settings::Size;
 use std::time::Duration;
 
-/// One case of a workload, which runs the given number of times for each of its peers.
+/// One or more cases of a workload, which run the given number of times for each peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// A name from [`workloads::ALL`](crate::workloads::ALL).
     pub workload: &'static str,
-    /// The words for [`Settings`](crate::settings::Settings), separated by blanks.
+    /// The words for [`Settings`](crate::settings::Settings), separated by spaces.
     pub settings: &'static str,
     /// The number of rounds of ours with its defaults, and of the floor if others take part.
     pub rounds: usize,
@@ -20,14 +20,14 @@ pub struct Step {
     /// The number of rounds of the other peers, or 0 if the case is for ours alone.
     pub rounds_of_others: usize,
     /// The program that runs the case.
-    pub program: Which,
+    pub program: ProgramKind,
     /// The longest time of one process. After that it is ended, and its figures are not available.
     pub limit: Duration,
 }
 
-/// The programs that run workloads, by their allocators.
+/// The programs that run workloads, by their allocators and locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum ProgramKind {
     /// The system's allocator.
     Timing,
     /// mimalloc.
@@ -49,7 +49,7 @@ impl Step {
         }
     }
 
-    /// Returns those of the peers that take part.
+    /// Returns the peers that take part.
     pub fn peers<'a>(&self, peers: &'a [String]) -> impl Iterator<Item = &'a str> {
         peers.iter().map(String::as_str).filter(|peer| peers::does(peer, self.workload))
     }
@@ -67,13 +67,14 @@ impl Step {
         step
     }
 
-    /// Limits the time, because a storm that does not end must not hold up the rest.
+    /// Limits the time, because a storm that does not end must not hold up the rest. Other timers
+    /// have one round.
     const fn storm(mut self) -> Self {
         self.limit = Duration::from_secs(60);
         self.others(1)
     }
 
-    const fn by(mut self, program: Which) -> Self {
+    const fn by(mut self, program: ProgramKind) -> Self {
         self.program = program;
         self
     }
@@ -82,11 +83,11 @@ impl Step {
 const fn step(workload: &'static str, rounds: usize, settings: &'static str) -> Step {
     let limit = Duration::from_secs(300);
     let (rounds_of_variants, rounds_of_others) = (rounds, rounds);
-    Step { workload, settings, rounds, rounds_of_variants, rounds_of_others, program: Which::Timing, limit }
+    Step { workload, settings, rounds, rounds_of_variants, rounds_of_others, program: ProgramKind::Timing, limit }
 }
 
 const fn counting(workload: &'static str, rounds: usize) -> Step {
-    step(workload, rounds, "").by(Which::Counting)
+    step(workload, rounds, "").by(ProgramKind::Counting)
 }
 
 /// The steps of a full run, which take 35 to 50 minutes with all peers.
@@ -107,7 +108,7 @@ const FULL: &[Step] = &[
     counting("W7", 1),
     step("W8", 3, ""),
     counting("W8", 1),
-    step("W8", 3, "").by(Which::Mimalloc).others(0),
+    step("W8", 3, "").by(ProgramKind::Mimalloc).others(0),
     step("W9", 3, "threads=1"),
     step("W9", 3, "threads=2"),
     step("W9", 3, "threads=4"),
@@ -125,7 +126,7 @@ const FULL: &[Step] = &[
     step("W13", 3, "cpus=1").others(1),
     step("W13", 3, "cpus=2").others(1),
     step("W14", 3, "").others(1),
-    step("W14", 3, "").by(Which::Mimalloc).others(0),
+    step("W14", 3, "").by(ProgramKind::Mimalloc).others(0),
     step("W15", 5, "threads=4").storm(),
     step("W15", 5, "threads=8").storm(),
     step("W15", 5, "threads=12").storm(),
@@ -151,11 +152,11 @@ const FULL: &[Step] = &[
     counting("W18", 1),
     step("W19", 3, ""),
     step("W20", 1, ""),
-    step("W21", 2, "case=1").by(Which::Held).others(0),
-    step("W21", 2, "case=2").by(Which::Held).others(0),
-    step("W21", 2, "case=3").by(Which::Held).others(0),
-    step("W21", 2, "case=4").by(Which::Held).others(0),
-    step("W21", 2, "case=5").by(Which::Held).others(0),
+    step("W21", 2, "case=1").by(ProgramKind::Held).others(0),
+    step("W21", 2, "case=2").by(ProgramKind::Held).others(0),
+    step("W21", 2, "case=3").by(ProgramKind::Held).others(0),
+    step("W21", 2, "case=4").by(ProgramKind::Held).others(0),
+    step("W21", 2, "case=5").by(ProgramKind::Held).others(0),
     step("instructions", 1, ""),
 ];
 
@@ -189,7 +190,7 @@ const QUICK: &[Step] = &[
     step("W13", 2, "cpus=1").others(1),
     step("W13", 2, "cpus=2").others(1),
     step("W14", 2, "").others(1),
-    step("W14", 2, "").by(Which::Mimalloc).others(0),
+    step("W14", 2, "").by(ProgramKind::Mimalloc).others(0),
     step("W15", 2, "threads=4").storm(),
     step("W15", 2, "threads=12").storm(),
     step("W15", 2, "threads=48").storm(),
@@ -207,11 +208,11 @@ const QUICK: &[Step] = &[
     counting("W18", 1),
     step("W19", 2, ""),
     step("W20", 1, ""),
-    step("W21", 1, "case=1").by(Which::Held).others(0),
-    step("W21", 1, "case=2").by(Which::Held).others(0),
-    step("W21", 1, "case=3").by(Which::Held).others(0),
-    step("W21", 1, "case=4").by(Which::Held).others(0),
-    step("W21", 1, "case=5").by(Which::Held).others(0),
+    step("W21", 1, "case=1").by(ProgramKind::Held).others(0),
+    step("W21", 1, "case=2").by(ProgramKind::Held).others(0),
+    step("W21", 1, "case=3").by(ProgramKind::Held).others(0),
+    step("W21", 1, "case=4").by(ProgramKind::Held).others(0),
+    step("W21", 1, "case=5").by(ProgramKind::Held).others(0),
 ];
 
 /// Returns the steps that the options select, in order.
@@ -220,14 +221,14 @@ pub fn steps(options: &Options) -> Vec<Step> {
         Size::Full => FULL,
         Size::Quick => QUICK,
     };
-    let is_built = |step: &Step| step.program != Which::Mimalloc || cfg!(feature = "peers");
+    let is_built = |step: &Step| step.program != ProgramKind::Mimalloc || cfg!(feature = "peers");
     let wanted = |step: &&Step| is_built(step) && options.workloads.iter().any(|name| name == step.workload);
     all.iter().filter(wanted).copied().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FULL, QUICK, Which, step, steps};
+    use super::{FULL, ProgramKind, QUICK, step, steps};
     use crate::report::options::Options;
     use crate::settings::Settings;
     use crate::workloads;
@@ -250,7 +251,7 @@ mod tests {
         let options = Options::parse(["W7,W8", "--quick"]).unwrap();
         assert_eq!(steps(&Options::parse(["W14"]).unwrap()).len(), if cfg!(feature = "peers") { 2 } else { 1 });
         let steps: Vec<_> = steps(&options).iter().map(|step| (step.workload, step.program)).collect();
-        assert_eq!(steps, [("W7", Which::Counting), ("W8", Which::Timing), ("W8", Which::Counting)]);
+        assert_eq!(steps, [("W7", ProgramKind::Counting), ("W8", ProgramKind::Timing), ("W8", ProgramKind::Counting)]);
     }
 
     #[test]

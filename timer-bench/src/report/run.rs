@@ -1,6 +1,6 @@
 //! Starts the processes one at a time and reads the rows that they print.
 
-use super::plan::{Step, Which};
+use super::plan::{ProgramKind, Step};
 use crate::row::Row;
 use crate::settings::Size;
 use std::io::Read;
@@ -21,13 +21,13 @@ impl Programs {
     ///
     /// Fails if one is missing.
     pub fn beside_this_one() -> Result<Self, String> {
-        let this = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+        let this = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
         let folder = this.parent().unwrap_or(Path::new(".")).to_owned();
         let programs = Self { folder };
         // The program with mimalloc needs the feature of the peers.
-        let mimalloc = cfg!(feature = "peers").then_some(Which::Mimalloc);
-        for which in [Which::Timing, Which::Counting, Which::Held].into_iter().chain(mimalloc) {
-            let program = programs.path(which);
+        let mimalloc = cfg!(feature = "peers").then_some(ProgramKind::Mimalloc);
+        for kind in [ProgramKind::Timing, ProgramKind::Counting, ProgramKind::Held].into_iter().chain(mimalloc) {
+            let program = programs.path(kind);
             if !program.is_file() {
                 return Err(format!("{} is missing; `cargo xtask bench` builds it", program.display()));
             }
@@ -35,12 +35,12 @@ impl Programs {
         Ok(programs)
     }
 
-    fn path(&self, which: Which) -> PathBuf {
-        let name = match which {
-            Which::Timing => "workload",
-            Which::Mimalloc => "workload-mimalloc",
-            Which::Counting => "workload-mem",
-            Which::Held => "workload-held",
+    fn path(&self, kind: ProgramKind) -> PathBuf {
+        let name = match kind {
+            ProgramKind::Timing => "workload",
+            ProgramKind::Mimalloc => "workload-mimalloc",
+            ProgramKind::Counting => "workload-mem",
+            ProgramKind::Held => "workload-held",
         };
         self.folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }

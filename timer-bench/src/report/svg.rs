@@ -21,14 +21,14 @@ use std::io;
 use std::ops::Range;
 
 const PANEL_WIDTH: i32 = 440;
-const LABELS: i32 = 96;
-const FIGURES: i32 = 70;
-const BARS: i32 = PANEL_WIDTH - LABELS - FIGURES;
-const BAR: i32 = 16;
-const TITLE: i32 = 26;
-const TICKS: i32 = 26;
-const AXIS: i32 = 46;
-const HEAD: i32 = 60;
+const LABEL_WIDTH: i32 = 96;
+const FIGURE_WIDTH: i32 = 70;
+const BAR_WIDTH: i32 = PANEL_WIDTH - LABEL_WIDTH - FIGURE_WIDTH;
+const BAR_HEIGHT: i32 = 16;
+const TITLE_HEIGHT: i32 = 26;
+const TICK_HEIGHT: i32 = 26;
+const AXIS_HEIGHT: i32 = 46;
+const HEAD_HEIGHT: i32 = 60;
 const COLUMNS: usize = 2;
 
 const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
@@ -94,11 +94,11 @@ type OverTime<'a> = (&'a str, &'a str, Vec<Line<'a>>);
 
 fn sheet(title: &str, panels: &[Panel<'_>], over_time: &[OverTime<'_>], peers: usize) -> Result<String, Fault> {
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let least_height = if over_time.is_empty() { 0 } else { over_time::HEIGHT };
-    let panel_height = (TITLE + BAR * count(peers) + AXIS).max(least_height);
+    let least_height = if over_time.is_empty() { 0 } else { over_time::MIN_HEIGHT };
+    let panel_height = (TITLE_HEIGHT + BAR_HEIGHT * count(peers) + AXIS_HEIGHT).max(least_height);
     let all = panels.len() + over_time.len();
     let width = PANEL_WIDTH * count(COLUMNS.min(all.max(1)));
-    let height = HEAD + panel_height * count(all.div_ceil(COLUMNS));
+    let height = HEAD_HEIGHT + panel_height * count(all.div_ceil(COLUMNS));
     let mut svg = String::new();
     {
         let size = (width.cast_unsigned(), height.cast_unsigned());
@@ -107,7 +107,7 @@ fn sheet(title: &str, panels: &[Panel<'_>], over_time: &[OverTime<'_>], peers: u
         sheet.draw_text(title, &bold(15.0), (12, 15))?;
         legend(&sheet)?;
         let part = |at: usize| {
-            let corner = (PANEL_WIDTH * count(at % COLUMNS), HEAD + panel_height * count(at / COLUMNS));
+            let corner = (PANEL_WIDTH * count(at % COLUMNS), HEAD_HEIGHT + panel_height * count(at / COLUMNS));
             sheet.clone().shrink(corner, (PANEL_WIDTH, panel_height))
         };
         for (at, panel) in panels.iter().enumerate() {
@@ -118,8 +118,8 @@ fn sheet(title: &str, panels: &[Panel<'_>], over_time: &[OverTime<'_>], peers: u
         }
         sheet.present()?;
     }
-    // This is the default. (Quotes in a text are escaped, so the replacement affects only
-    // attributes.)
+    // An opacity of 1 is the default. Quotes in a text are escaped, so the replacement affects only
+    // attributes.
     let mut svg = svg.replace(" opacity=\"1\"", "");
     // A picture cannot read the colors of its page, but it can read the preference of the reader.
     let head = svg.find('>').map_or(0, |at| at + 1);
@@ -143,17 +143,17 @@ fn legend(sheet: &Sheet<'_>) -> Result<(), Fault> {
 fn draw(part: &Sheet<'_>, panel: &Panel<'_>) -> Result<(), Fault> {
     let Panel { params, unit, bars } = panel;
     let axis = Axis::of(bars.iter().filter_map(|bar| bar.1));
-    let bottom = TITLE + BAR * i32::try_from(bars.len()).unwrap_or(i32::MAX);
+    let bottom = TITLE_HEIGHT + BAR_HEIGHT * i32::try_from(bars.len()).unwrap_or(i32::MAX);
     part.draw_text(&format!("{unit}  {params}"), &bold(11.0), (12, 14))?;
     let scale = if axis.least.is_some() { ", logarithmic" } else { "" };
     let caption = format!("{}{scale}", in_words(unit));
-    part.draw_text(&caption, &text(&SOFT, HPos::Center), (LABELS + BARS / 2, bottom + AXIS - 10))?;
+    part.draw_text(&caption, &text(&SOFT, HPos::Center), (LABEL_WIDTH + BAR_WIDTH / 2, bottom + AXIS_HEIGHT - 10))?;
     ChartBuilder::on(part)
-        .margin_top(TITLE)
-        .margin_left(LABELS)
-        .margin_right(FIGURES)
-        .margin_bottom(part.dim_in_pixel().1.cast_signed() - bottom - TICKS)
-        .x_label_area_size(TICKS)
+        .margin_top(TITLE_HEIGHT)
+        .margin_left(LABEL_WIDTH)
+        .margin_right(FIGURE_WIDTH)
+        .margin_bottom(part.dim_in_pixel().1.cast_signed() - bottom - TICK_HEIGHT)
+        .x_label_area_size(TICK_HEIGHT)
         .build_cartesian_2d(axis.clone(), 0.0..1.0)?
         .configure_mesh()
         .disable_y_mesh()
@@ -163,16 +163,16 @@ fn draw(part: &Sheet<'_>, panel: &Panel<'_>) -> Result<(), Fault> {
         .axis_style(TRANSPARENT)
         .label_style(text(&SOFT, HPos::Center))
         .draw()?;
-    let place = |value: f64| LABELS + (f64::from(BARS) * axis.share(value)).round() as i32;
+    let place = |value: f64| LABEL_WIDTH + (f64::from(BAR_WIDTH) * axis.share(value)).round() as i32;
     for (at, (peer, summary)) in (0..).zip(bars) {
-        let (top, middle) = (TITLE + BAR * at + 2, TITLE + BAR * at + BAR / 2);
-        part.draw_text(peer, &text(&INK, HPos::Right), (LABELS - 6, middle))?;
+        let (top, middle) = (TITLE_HEIGHT + BAR_HEIGHT * at + 2, TITLE_HEIGHT + BAR_HEIGHT * at + BAR_HEIGHT / 2);
+        part.draw_text(peer, &text(&INK, HPos::Right), (LABEL_WIDTH - 6, middle))?;
         let Some(Summary { median, min, max }) = *summary else {
-            part.draw_text("n/a", &text(&SOFT, HPos::Left), (LABELS + 4, middle))?;
+            part.draw_text("n/a", &text(&SOFT, HPos::Left), (LABEL_WIDTH + 4, middle))?;
             continue;
         };
         let color = if peer.starts_with(OURS) { OUR } else { OTHER };
-        part.draw(&Rectangle::new([(LABELS, top), (place(median), top + BAR - 4)], color.filled()))?;
+        part.draw(&Rectangle::new([(LABEL_WIDTH, top), (place(median), top + BAR_HEIGHT - 4)], color.filled()))?;
         part.draw(&PathElement::new(vec![(place(min), middle), (place(max), middle)], INK))?;
         let end = place(max).max(place(median)) + 4;
         part.draw_text(&figure(median), &text(&INK, HPos::Left), (end, middle))?;

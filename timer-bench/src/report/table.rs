@@ -9,7 +9,7 @@ use super::unit::grain;
 use crate::row::figure;
 
 /// The greatest number of cases side by side.
-const CASES: usize = 3;
+const CASES_PER_BLOCK: usize = 3;
 
 /// Returns the description of the machine.
 pub fn header(machine: &Machine) -> String {
@@ -35,7 +35,7 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
         let of_unit = results.of(name).filter(|series| series.unit == unit);
         let cases =
             distinct(of_unit.clone().filter(|series| !series.samples.is_empty()).map(|one| one.params.as_str()));
-        let blocks = cases.len().div_ceil(CASES).max(1);
+        let blocks = cases.len().div_ceil(CASES_PER_BLOCK).max(1);
         for cases in cases.chunks(cases.len().div_ceil(blocks).max(1)) {
             text += &aligned(&block(results, name, unit, cases, &peers));
         }
@@ -50,7 +50,7 @@ pub fn workload(results: &Results, name: &str, what: &str) -> String {
 }
 
 /// Returns the lines of one unit, which are a heading and a line for each peer with a figure in one
-/// of the cases. If no peer has more than the grain of the unit, there is one line in all.
+/// of the cases. If all medians are below the grain of the unit, there is one line in all.
 fn block(results: &Results, name: &str, unit: &str, cases: &[&str], peers: &[&str]) -> Vec<Vec<String>> {
     let (common, own) = common(cases);
     let title = format!("{unit} {common}").trim_end().to_owned();

@@ -5,7 +5,7 @@
 //! `ns/cancel` is wall time / N, and `cpu-ns/cancel` is the CPU time of the process.
 
 use super::Stop;
-use super::caller::{Counter, here};
+use super::caller::{Counter, run_here};
 use super::out::Out;
 use crate::peers::{Peer, TICK};
 use crate::process::{cpu, until_quiet};
@@ -20,7 +20,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, allocator: &str, out: &Out) -> R
     let n = settings.number("n", 1_000_000, 100_000);
     let params = format!("n={},group={},alloc={allocator}", short(n), short(GROUP));
     let peer = P::build(TICK);
-    let (wall, used) = here(&peer, |caller| {
+    let (wall, used) = run_here(&peer, |caller| {
         let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(10, 3600));
         let mut handles: Vec<_> = (0..n).map(|_| caller.schedule(random.duration(&delays), &work)).collect();
         until_quiet(Duration::from_secs(5));

@@ -34,7 +34,7 @@ impl Job for &'static Counter {
 }
 
 /// Runs `body` on this thread in the context that the peer's callers need.
-pub(super) fn here<P: Peer, R>(peer: &P, body: impl FnOnce(&mut P) -> R) -> R {
+pub(super) fn run_here<P: Peer, R>(peer: &P, body: impl FnOnce(&mut P) -> R) -> R {
     let mut caller = peer.clone();
     peer.on_thread(|| body(&mut caller))
 }

@@ -6,7 +6,7 @@
 //! separate process measures the memory that is left.
 
 use super::Stop;
-use super::caller::{Counter, here, room};
+use super::caller::{Counter, room, run_here};
 use super::out::{Out, millis};
 use crate::peers::{Peer, TICK};
 use crate::process::{cpu, until_quiet};
@@ -22,7 +22,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, more: &str, out: &Out) -> Result
     let params = format!("n={}{more}", short(n));
     let peer = P::build(TICK);
     let mut handles = room(n);
-    let (wall, used) = here(&peer, |caller| {
+    let (wall, used) = run_here(&peer, |caller| {
         let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(10, 3600));
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));

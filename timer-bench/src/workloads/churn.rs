@@ -7,12 +7,12 @@
 //! it.
 //!
 //! `ns/pair` is wall time / pairs, and `cpu-ns/pair` is the CPU time of the process. `ms-drain` is
-//! the time for which the timer works after the turns. `MiB-peak` is the greatest growth of
-//! resident memory since before the churn.
+//! the time for which the timer works after the end of a turn, summed over the turns. `MiB-peak` is
+//! the greatest growth of resident memory since before the churn.
 
 use super::Stop;
-use super::beside::{Beside, TURNS};
-use super::caller::{Counter, Run, here, in_parallel, room, share};
+use super::caller::{Counter, Run, in_parallel, room, run_here, share};
+use super::floor_comparison::{FloorComparison, TURNS};
 use super::out::Out;
 use crate::peers::floor::Floor;
 use crate::peers::{Peer, TICK};
@@ -38,7 +38,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
 fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
     let params = format!("n={},P={threads},standing={}", short(pairs), short(standing));
     let peer = P::build(TICK);
-    let others = here(&peer, |caller| {
+    let others = run_here(&peer, |caller| {
         let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
         let others = (0..standing).map(|_| caller.schedule(random.duration(&delays), &work));
         others.collect::<Vec<_>>()
@@ -47,22 +47,22 @@ fn once<P: Peer>(pairs: usize, threads: usize, standing: usize, out: &Out) {
     reset_peak();
     let before = resident();
     let floor = Floor::build(TICK);
-    let (mut wall, mut cpu, mut drain, mut beside) =
-        (Duration::ZERO, Duration::ZERO, Some(Duration::ZERO), Beside::default());
+    let (mut wall, mut cpu, mut drain, mut comparison) =
+        (Duration::ZERO, Duration::ZERO, Some(Duration::ZERO), FloorComparison::default());
     for turn in 0..TURNS {
         let (count, _) = share(pairs, turn, TURNS);
         let run = churned(&peer, count, threads);
         drain = drain.zip(until_quiet(Duration::from_secs(10))).map(|(sum, drain)| sum + drain);
-        here(&peer, |caller| run.results.into_iter().flatten().flatten().for_each(|left| caller.cancel(left)));
+        run_here(&peer, |caller| run.results.into_iter().flatten().flatten().for_each(|left| caller.cancel(left)));
         until_quiet(Duration::from_secs(5));
         let of_floor = churned(&floor, count, threads);
-        beside.add(run.cpu, of_floor.cpu, count);
+        comparison.add(run.cpu, of_floor.cpu, count);
         wall += run.wall;
         cpu += run.cpu;
     }
     out.each(&params, wall, pairs, "ns/pair");
     out.each(&params, cpu, pairs, "cpu-ns/pair");
-    beside.report(&params, "cpu-ns/pair", out);
+    comparison.report(&params, "cpu-ns/pair", out);
     out.drain(&params, drain);
     match peak().zip(before) {
         Some((peak, before)) => out.figure(&params, peak.saturating_sub(before) as f64 / 1_048_576.0, "MiB-peak"),

@@ -51,8 +51,8 @@ fn once<P: Peer>(pairs: usize, [first, second]: [usize; 2], params: &str, out: &
     let (gate, before) = (&gate, process::cpu());
     let (scheduling, cancelling) = thread::scope(|scope| {
         let (one, other) = (peer.clone(), peer.clone());
-        let schedule = move || on(one, first, gate, |caller| schedule_all(caller, pairs, &empty, &give));
-        let cancel = move || on(other, second, gate, |caller| cancel_all(caller, &taken, &give_back));
+        let schedule = move || run_on(one, first, gate, |caller| schedule_all(caller, pairs, &empty, &give));
+        let cancel = move || run_on(other, second, gate, |caller| cancel_all(caller, &taken, &give_back));
         let (one, other) = (scope.spawn(schedule), scope.spawn(cancel));
         let joined = [one, other].map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         let [one, other] = joined;
@@ -67,14 +67,14 @@ fn once<P: Peer>(pairs: usize, [first, second]: [usize; 2], params: &str, out: &
 }
 
 /// The times of one of the two threads.
-struct Measured {
+struct ThreadTimes {
     begin: Instant,
     end: Instant,
     cpu: Duration,
 }
 
 /// Runs `body` on this thread, confined to one CPU, when the other thread is ready as well.
-fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -> Measured {
+fn run_on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -> ThreadTimes {
     // If the system refuses, the threads run on any CPU, as in most programs.
     pin(&[cpu]);
     let context = peer.clone();
@@ -83,7 +83,7 @@ fn on<P: Peer>(peer: P, cpu: usize, gate: &Barrier, body: impl FnOnce(&mut P)) -
         gate.wait();
         let (begin, before) = (Instant::now(), thread_cpu());
         body(&mut caller);
-        Measured { begin, end: Instant::now(), cpu: thread_cpu() - before }
+        ThreadTimes { begin, end: Instant::now(), cpu: thread_cpu() - before }
     })
 }
 

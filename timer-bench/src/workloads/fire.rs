@@ -5,7 +5,7 @@
 //! the CPU time of the process from the first due instant to the last task.
 
 use super::Stop;
-use super::caller::here;
+use super::caller::run_here;
 use super::out::{Out, millis};
 use crate::peers::{Job, Peer, TICK};
 use crate::process;
@@ -51,7 +51,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
         waiting: thread::current(),
     }));
     let first_due = Instant::now() + lead;
-    let handles = here(&peer, |caller| {
+    let handles = run_here(&peer, |caller| {
         let (work, mut random) = (P::work(count), SplitMix64::delays(0));
         let spans = Duration::ZERO..SPAN;
         let delay = |random: &mut SplitMix64| first_due + random.duration(&spans) - Instant::now();

@@ -1,7 +1,7 @@
 //! W21, the longest time for which a thread holds the lock of a shard, under the loads that cause
-//! the most work under it. Another thread schedules and cancels a timeout of ten seconds every 50
-//! us. The workload also runs with mimalloc, if `workload-mimalloc` is built with the feature
-//! `held`.
+//! the most work under it. Another thread schedules and cancels a timeout of ten seconds, at most
+//! every 50 us. The workload also runs with mimalloc, if `workload-mimalloc` is built with the
+//! feature `held`.
 //!
 //! | case | load |
 //! |---|---|

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BITS: u32 = 5;
 const STEPS: usize = 1 << BITS;
-/// The number of doublings, up to 2^40 ns or a quarter of an hour. Longer times count as that.
+/// The number of doublings, up to 2^40 ns or 18 minutes. Longer times count as that.
 const DOUBLINGS: usize = 36;
 
 pub(super) struct Histogram {

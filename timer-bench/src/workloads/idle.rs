@@ -5,7 +5,7 @@
 //! `cpu-ms/s` is the CPU time of the process.
 
 use super::Stop;
-use super::caller::{Counter, here};
+use super::caller::{Counter, run_here};
 use super::out::{Out, millis};
 use crate::peers::{Peer, TICK};
 use crate::process;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(super) fn one<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let hour = Duration::from_secs(3600);
-    let handle = here(&peer, |caller| caller.schedule(hour, &P::work(Counter::leak())));
+    let handle = run_here(&peer, |caller| caller.schedule(hour, &P::work(Counter::leak())));
     rest(settings, "n=1", out);
     drop(handle);
     peer.stop();
@@ -30,7 +30,7 @@ pub(super) fn one<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
 pub(super) fn standing<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
     let peer = P::build(TICK);
-    let handles = here(&peer, |caller| {
+    let handles = run_here(&peer, |caller| {
         let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
         let handles = (0..n).map(|_| caller.schedule(random.duration(&delays), &work));
         handles.collect::<Vec<_>>()

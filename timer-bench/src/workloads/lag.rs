@@ -8,7 +8,7 @@
 //! stand beside both.
 
 use super::Stop;
-use super::caller::here;
+use super::caller::run_here;
 use super::out::Out;
 use super::quantiles::quantile;
 use crate::peers::{Job, Peer, TICK};
@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The ticks of ours in microseconds, that of the others and its best.
-const TICKS: &[usize] = &[1_000, 10];
+const OUR_TICKS: &[usize] = &[1_000, 10];
 
 const BATCH: usize = 10;
 const PERIOD: Duration = Duration::from_millis(1);
@@ -33,13 +33,13 @@ struct Record {
 }
 
 #[derive(Clone, Copy)]
-struct Late {
+struct LagJob {
     record: &'static Record,
     index: usize,
     due: Instant,
 }
 
-impl Job for Late {
+impl Job for LagJob {
     fn run(self) {
         let now = Instant::now();
         let late = now.saturating_duration_since(self.due).as_nanos() as i64;
@@ -53,7 +53,7 @@ impl Job for Late {
 
 pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let batches = settings.number("ms", 5_000, 700);
-    let ticks = settings.list("tick-us", TICKS, TICKS);
+    let ticks = settings.list("tick-us", OUR_TICKS, OUR_TICKS);
     if P::HAS_TICK {
         for tick in ticks {
             once::<P>(batches, Duration::from_micros(tick as u64), &[params(tick)], out);
@@ -74,7 +74,7 @@ fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], out: &Out) {
     let all = batches * BATCH;
     let lags = std::iter::repeat_with(AtomicI64::default).take(all).collect();
     let record: &'static Record = Box::leak(Box::new(Record { lags, ran: AtomicUsize::new(0) }));
-    let handles = here(&peer, |caller| feed(caller, record, batches));
+    let handles = run_here(&peer, |caller| feed(caller, record, batches));
     let limit = Instant::now() + MAX_DELAY + Duration::from_secs(5);
     // ORDERING: Acquire, pairs with the Release of each task.
     while record.ran.load(Ordering::Acquire) < all && Instant::now() < limit {
@@ -86,7 +86,7 @@ fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], out: &Out) {
         if ran == all {
             report(record, params, out);
         } else {
-            out.unavailable(params, "us-p50", &format!("{} of {all} never ran", all - ran.min(all)));
+            out.unavailable(params, "us-p50", &format!("{} of {all} have not run", all - ran.min(all)));
         }
     }
     drop(handles);
@@ -105,7 +105,7 @@ fn feed<P: Peer>(caller: &mut P, record: &'static Record, batches: usize) -> Vec
             let delay = random.duration(&delays);
             let index = handles.len();
             let due = Instant::now() + delay;
-            let work = P::work(Late { record, index, due });
+            let work = P::work(LagJob { record, index, due });
             handles.push(caller.schedule(delay, &work));
         }
     }

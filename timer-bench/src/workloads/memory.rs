@@ -6,7 +6,7 @@
 //! memory. Neither includes the handle itself, which is `B-handle`. `B-left` is the heap memory per
 //! timer right after the last cancel, and `ms-back` is the time until at most a twentieth is left.
 
-use super::caller::{Counter, here, room};
+use super::caller::{Counter, room, run_here};
 use super::out::{Out, millis};
 use super::{HeapSize, Stop};
 use crate::peers::{Peer, TICK};
@@ -53,7 +53,7 @@ pub(super) fn cancelled<P: Peer>(settings: &Settings, heap: HeapSize, out: &Out)
     until_quiet(DRAIN);
     let full = heap();
     SplitMix64::new(SEED + 1).shuffle(&mut handles);
-    here(&peer, |caller| {
+    run_here(&peer, |caller| {
         for handle in &mut handles {
             handle.take().into_iter().for_each(|handle| caller.cancel(handle));
         }
@@ -77,7 +77,7 @@ pub(super) fn cancelled<P: Peer>(settings: &Settings, heap: HeapSize, out: &Out)
 }
 
 fn fill<P: Peer>(peer: &P, handles: &mut [Option<P::Handle>], delays: Range<Duration>) {
-    here(peer, |caller| {
+    run_here(peer, |caller| {
         let (work, mut random) = (P::work(Counter::leak()), SplitMix64::delays(0));
         for handle in handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));

@@ -1,16 +1,16 @@
 //! The workloads `W1` to `W21`, which are the same for every timer, and the count of instructions.
-//! Each is a file that describes the work and its figures.
+//! The head of each file or folder describes the work and its figures.
 //!
-//! A workload runs all its cases in one process with a new timer for each, and prints a line for
-//! each figure. Lower is better for all figures.
+//! A workload runs all cases that its settings select in one process, and prints a line for each
+//! figure. Most cases have a new timer. Lower is better for all figures.
 
 mod batch;
-mod beside;
 mod caller;
 mod cancel;
 mod churn;
 mod elsewhere;
 mod fire;
+mod floor_comparison;
 #[cfg(feature = "held")]
 mod held;
 mod histogram;
@@ -52,14 +52,14 @@ pub enum Stop {
     /// The timer does not come to rest. The figures so far are printed, and the process has to be
     /// ended.
     Endless,
-    /// There is no such workload.
+    /// There is no such workload in this program.
     Unknown,
 }
 
-/// Returns the number of bytes on the heap.
+/// A function that returns the number of bytes on the heap.
 pub type HeapSize = fn() -> usize;
 
-/// The running program, which determines the allocator.
+/// The running program. The programs differ in their allocators, and one in its locks.
 #[derive(Debug, Clone, Copy)]
 pub enum Program {
     /// The system's allocator.

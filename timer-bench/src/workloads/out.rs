@@ -40,7 +40,7 @@ impl Out {
     pub(super) fn drain(&self, params: &str, time: Option<Duration>) {
         match time {
             Some(time) => self.figure(params, millis(time), "ms-drain"),
-            None => self.unavailable(params, "ms-drain", "never at rest"),
+            None => self.unavailable(params, "ms-drain", "did not come to rest"),
         }
     }
 

@@ -2,17 +2,18 @@
 //!
 //! `cpu-ns/insert` is an insertion into a queue that grows to N items of 10 s to an hour.
 //! `cpu-ns/insert+remove` inserts an item of 30 s and removes the oldest of a thousand.
-//! `cpu-ns/reset` moves an item to 30 s from now, where the items were due within 10 s to an hour
-//! (`to=earlier`) or within 20 to 21 s (`to=later`). `cpu-ns/expired` is
-//! the cost of an item that comes out, of N items that are due within a second, or all in one
-//! instant. These are CPU times of the process, so they include the thread of the timer.
+//! `cpu-ns/reset` moves an item to 30 s from now, where the items were due in 10 s to an hour
+//! (`to=earlier`) or in 20 to 21 s (`to=later`). `cpu-ns/expired` is the cost of an item that comes
+//! out, of N items that are due within a second, or all in one instant. These are CPU times of the
+//! process, so they include the thread of the timer.
 //!
 //! While a thousand items are due in each second, `wake-ups/s` is the number of times that the task
-//! is polled, and `switches/s` the number of times that the threads of the process sleep.
+//! waits until it is woken, and `switches/s` the number of times that the threads of the process
+//! sleep.
 //!
-//! Memory is measured by the program that counts its allocations. `B-heap` is per item. After all
-//! of the N items but a thousand were removed, `B-left` is the memory per item removed, and
-//! `B-left-empty` that after the last item was removed too.
+//! Memory is measured by the program that counts its allocations. All its figures are divided by
+//! the N items that were inserted. `B-heap` is the memory when all are in, `B-left` after all but a
+//! thousand were removed, and `B-left-empty` after the last item was removed, too.
 
 use super::out::Out;
 use super::{HeapSize, Stop};
@@ -29,10 +30,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 
 /// The number of items in a small queue.
-const FEW: usize = 1_000;
+const SMALL_QUEUE: usize = 1_000;
 
 /// The number of times that operations on a small queue are repeated.
-const REPEATED: usize = 1_000_000;
+const REPETITIONS: usize = 1_000_000;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -57,9 +58,9 @@ pub(super) fn run<Q: Queue>(settings: &Settings, out: &Out) -> Result<(), Stop> 
         let (queue, keys, _) = full::<Q>(n, &seconds(20, 21));
         reset(queue, keys, n, &format!("{many},to=later"), out);
 
-        let few = format!("n={}", short(FEW));
-        let (queue, keys, _) = full::<Q>(FEW, &seconds(20, 21));
-        reset(queue, keys, REPEATED, &format!("{few},to=later"), out);
+        let few = format!("n={}", short(SMALL_QUEUE));
+        let (queue, keys, _) = full::<Q>(SMALL_QUEUE, &seconds(20, 21));
+        reset(queue, keys, REPETITIONS, &format!("{few},to=later"), out);
         pairs::<Q>(&few, out);
 
         expire::<Q>(n, 1..1_000_000_000, &format!("{many},within=1s"), out).await;
@@ -91,17 +92,17 @@ fn reset<Q: Queue>(mut queue: Q, mut keys: Vec<Q::Key>, times: usize, params: &s
 /// Inserts one item and removes the oldest, in turns.
 fn pairs<Q: Queue>(params: &str, out: &Out) {
     let mut queue = Q::new();
-    let mut keys: Vec<Q::Key> = (0..FEW as u64).map(|item| queue.insert(item, TIMEOUT)).collect();
+    let mut keys: Vec<Q::Key> = (0..SMALL_QUEUE as u64).map(|item| queue.insert(item, TIMEOUT)).collect();
     let before = cpu();
-    for at in 0..REPEATED {
+    for at in 0..REPETITIONS {
         let newest = queue.insert(at as u64, TIMEOUT);
-        let oldest = std::mem::replace(&mut keys[at % FEW], newest);
+        let oldest = std::mem::replace(&mut keys[at % SMALL_QUEUE], newest);
         black_box(queue.remove(oldest));
     }
-    out.each(params, cpu() - before, REPEATED, "cpu-ns/insert+remove");
+    out.each(params, cpu() - before, REPETITIONS, "cpu-ns/insert+remove");
 }
 
-/// Takes `n` items that are due within a range of nanoseconds, which begins when all are inserted.
+/// Takes `n` items that are due within a range of nanoseconds, which begins after all are inserted.
 async fn expire<Q: Queue>(n: usize, due: Range<u64>, params: &str, out: &Out) {
     // Inserting takes less than this.
     let begin = Instant::now() + Duration::from_secs(1) + Duration::from_micros(n as u64) / 2;
@@ -134,7 +135,7 @@ async fn wait<Q: Queue>(milliseconds: usize, out: &Out) {
     .await
     .is_some()
     {
-        // A poll that is ready at once is no wake-up.
+        // Only a poll that is not ready waits for a wake-up.
         polls -= 1;
     }
     let (seconds, params) = (begin.elapsed().as_secs_f64(), "n=1k/s");
@@ -157,7 +158,7 @@ pub(super) fn memory<Q: Queue>(settings: &Settings, heap: HeapSize, out: &Out) -
         let per_item = |n: usize| heap().saturating_sub(before) as f64 / n.max(1) as f64;
         out.figure(&params, per_item(n), "B-heap");
         SplitMix64::new(SEED + 1).shuffle(&mut keys);
-        for key in keys.drain(FEW.min(n)..) {
+        for key in keys.drain(SMALL_QUEUE.min(n)..) {
             queue.remove(key);
         }
         out.figure(&params, per_item(n), "B-left");

@@ -1,14 +1,14 @@
 //! W9: resets. Each thread has 1,000 connections, and each packet moves its connection's timeout to
-//! 30 s from now, 5 M packets in all. The workload also runs with a million connections, whose
-//! packets come in turn.
+//! 30 s from now, 5 M packets in all. The connections of a thread get their packets in turn. The
+//! workload also runs with a million connections.
 //!
 //! `ns/reset` is wall time / packets, and `cpu-ns/reset` is the CPU time of the process. The
 //! packets come in five turns. After each turn the floor, with one clock reading and one atomic
 //! addition, handles as many, which gives `cpu-ns/reset-floor` and `of-the-floor`.
 
 use super::Stop;
-use super::beside::{Beside, TURNS};
 use super::caller::{Counter, Run, in_parallel, share};
+use super::floor_comparison::{FloorComparison, TURNS};
 use super::out::Out;
 use crate::peers::floor::Floor;
 use crate::peers::{Peer, TICK};
@@ -37,28 +37,28 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
 
 fn once<P: Peer>(packets: usize, threads: usize, connections: usize, params: &str, out: &Out) {
     let (peer, floor) = (P::build(TICK), Floor::build(TICK));
-    let (mut wall, mut cpu, mut beside) = (Duration::ZERO, Duration::ZERO, Beside::default());
+    let (mut wall, mut cpu, mut comparison) = (Duration::ZERO, Duration::ZERO, FloorComparison::default());
     let mut live = connected(&peer, connections, threads);
     let mut live_floor = connected(&floor, connections, threads);
     for turn in 0..TURNS {
         let (count, _) = share(packets, turn, TURNS);
         let run = pushed(&peer, count, &mut live);
         let of_floor = pushed(&floor, count, &mut live_floor);
-        beside.add(run.cpu, of_floor.cpu, count);
+        comparison.add(run.cpu, of_floor.cpu, count);
         wall += run.wall;
         cpu += run.cpu;
     }
     out.each(params, wall, packets, "ns/reset");
     out.each(params, cpu, packets, "cpu-ns/reset");
-    beside.report(params, "cpu-ns/reset", out);
+    comparison.report(params, "cpu-ns/reset", out);
     drop(live);
     peer.stop();
 }
 
-/// The connections of each thread, and the index of the one with the next packet.
-type Live<P> = Vec<(Vec<<P as Peer>::Handle>, usize)>;
+/// The connections of each thread, and the index of the connection that gets the next packet.
+type Connections<P> = Vec<(Vec<<P as Peer>::Handle>, usize)>;
 
-fn connected<P: Peer>(peer: &P, connections: usize, threads: usize) -> Live<P> {
+fn connected<P: Peer>(peer: &P, connections: usize, threads: usize) -> Connections<P> {
     let schedule = |caller: &mut P, _| {
         let work = P::work(Counter::leak());
         (0..connections).map(|_| caller.schedule(TIMEOUT, &work)).collect()
@@ -67,7 +67,7 @@ fn connected<P: Peer>(peer: &P, connections: usize, threads: usize) -> Live<P> {
     run.results
 }
 
-fn pushed<P: Peer>(peer: &P, packets: usize, live: &mut Live<P>) -> Run<()> {
+fn pushed<P: Peer>(peer: &P, packets: usize, live: &mut Connections<P>) -> Run<()> {
     let threads = live.len();
     let all: Vec<_> = std::mem::take(live).into_iter().map(|one| Mutex::new(Some(one))).collect();
     let take = |_: &mut P, index: usize| {

@@ -1,13 +1,13 @@
-//! W11: scale. The cost of each operation with 1k to 100M pending timers. One thread schedules as
-//! in W1 and cancels as in W8, and 100k further timers fire within 100 ms while the others are
-//! pending.
+//! W11: scale. The cost of each operation with 1k to 100M pending timers of 600 to 3600 s. One
+//! thread schedules as in W1 and cancels as in W8, and 100k further timers fire within 100 ms while
+//! the others are pending.
 //!
 //! `ns/schedule` and `ns/cancel` are wall time. Small sizes are filled and emptied repeatedly.
-//! `cpu-ns/expiry` is the CPU time of the process per timer while the 100k fire. Peers go up to 1M,
-//! the hashed wheel up to 10M, and the hierarchical wheel up to the limit of memory.
+//! `cpu-ns/expiry` is the CPU time of the process per timer while the 100k fire. Other timers go up
+//! to 1M, the hashed wheel up to 10M, and the hierarchical wheel up to the limit of memory.
 
 use super::Stop;
-use super::caller::{Counter, here, room};
+use super::caller::{Counter, room, run_here};
 use super::out::Out;
 use crate::peers::{OURS, Peer, TICK};
 use crate::process;
@@ -21,22 +21,23 @@ const UNITS: &[&str] = &["ns/schedule", "ns/cancel", "cpu-ns/expiry"];
 
 const FULL: &[usize] = &[1_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 const QUICK: &[usize] = &[1_000, 100_000];
-/// The largest size of peers that would take minutes for more.
-const PEERS_UP_TO: usize = 1_000_000;
-const HASHED_UP_TO: usize = 10_000_000;
+/// The largest size of other timers, which would take minutes for more.
+const MAX_PEER_SIZE: usize = 1_000_000;
+/// The largest size of the hashed wheel.
+const MAX_HASHED_SIZE: usize = 10_000_000;
 
 /// The least number of operations that are timed.
-const ENOUGH: usize = 200_000;
+const MIN_OPERATIONS: usize = 200_000;
 
 const FIRING: usize = 100_000;
 const SPAN: Duration = Duration::from_millis(100);
 
-/// The greatest memory of a pending timer, to predict which sizes fit. Ours needs less than the
-/// others.
-const BYTES: u64 = 200;
-const OUR_BYTES: u64 = 150;
+/// The greatest number of bytes that a pending timer takes, to predict which sizes fit. Ours needs
+/// less than the others.
+const MAX_BYTES: u64 = 200;
+const OUR_MAX_BYTES: u64 = 150;
 /// The limit of memory on any machine.
-const MOST: u64 = 20 << 30;
+const MAX_MEMORY: u64 = 20 << 30;
 
 pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let lead = Duration::from_millis(settings.number("lead-ms", 500, 300) as u64);
@@ -53,10 +54,10 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
 fn once<P: Peer>(n: usize, lead: Duration, params: &str, out: &Out) {
     let peer = P::build(TICK);
     let mut handles = room(n);
-    let rounds = ENOUGH.div_ceil(n.max(1));
+    let rounds = MIN_OPERATIONS.div_ceil(n.max(1));
     let (mut scheduling, mut cancelling) = (Duration::ZERO, Duration::ZERO);
     let mut expiring = Err("not measured");
-    here(&peer, |caller| {
+    run_here(&peer, |caller| {
         for round in 1..=rounds {
             scheduling += fill(caller, &mut handles);
             if round == rounds {
@@ -124,13 +125,13 @@ fn reason_against<P: Peer>(n: usize) -> Option<String> {
     let ours = P::NAME.starts_with(OURS);
     let most = match P::NAME {
         OURS => usize::MAX,
-        _ if ours => HASHED_UP_TO,
-        _ => PEERS_UP_TO,
+        _ if ours => MAX_HASHED_SIZE,
+        _ => MAX_PEER_SIZE,
     };
     if n > most {
         return Some("not tried with so many".to_owned());
     }
-    let needed = n as u64 * if ours { OUR_BYTES } else { BYTES };
-    let available = process::available().unwrap_or(u64::MAX).min(MOST);
+    let needed = n as u64 * if ours { OUR_MAX_BYTES } else { MAX_BYTES };
+    let available = process::available().unwrap_or(u64::MAX).min(MAX_MEMORY);
     (needed > available).then(|| format!("needs up to {} GiB of memory", needed.div_ceil(1 << 30)))
 }

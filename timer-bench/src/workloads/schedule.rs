@@ -5,7 +5,7 @@
 //! were cancelled. The first time includes the page faults of memory that is new to the process.
 
 use super::Stop;
-use super::caller::{Counter, here, in_parallel, room, share};
+use super::caller::{Counter, in_parallel, room, run_here, share};
 use super::kept::HeapPin;
 use super::out::Out;
 use crate::peers::{Peer, TICK};
@@ -32,14 +32,14 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     Ok(())
 }
 
-struct Measured {
+struct RunTimes {
     wall: Duration,
     cpu: Duration,
     drain: Option<Duration>,
 }
 
 /// Schedules all timers, then cancels them.
-fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<HeapPin>) -> Measured {
+fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<HeapPin>) -> RunTimes {
     let delays = seconds(10, 3600);
     let prepare = |_: &mut P, index| {
         let (count, before) = share(n, index, threads);
@@ -52,12 +52,12 @@ fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<HeapPin>) ->
         (handles, HeapPin::default())
     });
     let drain = until_quiet(Duration::from_secs(5));
-    here(peer, |caller| {
+    run_here(peer, |caller| {
         for (handles, pin) in run.results {
             pins.push(pin);
             handles.into_iter().flatten().for_each(|handle| caller.cancel(handle));
         }
     });
     until_quiet(Duration::from_secs(5));
-    Measured { wall: run.wall, cpu: run.cpu, drain }
+    RunTimes { wall: run.wall, cpu: run.cpu, drain }
 }

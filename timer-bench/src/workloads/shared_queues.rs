@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The range of delays in nanoseconds.
-const MAX_DELAY: u64 = 10_000_000;
+/// The bound of the delays in nanoseconds.
+const MAX_DELAY_NANOS: u64 = 10_000_000;
 
 pub(super) fn run<Q: SharedQueue>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let n = settings.number("n", 1_000_000, 100_000);
@@ -64,7 +64,7 @@ fn flood<Q: SharedQueue>(n: usize, threads: usize, out: &Out) {
         thread::spawn(move || {
             let mut random = SplitMix64::delays(nth * each);
             for item in 0..each as u64 {
-                queue.insert(item, Duration::from_nanos(random.below(MAX_DELAY)));
+                queue.insert(item, Duration::from_nanos(random.below(MAX_DELAY_NANOS)));
             }
         })
     };

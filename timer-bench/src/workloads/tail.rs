@@ -2,12 +2,12 @@
 //! before, over 2 s. Then one call every 10 us, with a delay of an hour, is timed.
 //!
 //! `ns-p50` and so on are quantiles of the time of one call, including one reading of the clock (20
-//! to 40 ns). All handles are kept, so the calls take fresh memory, and one in a hundred meets a
-//! page that the kernel has yet to provide. `ns-p99-floor` and `ns-p99.9-floor` are the quantiles
-//! of the floor, which meets the same pages while nothing fires.
+//! to 40 ns). All handles are kept, so the calls take fresh memory, and at least one in a hundred
+//! meets a page that the kernel has yet to provide. `ns-p99-floor` and `ns-p99.9-floor` are the
+//! quantiles of the floor, which meets such pages, too, while nothing fires.
 
 use super::Stop;
-use super::caller::{Counter, here, room};
+use super::caller::{Counter, room, run_here};
 use super::out::Out;
 use super::quantiles::quantile;
 use crate::peers::floor::Floor;
@@ -30,7 +30,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let counter = Counter::leak();
     let begin = Instant::now() + lead;
-    let (fired, mut nanos, mut floor) = here(&peer, |caller| {
+    let (fired, mut nanos, mut floor) = run_here(&peer, |caller| {
         let (work, mut random) = (P::work(counter), SplitMix64::delays(0));
         let spans = Duration::ZERO..span;
         let background = (0..firing).map(|_| {
@@ -39,7 +39,7 @@ pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
         });
         let background: Vec<_> = background.collect();
         let (handles, nanos, fired) = timed(caller, begin, span, counter);
-        let floor = here(&Floor::build(TICK), |floor| timed(floor, Instant::now(), span, counter).1);
+        let floor = run_here(&Floor::build(TICK), |floor| timed(floor, Instant::now(), span, counter).1);
         drop((background, handles));
         (fired, nanos, floor)
     });

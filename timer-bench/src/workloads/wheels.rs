@@ -1,10 +1,10 @@
 //! W12: the data structures alone, on one thread and without a clock. N entries are due at ticks of
 //! 1 ms, 10 s to an hour ahead.
 //!
-//! `ns/insert` is the cost of an insertion. `ns/next_expiry` is asked N times when all entries are
-//! in. `ns/remove` is in random order until the structure is empty. `ns/expire` hops from one next
-//! expiry to the next until it is empty. All are CPU time. Small sizes are repeated on the same,
-//! used structure.
+//! `ns/insert` is the cost of an insertion, and `ns/next_expiry` that of a query for the next
+//! expiry when all entries are in. `ns/remove` removes all entries in random order, and `ns/expire`
+//! hops from one next expiry to the next until the structure is empty. All are CPU times. Small
+//! sizes are repeated on the same, used structure.
 
 mod standard;
 #[cfg(feature = "peers")]
@@ -24,7 +24,7 @@ const FULL: &[usize] = &[1_000, 100_000, 1_000_000, 10_000_000];
 const QUICK: &[usize] = &[1_000, 100_000];
 
 /// The least number of operations that are timed.
-const ENOUGH: usize = 300_000;
+const MIN_OPERATIONS: usize = 300_000;
 
 /// The earliest and the latest tick from now.
 const FIRST: u64 = 10_000;
@@ -35,7 +35,7 @@ const TICKS_PER_WHEEL: usize = 32_768;
 
 /// A structure that holds values until their tick.
 trait Structure: Default {
-    /// The reason why there is no removal, if there is none.
+    /// The reason why an entry cannot be removed, if it cannot.
     const NO_REMOVE: Option<&'static str> = None;
     /// The key that finds an entry again.
     type Key;
@@ -68,7 +68,7 @@ fn sizes<S: Structure>(settings: &Settings, out: &Out) {
 }
 
 fn once<S: Structure>(n: usize, params: &str, out: &Out) {
-    let rounds = ENOUGH.div_ceil(n.max(1));
+    let rounds = MIN_OPERATIONS.div_ceil(n.max(1));
     let mut structure = S::default();
     let mut keys = Vec::with_capacity(n);
     let [mut inserting, mut asking, mut removing, mut expiring] = [Duration::ZERO; 4];

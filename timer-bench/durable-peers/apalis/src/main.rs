@@ -2,7 +2,7 @@
 //!
 //! It keeps times in seconds and cuts off the rest, so that a task runs up to a second early. Here
 //! the times of tasks with a delay are rounded up. One worker looks for up to 1,000 tasks every
-//! 100 ms. On SQLite each connection syncs its commits, which the crate's own setup turns off.
+//! 100 ms. On SQLite each connection syncs its commits. The crate's own setup would not do so.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

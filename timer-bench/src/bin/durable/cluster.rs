@@ -4,7 +4,7 @@ use crate::postgres_server::{self, Server};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A server that is given by its URL, or one of this program that ends with the value.
+/// A server that is given by its URL, or a server of this program, which ends with the value.
 pub(crate) struct Cluster {
     /// Keeps the server running.
     _server: Option<Server>,
@@ -48,14 +48,14 @@ pub(crate) fn sql(url: &str, statements: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Executes a question with one number as its answer.
+/// Executes a query whose answer is one number.
 pub(crate) fn number(url: &str, question: &str) -> Result<f64, String> {
     let answer = sql(url, question)?;
     answer.parse().map_err(|_| format!("`{question}` gave `{answer}`"))
 }
 
-/// Returns the number of transactions that have ended in the database of `url`. The question is
-/// asked in another database, so it is not counted.
+/// Returns the number of transactions that have ended in the database of `url`. The query runs
+/// in another database, so it is not counted.
 pub(crate) fn transactions(url: &str) -> Result<f64, String> {
     let question =
         format!("select xact_commit + xact_rollback from pg_stat_database where datname = '{}'", database(url));

@@ -5,13 +5,13 @@
 //!
 //! STORE is `sqlite:FILE`, `postgres` or `postgres://URL`. The program runs each case in a process
 //! of its own, all implementations in turn, and prints tables with the goals. A file is emptied
-//! before each case. Without a URL the program starts a PostgreSQL server from the installed
-//! binaries, and each case has a new database. `--peer` names a program that measures another
-//! implementation, which takes the words `FILE NAME CASE SETTING..` or `URL NAME CASE SETTING..`
-//! and prints rows. `--rounds` repeats all cases, and the tables have the medians. `--save` keeps
-//! the figures and a plot of the lag under `results/NAME`.
+//! before each case but E5, which reopens the file of E6. Without a URL the program starts a
+//! PostgreSQL server from the installed binaries, and each case has a new database. `--peer` names
+//! a program that measures another implementation, which takes the words `FILE NAME CASE SETTING..`
+//! or `URL NAME CASE SETTING..` and prints rows. `--rounds` repeats all cases, and the tables have
+//! the medians. `--save` keeps the figures and a plot of the lag under `results/NAME`.
 //!
-//!     durable --store sqlite:FILE --one PEER CASE [NAME=NUMBER]..
+//!     durable --store sqlite:FILE|postgres://URL --one PEER CASE [NAME=NUMBER]..
 //!
 //! runs one case in this process and prints its rows.
 #![forbid(unsafe_code)]

@@ -27,12 +27,12 @@ use timer_durable::PostgresStore;
 
 /// The peer of all rows.
 const PEER: &str = "timer";
-/// The most calls of P1 that have no answer yet.
+/// The greatest number of calls of P1 without an answer.
 const OPEN_CALLS: usize = 4_096;
 /// The lease of P5 and P8.
 const LEASE: Duration = Duration::from_secs(3);
-/// How long a node waits for its shards.
-const LATEST: Duration = Duration::from_secs(90);
+/// The longest wait for shards, and for the first orphan.
+const MAX_WAIT: Duration = Duration::from_secs(90);
 
 /// Runs the case in the database of `url`, and returns `None` if there is no such case.
 pub(crate) fn run(url: &str, case: &str, settings: &Settings, print: fn(Row)) -> Option<Result<(), String>> {
@@ -75,7 +75,7 @@ fn await_share(Ours(timer): &Ours, nodes: usize) -> Result<(), String> {
         membership.is_some_and(|now| now.nodes as usize == nodes && now.shards as usize == 64 / nodes)
     };
     while !is_settled() {
-        if begin.elapsed() > LATEST {
+        if begin.elapsed() > MAX_WAIT {
             return Err(format!("no share of the shards: {:?}", timer.stats().membership));
         }
         thread::sleep(Duration::from_millis(10));
@@ -171,7 +171,7 @@ fn orphans(url: &str, case: &str, print: fn(Row)) -> Result<(), String> {
     if line.trim() != READY {
         return Err(format!("the victim said `{line}`"));
     }
-    let first = runs.recv_timeout(LATEST).map_err(|_| "no orphan has run")?;
+    let first = runs.recv_timeout(MAX_WAIT).map_err(|_| "no orphan has run")?;
     let params = format!("lease={}s", LEASE.as_secs());
     print(row(PEER, case, &params, (first - killed).as_secs_f64() * 1e3, "ms-first-orphan"));
     thread::sleep(Duration::from_secs(2));

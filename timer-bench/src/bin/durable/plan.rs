@@ -18,7 +18,7 @@ const CASES: &[(&str, &str)] = &[
     ("E3", "lives: schedule, begin, handler, end"),
     ("E4", "lag of durable timeouts"),
     ("E5", "reopen: the first overdue timeout after a kill, and memory"),
-    ("E6", "fill: pending timeouts of the next 30 days"),
+    ("E6", "fill: pending timeouts that are due in 1 to 31 days"),
     ("E7", "idle: a thousand pending, nothing due"),
     ("P1", "inserts"),
     ("P2", "lives: schedule, begin, handler, end"),
@@ -53,7 +53,7 @@ const FILE_STEPS: &[Step] = &[
     ("E7", "ms=10000", true),
 ];
 
-/// The steps of a server. Those of [`LONG`] run only if they are named.
+/// The steps of a server. Those of [`LONG_CASES`] run only if they are named.
 const SERVER_STEPS: &[Step] = &[
     ("P1", "", true),
     ("P2", "n=512 nodes=1", true),
@@ -70,8 +70,8 @@ const SERVER_STEPS: &[Step] = &[
     ("P9", "rate=10000 ms=600000", false),
 ];
 
-/// The cases that take longer than a minute.
-const LONG: &[&str] = &["P8", "P9"];
+/// The cases that take minutes, so they run only if they are named.
+const LONG_CASES: &[&str] = &["P8", "P9"];
 
 /// The command line.
 pub(crate) struct Options<'a> {
@@ -99,7 +99,8 @@ pub(crate) fn run(options: &Options<'_>) -> Result<(), String> {
     let steps = (0..options.rounds).flat_map(|_| steps);
     for (case, settings, with_peers) in steps {
         let name = case.split('-').next().unwrap_or(case);
-        let is_wanted = if options.cases.is_empty() { !LONG.contains(&name) } else { options.cases.contains(&name) };
+        let is_wanted =
+            if options.cases.is_empty() { !LONG_CASES.contains(&name) } else { options.cases.contains(&name) };
         if !is_wanted {
             continue;
         }
@@ -186,12 +187,13 @@ fn process(
     let text = String::from_utf8_lossy(&output.stdout);
     eprint!("{text}{}", String::from_utf8_lossy(&output.stderr));
     if asks_for_goals(options) && !output.status.success() {
-        return Err("a goal is missed".to_owned());
+        return Err("the process failed, perhaps because of a missed goal".to_owned());
     }
     Ok(text.lines().filter_map(Row::parse).collect())
 }
 
-/// Returns `true` if a case that misses its goal fails. Otherwise a case may end by an abort.
+/// Returns `true` if a process that misses its goal has to fail. Without goals a process may end by
+/// an abort.
 fn asks_for_goals(options: &Options<'_>) -> bool {
     options.settings.contains(&"goal=1")
 }

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 use timer_bench::durable::{Micros, OnRun, Subject, now, payload};
 
-/// The number of rows that are fetched at a time.
-const PAGE: usize = 1_000;
+/// The greatest number of rows that are fetched at a time.
+const MAX_FETCHED: usize = 1_000;
 
 /// A poller. Each insert and each end is a transaction of its own, with a sync.
 pub(crate) struct Poller(Arc<Mutex<Connection>>);
@@ -31,7 +31,7 @@ impl Poller {
                     // A job whose end is not written runs again.
                     let _ended = delete(&polled, *id);
                 }
-                if due.len() < PAGE {
+                if due.len() < MAX_FETCHED {
                     thread::sleep(period);
                 }
             }
@@ -43,7 +43,7 @@ impl Poller {
 fn fetch(jobs: &Mutex<Connection>) -> rusqlite::Result<Vec<(i64, Micros)>> {
     let jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
     let mut due = jobs.prepare_cached("select id, due, payload from job where due <= ?1 order by due limit ?2")?;
-    let rows = due.query_map(params![now(), PAGE as i64], |row| {
+    let rows = due.query_map(params![now(), MAX_FETCHED as i64], |row| {
         row.get::<_, Vec<u8>>(2)?;
         Ok((row.get(0)?, row.get(1)?))
     })?;

@@ -1,6 +1,6 @@
 //! E5 and E6: many pending timeouts.
 //!
-//! E6 adds timeouts of the next 30 days to the store and gives the rate of each million. Its
+//! E6 adds timeouts that are due in 1 to 31 days and gives the rate of each million. Its
 //! process then ends without stopping the timer, as after a kill. E5 writes one overdue timeout,
 //! opens the store in a new process, and measures the time until its handler begins.
 
@@ -18,21 +18,21 @@ use timer_durable::transaction::{Batch, Insert};
 
 /// The peer of all rows.
 const PEER: &str = "timer";
-/// The most calls that have no answer yet.
+/// The greatest number of calls without an answer.
 const OPEN_CALLS: usize = 4_096;
 /// The number of rows of which each has a rate.
-const STEP: usize = 1_000_000;
+const ROWS_PER_RATE: usize = 1_000_000;
 const DAY: u64 = 86_400_000_000;
 
 /// Fills the store.
 pub(crate) fn fill(store: &StoreName, settings: &Settings, print: impl Fn(Row)) -> Result<(), String> {
-    let total = settings.number("n", STEP, 20_000);
+    let total = settings.number("n", ROWS_PER_RATE, 20_000);
     let mut opened = store.open()?;
     let before = opened.counts().map_err(|error| error.to_string())?.pending as usize;
     let Ours(timer) = Ours::open(opened, Arc::new(|_| ()))?;
     let mut random = SplitMix64::new(before as u64);
     let mut calls = std::collections::VecDeque::new();
-    let (mut begin, step) = (Instant::now(), STEP.min(total));
+    let (mut begin, step) = (Instant::now(), ROWS_PER_RATE.min(total));
     for number in 1..=total {
         let delay = Duration::from_micros(DAY + random.below(30 * DAY));
         calls.push_back(timer.new_timeout_async(TOPIC, delay, &payload()));

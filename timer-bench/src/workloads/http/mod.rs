@@ -10,11 +10,11 @@
 //! `cpu-ns/request` is the CPU time of the server's process with the timer, and
 //! `cpu-ns/request-floor` the same with a timer that does nothing. hyper polls a connection once
 //! more per request if it has any timer, so a server without one is not the floor of a timer. With
-//! `limits` hyper has no timer, and the floor is a server without limits. Both take turns in one
-//! process.
-//! `cpu-ns/request-timer` is the difference, and `%-of-cpu` its share. The same figures in
-//! instructions are counted by valgrind's callgrind, in processes of their own. They exclude the
-//! kernel, and callgrind runs one thread at a time, so they have no contention.
+//! `limits` hyper has no timer, and the floor is a server without limits. The server with the timer
+//! and the floor take turns in one process. `cpu-ns/request-timer` is the difference, and
+//! `%-of-cpu-ns` its share. The same figures in instructions are counted by valgrind's callgrind,
+//! in processes of their own. They exclude the kernel, and callgrind runs one thread at a time, so
+//! they have no contention.
 
 mod client;
 mod server;

@@ -37,7 +37,7 @@ pub(crate) enum Timeouts {
     Ours,
     /// The timer of the runtime.
     Tokio,
-    /// A timer that does nothing.
+    /// A timer that does nothing, or no limits with [`Mount::Limits`].
     None,
 }
 
@@ -154,20 +154,20 @@ struct NoTimer;
 
 impl hyper::rt::Timer for NoTimer {
     fn sleep(&self, _: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Never)
+        Box::pin(EndlessSleep)
     }
 
     fn sleep_until(&self, _: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Never)
+        Box::pin(EndlessSleep)
     }
 }
 
 /// A sleep that never ends. It occupies no memory.
-struct Never;
+struct EndlessSleep;
 
-impl hyper::rt::Sleep for Never {}
+impl hyper::rt::Sleep for EndlessSleep {}
 
-impl Future for Never {
+impl Future for EndlessSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {

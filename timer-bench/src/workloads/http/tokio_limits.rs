@@ -1,5 +1,5 @@
-//! The limits of timer-adapters on tokio's sleep, which is compiled from the same source, so that
-//! the two timers differ in nothing else.
+//! The limits of timer-adapters, compiled from the same source with tokio's sleep, so that the two
+//! timers differ in nothing else.
 
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "the server uses a part of the source")]
 

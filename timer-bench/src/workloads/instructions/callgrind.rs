@@ -57,7 +57,7 @@ pub(in super::super) fn missing() -> Option<String> {
 /// Returns the profile of this program for a workload with these settings, or `None` if the peer
 /// does not have it.
 pub(in super::super) fn executed(peer: &str, workload: &str, settings: &[String]) -> Result<Option<Profile>, String> {
-    let this = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    let this = env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
     let path: PathBuf = env::temp_dir().join(format!("timer-bench-{}-{}", process::id(), workload.replace(':', "-")));
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no", "-q"]);

@@ -6,14 +6,14 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The addresses of such instructions by file. Each file is read once.
+/// The addresses of the instructions that lock, by file. Each file is read once.
 #[derive(Default)]
 pub(super) struct Objdump {
     files: HashMap<String, HashSet<u64>>,
 }
 
 impl Objdump {
-    /// Returns how many of them were executed.
+    /// Returns the number of executions of instructions that lock.
     pub(super) fn locked(&mut self, profile: &Profile) -> io::Result<u64> {
         let mut locked = 0;
         for (file, counts) in &profile.files {

@@ -2,9 +2,9 @@
 //! timer.
 
 use super::super::Stop;
-use super::super::caller::{Counter, here, room};
-use crate::peers::storming::{Expiring, Then};
-use crate::peers::{FLOOR, TICK};
+use super::super::caller::{Counter, room, run_here};
+use crate::peers::TICK;
+use crate::peers::storming::{Expiring, Treatment};
 use crate::random::{SEED, SplitMix64, seconds};
 use crate::settings::Settings;
 use std::hint::black_box;
@@ -31,18 +31,18 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(in super::super) fn operation<P: Expiring>(name: &str, settings: &Settings) -> Result<(), Stop> {
     let n = settings.number("n", 5_000, 2_000);
     let known = match name {
-        "expiry" => P::expire(n, &P::work(Counter::leak()), Then::Run),
-        "unexpired" => P::expire(n, &P::work(Counter::leak()), Then::Drop),
+        "expiry" => P::expire(n, &P::work(Counter::leak()), Treatment::Run),
+        "unexpired" => P::expire(n, &P::work(Counter::leak()), Treatment::Drop),
         "reset" if P::NO_RESET.is_some() => false,
         _ => {
             let peer = P::build(TICK);
-            let known = here(&peer, |caller| on_one_thread(name, n, caller));
+            let known = run_here(&peer, |caller| on_one_thread(name, n, caller));
             // The cost of dropping the peer does not belong to an operation.
             std::mem::forget(peer);
             known
         }
     };
-    if known { Ok(()) } else { Err(Stop::Unavailable(format!("no operation `{name}` of {FLOOR} or timer"))) }
+    if known { Ok(()) } else { Err(Stop::Unavailable(format!("has no operation `{name}`"))) }
 }
 
 fn on_one_thread<P: Expiring>(name: &str, n: usize, caller: &mut P) -> bool {

@@ -20,7 +20,7 @@ const BURST: u64 = 100;
 /// pair.
 const SAMPLED: u64 = 64;
 /// The CPU time of a call that took more than this many nanoseconds is also measured.
-const LONG: u64 = 50_000;
+const LONG_CALL: u64 = 50_000;
 /// In an overload, one timeout in this many records its lateness. Reading the clock and recording
 /// the lateness take longer than the timer needs for the rest of a run.
 const TIMED: u64 = 8;
@@ -30,7 +30,7 @@ const OVERLOAD_BELOW: u64 = 90;
 /// deadline is this many nanoseconds later.
 const SURELY_RUN: u64 = 50_000_000;
 
-/// Decides whether the CPU time of a call is read.
+/// The rule by which the CPU time of a call is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cpu {
     Read,
@@ -157,9 +157,10 @@ impl Callers {
         kept.saturating_sub(self.common.book.ran_before(now))
     }
 
-    /// Returns the number of accepted timeouts that did not end in exactly one way, or `None` if
-    /// the timer does not report whether a cancel succeeded. The threads and the timer must have
-    /// stopped. Waits for at most `limit` for runs in progress.
+    /// Returns the difference between the number of accepted timeouts and the number that ran or
+    /// were cancelled, which is 0 if each ended in exactly one way. Returns `None` if none was
+    /// accepted or if the timer does not report whether a cancel succeeded. The threads and the
+    /// timer must have stopped. Waits for at most `limit` for runs in progress.
     pub(super) fn unaccounted(&self, limit: Duration) -> Option<u64> {
         let begin = Instant::now();
         if self.sum(|tape| &tape.untold) > 0 || self.sum(|tape| &tape.accepted) == 0 {
@@ -219,7 +220,7 @@ impl<P: Storming> Caller<'_, P> {
             if is_kept {
                 self.keep(due, handle);
             } else {
-                match self.call(cpu, &mut last_cpu, |peer| peer.has_cancelled(handle)) {
+                match self.call(cpu, &mut last_cpu, |peer| peer.try_cancel(handle)) {
                     Some(true) => {
                         book.ended(place, CANCELLED);
                         count(&self.tape.cancelled);
@@ -263,7 +264,7 @@ impl<P: Storming> Caller<'_, P> {
         tape.calling_since.store(0, Ordering::Relaxed);
         let took = book.now() - begin;
         tape.calls.add_alone(took);
-        if cpu == Cpu::Read || took > LONG {
+        if cpu == Cpu::Read || took > LONG_CALL {
             let now = thread_cpu();
             let of_call = (now - *last_cpu).saturating_sub(tape.reading);
             tape.cpu.add_alone(of_call.as_nanos() as u64);

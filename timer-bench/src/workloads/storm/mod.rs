@@ -36,7 +36,8 @@
 //! - `us-lag-max-over-time`, `pending-max-over-time`: the maxima of the window that ends at `t`,
 //!   for the plot.
 //! - `ms-stop`: duration of the stop. `handed-back` is the number of timeouts that it returned.
-//! - `unaccounted`: number of accepted timeouts that did not end in exactly one way.
+//! - `unaccounted`: difference between the number of accepted timeouts and the number that ran or
+//!   were cancelled. It is 0 if each ended in exactly one way.
 //! - `us-sleeper-*`: the excess over a millisecond of each sleep of the sleeping thread.
 //!
 //! If a timer does not stop within 10 s, its row says so and the process ends with the figures that

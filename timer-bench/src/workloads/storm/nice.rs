@@ -9,7 +9,7 @@ use super::book::{Book, Mark};
 use super::{calls, lags};
 use crate::peers::TICK;
 use crate::peers::storming::Storming;
-use crate::scheduling::yield_to_all_others;
+use crate::scheduling::lower_priority;
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -99,7 +99,7 @@ pub(super) fn run<P: Storming>(span: Duration, limit: Duration, out: &Out) -> Re
 fn use_at_full_speed<P: Storming>(peer: P, book: &'static Book, common: &Common) {
     // If the system refuses the lower priority, the figures are better than they should be, never
     // worse.
-    yield_to_all_others();
+    lower_priority();
     let context = peer.clone();
     context.on_thread(|| {
         let mut peer = peer;

@@ -85,8 +85,8 @@ impl Storming for Lossy {
         Some(self.schedule(delay, work))
     }
 
-    fn has_cancelled(&mut self, handle: Self::Handle) -> Option<bool> {
-        handle.map_or(Some(false), |handle| self.0.has_cancelled(handle))
+    fn try_cancel(&mut self, handle: Self::Handle) -> Option<bool> {
+        handle.map_or(Some(false), |handle| self.0.try_cancel(handle))
     }
 
     fn stop_beside_callers(&self) -> Self::Back {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
 
-/// What happened until `end`, since the step before.
+/// The figures of the time from the end of the previous step to `end`.
 struct Step {
     end: Duration,
     worst_lag: u64,

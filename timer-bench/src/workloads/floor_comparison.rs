@@ -10,11 +10,11 @@ pub(super) const TURNS: usize = 5;
 
 /// The costs of both in each turn, in nanoseconds per operation.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct FloorComparison {
     turns: Vec<(f64, f64)>,
 }
 
-impl Beside {
+impl FloorComparison {
     /// Adds one turn of each, with the time for `count` operations.
     pub(super) fn add(&mut self, timer: Duration, floor: Duration, count: usize) {
         let each = |time: Duration| time.as_nanos() as f64 / count.max(1) as f64;
