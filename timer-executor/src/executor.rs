@@ -2,8 +2,9 @@
 //! closures.
 //!
 //! A task that an executor does not take returns to the caller, in [`Rejected`] or in the batch,
-//! which keeps its order. If the executor panics, the provided `execute_batch` leaves the tasks
-//! that were not yet handed over in the batch. Other modules contain the executors of this crate.
+//! which keeps its order. If the executor panics during the provided `execute_batch`, the rejected
+//! tasks and those not yet handed over stay in the batch. Other modules contain the executors of
+//! this crate.
 
 use std::fmt;
 use std::mem;
@@ -68,8 +69,8 @@ pub trait TaskExecutor: Send + Sync + 'static {
     /// remain there were rejected, and they keep their order.
     ///
     /// The provided method hands the tasks to [`execute`](Self::execute) one by one, in order. If
-    /// that panics, the tasks that were not yet handed over stay in `tasks`. An executor with a
-    /// queue should take the whole batch in one step.
+    /// that panics, the rejected tasks and those not yet handed over stay in `tasks`. An executor
+    /// with a queue should take the whole batch in one step.
     ///
     /// # Examples
     ///

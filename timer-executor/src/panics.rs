@@ -1,9 +1,9 @@
 //! The one place where panics of user code are caught.
 //!
-//! Code that must survive a panic of a task, a hook or the drop of a captured value calls it
-//! through this file. [`catch`] returns however `f` unwinds. The payload is examined and dropped
-//! here, so a payload that panics in its own `Drop` does no harm either. Panics that abort end the
-//! process, and no library can catch them.
+//! Code that must survive a panic of a task, of a hook or in the drop of a captured value makes
+//! that call through this module. [`catch`] returns however `f` unwinds. The payload is examined
+//! and dropped here, so a payload that panics in its own `Drop` does no harm either. Panics that
+//! abort end the process, and no library can catch them.
 
 use std::any::Any;
 use std::borrow::Cow;

@@ -7,8 +7,8 @@
 //!   the wait returns.
 //! - A thread that runs a job of the pool may not wait, because it would wait for itself.
 //!
-//! The tasks and the pool are elsewhere. They acquire the permits and release them. The wait of the
-//! `threadpool` crate reads two counters one after the other, so it can miss a task that its
+//! The pool and its tasks are in other modules, which acquire and release the permits. The wait of
+//! the `threadpool` crate reads two counters one after the other, so it can miss a task that its
 //! predecessor handed over, and it is not used here.
 
 use std::cell::Cell;

@@ -79,7 +79,8 @@ impl ThreadPoolExecutor {
     ///
     /// # Errors
     ///
-    /// Returns the system's error as text, with the kind [`Other`](io::ErrorKind::Other).
+    /// Returns the text of that panic, which contains the system's error, with the kind
+    /// [`Other`](io::ErrorKind::Other).
     ///
     /// # Examples
     ///

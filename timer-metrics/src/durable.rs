@@ -27,7 +27,7 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// | `durable_timeouts_dead_total` | timeouts that became dead letters |
 /// | `durable_attempts_begun_total` | attempts that have begun |
 /// | `durable_attempts_done_total` | attempts that succeeded |
-/// | `durable_attempts_repeated_total` | attempts that failed and are repeated |
+/// | `durable_attempts_repeated_total` | attempts that failed, did not start or had no handler, and are repeated |
 /// | `durable_attempts_refused_total` | results that the store refused |
 /// | `durable_attempts_unhandled_total` | attempts of topics without a handler |
 /// | `durable_commits_total` | commits |
@@ -41,7 +41,7 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// | `durable_lease_age_seconds` | the time since the lease was asked for |
 /// | `durable_shards_taken_total` | shards taken over from dead processes |
 /// | `durable_foreign_timeouts_total` | timeouts that others have written for this process |
-/// | `durable_reconnects_total` | connections after the first one |
+/// | `durable_reconnects_total` | attempts to connect again |
 ///
 /// The last six exist only for a store that processes share.
 ///
@@ -176,7 +176,11 @@ const SERIES: &[(&str, &str, Value)] = &[
     ("durable_timeouts_dead", "Timeouts that became dead letters.", Value::Counter(|stats| stats.buried)),
     ("durable_attempts_begun", "Attempts that have begun.", Value::Counter(|stats| stats.begun)),
     ("durable_attempts_done", "Attempts that succeeded.", Value::Counter(|stats| stats.done)),
-    ("durable_attempts_repeated", "Attempts that failed and are repeated.", Value::Counter(|stats| stats.retried)),
+    (
+        "durable_attempts_repeated",
+        "Attempts that failed, did not start or had no handler, and are repeated.",
+        Value::Counter(|stats| stats.retried),
+    ),
     ("durable_attempts_refused", "Results that the store refused.", Value::Counter(|stats| stats.refused)),
     (
         "durable_attempts_unhandled",
@@ -202,7 +206,7 @@ const SERIES: &[(&str, &str, Value)] = &[
         "Timeouts that others have written for this process.",
         Value::Total(|member| member.foreign),
     ),
-    ("durable_reconnects", "Connections after the first one.", Value::Total(|member| member.reconnects)),
+    ("durable_reconnects", "Attempts to connect again.", Value::Total(|member| member.reconnects)),
 ];
 
 #[derive(Debug)]

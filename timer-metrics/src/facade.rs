@@ -28,9 +28,9 @@ const MAX_RECORDS: u64 = 10_000;
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
 /// by at most 28 %, or to 1 us if it is shorter. Bounds such as 10, 25, 50 and 100 us are steps of
-/// the ladder, so buckets with these bounds are exact. If there are more than 10,000 new lags, it
-/// records a proportional sample with at least one lag of each size, so that the call stays short.
-/// `timer_runs_total` has the exact number.
+/// the ladder, so buckets with these bounds are as exact as in Prometheus. If there are more than
+/// 10,000 new lags, the call records a proportional sample with at least one lag of each size, so
+/// that it stays short. `timer_runs_total` has the exact number.
 ///
 /// # Examples
 ///

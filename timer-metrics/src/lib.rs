@@ -49,7 +49,7 @@
 //! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |
 //! | `timer_inbox_handovers_total` | counter | requests left at a locked shard |
 //! | `timer_shards` | gauge | number of shards |
-//! | `timer_longest_task_seconds` | gauge | longest batch of up to 64 tasks that the worker ran |
+//! | `timer_longest_task_seconds` | gauge | longest time of the worker for a batch of up to 64 tasks, within the last one to two minutes |
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
 //! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
@@ -78,7 +78,7 @@
 //! | `TimerNearlyFull` | a timer with a bound is at 90 % of it |
 //! | `TimerRejecting` | the timer refused calls in the last 5 minutes |
 //! | `TimerExecutorRejecting` | the executor refused tasks in the last 5 minutes |
-//! | `TimerTaskPanics` | tasks panicked in the last 5 minutes |
+//! | `TimerTaskPanics` | the timer caught panics in the last 5 minutes |
 //! | `TimerWorkerStuck` | a timeout is overdue and the worker took no turn for 10 minutes |
 //!
 //! All alerts but the last work for every watched timer. The last alert also needs the longest

@@ -1,14 +1,16 @@
 //! The step `test`, which repeats tests that fail.
 //!
-//! A machine that stands still for a second ends the leases and the connections of the tests that
-//! run. `cargo xtask ci` runs such tests a second time. `ci --long` does not.
+//! If the machine stands still for a second, the leases and the connections of the running tests
+//! end, and the tests fail. `cargo xtask ci` runs a few failed tests a second time, and `ci --long`
+//! does not.
 
 use xshell::Shell;
 
 use crate::run::{Result, cargo, cargo_line, report, run_reading};
 
-/// The most failed tests that have a second attempt. A fault of the code often fails more.
-const MAX_AGAIN: usize = 8;
+/// The greatest number of failed tests that have a second attempt. A fault of the code often fails
+/// more.
+const MAX_REPEATED: usize = 8;
 
 /// Runs the tests and the benches.
 pub(crate) fn test(sh: &Shell) -> Result {
@@ -62,7 +64,7 @@ impl Seen {
 
     /// Returns `true` if a few tests have failed, and no program has ended without a result.
     fn may_repeat(&self) -> bool {
-        (1..=MAX_AGAIN).contains(&self.failed.len()) && self.begun == self.ended
+        (1..=MAX_REPEATED).contains(&self.failed.len()) && self.begun == self.ended
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --no-deps {options}")])
 }
 
-/// Runs the tests that compare the metrics with a real Prometheus. Without one they are ignored.
+/// Runs the tests that compare the metrics with a real Prometheus. Without one they are skipped.
 pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     need("prometheus --version", "prometheus (apt-get install prometheus)")?;
     need("promtool --version", "promtool (apt-get install prometheus)")?;
@@ -95,8 +95,8 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     cargo(sh, &["test --release -p timer-core --test stress -- --ignored --exact long::a_long_storm --nocapture"])
 }
 
-/// Parses a seed, or takes one from the clock. It takes 32 bits, which are short enough to type,
-/// and the lower ones, which change fastest.
+/// Parses a seed, or takes one from the clock. A seed from the clock is the time in steps of about
+/// a microsecond, cut to the lower 32 bits, which are short enough to type.
 fn seed(word: Option<&str>) -> Result<u64> {
     let Some(word) = word else {
         return Ok((SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 >> 10) & 0xFFFF_FFFF);

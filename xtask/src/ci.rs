@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// The everyday steps that run beside the others. Many tests wait meanwhile.
-const BESIDE: &[Step] = &[
+const SECOND_ROW: &[Step] = &[
     // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
     // this build is optimized and has a folder of its own.
     ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
@@ -37,7 +37,7 @@ const BESIDE: &[Step] = &[
 
 /// The steps that `--long` adds.
 const LONG: &[Step] = &[
-    // Without assertions and at full size, such as the million timeouts and the ten years.
+    // Without debug assertions and at full size, such as the million timeouts and the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
     ("adapter-features", Cargo(&EACH_ADAPTER)),
@@ -63,7 +63,7 @@ const LONG: &[Step] = &[
 /// Steps of `--long` that wait for servers and clocks, or that end after a fixed time.
 const WAITING: &[Step] = &[
     ("durable", Call(durable)),
-    ("stress", Call(|sh| stress(sh, &STORM))),
+    ("stress", Call(|sh| stress(sh, &LONG_STORM))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];
 
@@ -98,7 +98,7 @@ const EACH_ADAPTER: [&str; 6] = [
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";
 
-const STORM: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None, ten_years: false };
+const LONG_STORM: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None, ten_years: false };
 const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(30), jobs: None, address: false };
 
 pub(crate) fn command(flags: &flags::Ci) -> Result {
@@ -110,20 +110,20 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
     let phases = match &flags.step {
         Some(name) => vec![Phase { steps: vec![find(name)?], ..Phase::default() }],
         None if flags.long => long(),
-        None => vec![Phase { steps: STEPS.to_vec(), beside: BESIDE.to_vec() }],
+        None => vec![Phase { steps: STEPS.to_vec(), second_row: SECOND_ROW.to_vec() }],
     };
     steps::run(&phases, max_failures)
 }
 
 fn long() -> Vec<Phase> {
-    let mut first = Phase { steps: [STEPS, LONG].concat(), beside: [BESIDE, WAITING].concat() };
+    let mut first = Phase { steps: [STEPS, LONG].concat(), second_row: [SECOND_ROW, WAITING].concat() };
     // Nothing has a second attempt in hours of checks, which look for rare failures too.
     first.steps.iter_mut().filter(|(name, _)| *name == "test").for_each(|(_, work)| *work = Call(attempts::test));
     vec![first, Phase { steps: ALONE.to_vec(), ..Phase::default() }]
 }
 
 fn all_steps() -> Vec<Step> {
-    long().into_iter().flat_map(|phase| [phase.steps, phase.beside]).flatten().collect()
+    long().into_iter().flat_map(|phase| [phase.steps, phase.second_row]).flatten().collect()
 }
 
 fn find(step: &str) -> Result<Step> {

@@ -10,7 +10,7 @@ pub(crate) const LIBRARIES: [&str; 5] =
     ["timer-executor", "timer-core", "timer-metrics", "timer-durable", "timer-adapters"];
 
 /// The adapters and the crates below them.
-pub(crate) const CORE_OF_ADAPTERS: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
+pub(crate) const ADAPTERS_AND_CORE: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
 
 /// Each crate, with the crates of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[

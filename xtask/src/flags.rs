@@ -25,8 +25,8 @@ xflags::xflags! {
         }
         /// Runs the checks that a change must pass and prints the time of each step.
         cmd ci {
-            /// Adds the long steps: release, features, stress, fuzz, sanitizers, deeper models,
-            /// peers, instruction counts. A step that fails does not end the run.
+            /// Adds the long steps, among them release, features, stress, fuzz, sanitizers, deeper
+            /// models, peers and instruction counts. A step that fails does not end the run.
             optional --long
             /// Runs one step of either list.
             optional --step name: String

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use xshell::{Shell, cmd};
 
-use crate::crates::CORE_OF_ADAPTERS;
+use crate::crates::ADAPTERS_AND_CORE;
 use crate::run::{Result, copy_sources, report, root, run, target_dir};
 
 /// The lock file, and its place in the copy.
@@ -27,12 +27,12 @@ const NEEDS_NEWER_TOKIO: &str = "a_chain_of_sockets_does_not_move_time";
 pub(crate) fn command(sh: &Shell) -> Result {
     let tree = target_dir().join("lowest").join("tree");
     let wanted = |path: &str| {
-        path == "Cargo.toml" || path.split('/').next().is_some_and(|name| CORE_OF_ADAPTERS.contains(&name))
+        path == "Cargo.toml" || path.split('/').next().is_some_and(|name| ADAPTERS_AND_CORE.contains(&name))
     };
     copy_sources(sh, &tree, wanted)?;
     let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
-    fs::write(tree.join("Cargo.toml"), only_members(&manifest, &CORE_OF_ADAPTERS))?;
-    for name in CORE_OF_ADAPTERS.iter().filter(|name| **name != "timer-adapters") {
+    fs::write(tree.join("Cargo.toml"), only_members(&manifest, &ADAPTERS_AND_CORE))?;
+    for name in ADAPTERS_AND_CORE.iter().filter(|name| **name != "timer-adapters") {
         without_tests(&tree.join(name).join("Cargo.toml"))?;
     }
     fs::copy(root().join(LOCK[0]), tree.join(LOCK[1]))?;

@@ -1,8 +1,8 @@
 //! The project's chores. `flags.rs` declares the commands, and this file dispatches them.
 //!
-//! xtask prints the command lines that do its work before it runs them, but not queries such as
-//! `cargo metadata`. It exits with the code of the first failure. It depends on none of the crates
-//! of the workspace.
+//! xtask prints the command lines that do its work before it runs them, except for queries such as
+//! `cargo metadata` and for the builds and tests of single mutations. It exits with the code of the
+//! first failure. It depends on none of the crates of the workspace.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,8 @@
 //! test passes, the unit tests, `behaviour`, `model` and the loom models run for timer-core, and
 //! all tests for another crate. A change that passes them too survives.
 //!
-//! The changes are grouped by test program, so each of them compiles one program.
+//! The changes are grouped by test program. The named tests of a program first run without a
+//! change, and each change then compiles that program alone.
 //!
 //! If there is no filter, cargo-mutants changes the code without atomics afterwards, if it is
 //! installed.

@@ -1,4 +1,4 @@
-//! Running a child process: prints its command line and passes on its exit code.
+//! Running child processes, with their command lines printed and their exit codes passed on.
 
 use std::cell::RefCell;
 use std::fmt;

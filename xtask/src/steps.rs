@@ -28,24 +28,24 @@ pub(crate) enum Work {
 pub(crate) struct Phase {
     pub(crate) steps: Vec<Step>,
     /// The steps that run beside the others.
-    pub(crate) beside: Vec<Step>,
+    pub(crate) second_row: Vec<Step>,
 }
 
 /// Runs the phases until `max_failures` steps have failed. Returns the exit code of the first
 /// failure with an empty message, because the message is printed already.
 pub(crate) fn run(phases: &[Phase], max_failures: usize) -> Result {
     let begun = Instant::now();
-    let all = phases.iter().map(|phase| phase.steps.len() + phase.beside.len()).sum();
+    let all = phases.iter().map(|phase| phase.steps.len() + phase.second_row.len()).sum();
     let run = Run { all, max_failures, results: Mutex::default() };
     let mut first = 0;
     for phase in phases {
         let second = first + phase.steps.len();
         thread::scope(|scope| {
-            scope.spawn(|| (second..).zip(&phase.beside).for_each(|(at, step)| run.beside(at, step)));
+            scope.spawn(|| (second..).zip(&phase.second_row).for_each(|(at, step)| run.step_into_file(at, step)));
             (first..).zip(&phase.steps).for_each(|(at, step)| run.step(at, step));
         });
         run.print_files();
-        first = second + phase.beside.len();
+        first = second + phase.second_row.len();
     }
     let mut results = run.results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.lines.sort_unstable();
@@ -87,7 +87,7 @@ impl Run {
     }
 
     /// Runs a step and keeps its output in a file until it has ended.
-    fn beside(&self, at: usize, step: &Step) {
+    fn step_into_file(&self, at: usize, step: &Step) {
         if self.can_start(at, step) {
             let folder = target_dir().join("steps");
             let path = folder.join(format!("{}.log", step.0));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_gives_the_exit_code() {
-        let in_turn = |steps: &[Step]| [Phase { steps: steps.to_vec(), beside: Vec::new() }];
+        let in_turn = |steps: &[Step]| [Phase { steps: steps.to_vec(), second_row: Vec::new() }];
         let (good, absent) = (step(|_| Ok(())), step(|_| Err(Failure::skipped("no"))));
         let bad = step(|_| Err(Failure { code: 7, message: "broken".to_owned() }));
         let unreached = step(|_| panic!("a step after the one that failed"));
@@ -174,7 +174,8 @@ mod tests {
         assert_eq!(run(&in_turn(&[bad, good, bad]), usize::MAX).unwrap_err().code, 7);
         assert!(run(&in_turn(&[good, absent]), 1).is_ok(), "a skipped step is no failure");
         let [phase] = in_turn(&[bad]);
-        assert_eq!(run(&[phase, Phase { steps: vec![unreached], beside: vec![unreached] }], 1).unwrap_err().code, 7);
+        let unreached = Phase { steps: vec![unreached], second_row: vec![unreached] };
+        assert_eq!(run(&[phase, unreached], 1).unwrap_err().code, 7);
     }
 
     #[test]
@@ -188,7 +189,7 @@ mod tests {
             if result.timed_out() { Err(Failure::new("the other row did not run")) } else { Ok(()) }
         });
         let bad = step(|_| Err(Failure { code: 9, message: "broken".to_owned() }));
-        assert!(run(&[Phase { steps: vec![meet], beside: vec![meet] }], 1).is_ok());
-        assert_eq!(run(&[Phase { steps: Vec::new(), beside: vec![bad] }], 1).unwrap_err().code, 9);
+        assert!(run(&[Phase { steps: vec![meet], second_row: vec![meet] }], 1).is_ok());
+        assert_eq!(run(&[Phase { steps: Vec::new(), second_row: vec![bad] }], 1).unwrap_err().code, 9);
     }
 }

@@ -26,7 +26,7 @@ const NOT_IN_WHEEL: &[&str] =
 /// The handles that callers hold.
 const HANDLES: &str = "timer-core/src/handle/";
 /// The builder, which chooses the wheel.
-const CHOOSES: Exceptions = &["timer-core/src/handle/builder.rs"];
+const MAY_NAME_WHEELS: Exceptions = &["timer-core/src/handle/builder.rs"];
 
 /// Code that is built for tests only, although no file or folder is called `tests`.
 const TEST_ONLY: Exceptions = &["timer-core/src/loom_models/", "timer-core/src/storms", "timer-core/src/sync/model"];
@@ -59,7 +59,7 @@ type Rule = (&'static str, Exceptions, fn(&File) -> Vec<usize>, &'static str);
 const RULES: &[Rule] = &[
     ("", TEST_ONLY, orderings, "an ordering without a reason; say in an `ORDERING:` comment what it pairs with"),
     (WHEEL, &[], wheel, "a wheel names another part of the timer; pass it ticks and values"),
-    (HANDLES, CHOOSES, handle, "a handle names a wheel; it reaches its entry through the shard"),
+    (HANDLES, MAY_NAME_WHEELS, handle, "a handle names a wheel; it reaches its entry through the shard"),
     ("", &[], length, "too long; give the next concept its own file"),
     ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
     ("", MAY_SLEEP, sleeps, "a sleep; use virtual time, a channel or a park"),

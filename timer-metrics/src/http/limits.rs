@@ -11,7 +11,7 @@ pub(super) struct Limits {
     pub(super) reply: Duration,
     /// The longest time that the client may take to hang up after the reply.
     pub(super) goodbye: Duration,
-    /// The number of clients served at once.
+    /// The greatest number of clients served at once.
     pub(super) clients: usize,
 }
 

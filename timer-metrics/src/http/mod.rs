@@ -64,8 +64,8 @@ use std::sync::Arc;
 ///
 /// Dropping the server closes all connections and joins its threads, so it waits for a collector
 /// that is running, unless that collector drops it. Afterwards the port is free, even if the
-/// process has no file descriptor left. On systems that cannot shut down a listening socket, unlike
-/// Linux, the port is freed only if a descriptor is left.
+/// process has no file descriptor left. Some systems other than Linux cannot shut down a listening
+/// socket. There the port is freed only if a descriptor is left.
 ///
 /// # Examples
 ///

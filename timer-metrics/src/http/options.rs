@@ -107,7 +107,8 @@ impl ServeOptions {
         self
     }
 
-    /// Returns the documents of a server with these settings. Fails with `InvalidInput`.
+    /// Returns the documents of a server with these settings. Fails with `InvalidInput` if the
+    /// prefix or the name of a label is not allowed.
     pub(super) fn into_site(self, metrics: &TimerMetrics) -> io::Result<Site> {
         let Self {
             prefix,

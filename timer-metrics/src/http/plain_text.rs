@@ -9,7 +9,8 @@ pub(super) fn from_openmetrics(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     // The help comes before the type, but its name depends on the type.
     let mut help = None;
-    // `lines` would also split at a carriage return, which is an ordinary character here.
+    // `lines` would remove a carriage return before a line's end, but here it is an ordinary
+    // character.
     for line in text.split('\n') {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             help = rest.split_once(' ');

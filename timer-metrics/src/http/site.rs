@@ -42,8 +42,8 @@ impl Site {
         reply.head_only(head_only)
     }
 
-    /// Returns the reply to a scrape. It is an error if the scrape fails, because Prometheus would
-    /// take a partial one for a complete one.
+    /// Returns the reply to a scrape. If a collector fails, the reply has status 500 and no
+    /// metrics, because Prometheus would take a partial text for a complete one.
     fn metrics(&self, format: Format) -> Reply {
         let mut text = String::new();
         match contained(|| encode(&mut text, &self.registry)) {

@@ -1,7 +1,7 @@
 //! The live page in a real browser.
 //!
-//! `cargo xtask browser` runs this test, which needs Chromium and `chromedriver`. Without them it
-//! is skipped. The server and the driver listen on free ports of the loopback address.
+//! `cargo xtask browser` runs these tests, and skips them if Chromium or `chromedriver` is missing.
+//! The server and the driver listen on free ports of the loopback address.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 #![forbid(unsafe_code)]
 
@@ -164,7 +164,8 @@ fn fits_small_and_dark_screens(page: &Page) {
     }
 }
 
-/// A headless browser has no hidden windows, so the page is told that it is one.
+/// Checks that a hidden page asks for nothing. A headless browser cannot hide a window, so the
+/// document's `hidden` is replaced.
 fn pauses_while_hidden(page: &Page) {
     let hide = |is_hidden: bool| {
         let define = format!("Object.defineProperty(document, 'hidden', {{ configurable: true, value: {is_hidden} }})");

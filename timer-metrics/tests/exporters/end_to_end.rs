@@ -97,8 +97,8 @@ impl Prometheus {
         let buckets = self.series(query);
         assert_eq!(buckets.len(), LAG_BUCKETS.len() + 1, "{buckets:?}");
         for (le, count) in buckets {
-            let upto = if le == "+Inf" { Duration::MAX } else { Duration::from_secs_f64(le.parse().unwrap()) };
-            assert_eq!(count, lag.count_up_to(upto) as f64, "{query} {le}");
+            let bound = if le == "+Inf" { Duration::MAX } else { Duration::from_secs_f64(le.parse().unwrap()) };
+            assert_eq!(count, lag.count_up_to(bound) as f64, "{query} {le}");
         }
     }
 

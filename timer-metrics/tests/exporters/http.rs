@@ -308,7 +308,8 @@ fn a_dropped_timer_is_absent_from_the_next_scrape() {
     assert_eq!(metrics(server.local_addr()).body, "");
 }
 
-/// Drops a server in a scrape, as the last task of a timer may do that has captured it.
+/// A collector that drops its own server during a scrape. A task that has captured the server may
+/// do the same, if the scrape drops the last handle of its timer.
 #[derive(Debug)]
 struct DropsServer(Mutex<Receiver<MetricsServer>>, Sender<()>);
 

@@ -1,4 +1,4 @@
-//! The live page and its figures, without a browser. `tests/browser.rs` shows the page in one.
+//! The live page and its figures, without a browser. `tests/browser` shows the page in one.
 
 use crate::http::ask;
 use crate::support::{IN_TIME, LATE, MILLI, known};

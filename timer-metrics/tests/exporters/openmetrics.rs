@@ -247,7 +247,7 @@ fn the_users_registry_keeps_its_own_metrics() {
 /// Prometheus takes a falling counter for a restart.
 #[test]
 fn no_counter_falls_while_callers_are_busy() {
-    // A manual timer has one shard, so the callers and the reader contend for it.
+    // A manual timer has one shard, so the caller changes the counters that each scrape reads.
     let (timer, mut driver) = known(Timer::builder());
     let metrics = TimerMetrics::from_iter([&timer]);
     let mut last = scrape(&metrics);

@@ -32,7 +32,7 @@ fn the_set_keeps_no_timer_alive() {
 }
 
 #[test]
-fn the_worker_of_a_watched_timer_ends() {
+fn a_watched_timer_drops_its_tasks_with_its_last_handle() {
     struct Ends(std::sync::mpsc::Sender<()>);
     impl Drop for Ends {
         fn drop(&mut self) {

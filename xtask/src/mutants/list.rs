@@ -62,7 +62,7 @@ impl Mutant {
     ///
     /// # Errors
     ///
-    /// If the mutation does not apply exactly once, because the code has changed.
+    /// Fails if the mutation does not apply exactly once, because the code has changed.
     pub(super) fn apply(&self, text: &str) -> Result<String> {
         let lines: Vec<&str> = text.lines().collect();
         let matches = |window: &[&str]| self.old.iter().zip(window).all(|(old, line)| old == line.trim());

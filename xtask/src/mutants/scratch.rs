@@ -59,7 +59,7 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// If the program cannot be built, or if it does not contain the tests.
+    /// Fails if the program cannot be built, or if it does not contain the tests.
     pub(super) fn run(&self, program: &Program, names: &[&str]) -> Result<Outcome> {
         for executable in self.build(program)? {
             let mut command = Command::new(&executable.0);

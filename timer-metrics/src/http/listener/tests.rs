@@ -37,7 +37,8 @@ fn silent_clients_are_cut_off_and_slow_ones_get_408() {
     let server = listen(Registry::default(), soon);
     let silent = connect(server.addr());
     assert_eq!(rest(&silent), "");
-    // A test thread that is held up is a silent client.
+    // If this thread is held up before it writes, the server cuts it off like a silent client, so
+    // the test tries again.
     let is_told = || {
         let mut stops = connect(server.addr());
         stops.write_all(b"GET /metrics HT").is_ok() && rest(&stops).starts_with("HTTP/1.1 408 ")

@@ -58,7 +58,7 @@ impl Live {
             start: Instant::now(),
             history: History::default(),
         };
-        // The first sample, so that the first request within a minute has rates.
+        // Takes the first sample. If the first request comes within a minute, it has rates.
         let _first = live.stats();
         live
     }
@@ -107,15 +107,15 @@ fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
         json.key("turns").number(stats.turns);
         json.key("shards").number(stats.shards);
         totals_and_rates(json, recent);
-        for (index, (name, of)) in
+        for (index, (name, lag)) in
             [("timeout_lag", &stats.timeout_lag), ("start_lag", &stats.start_lag)].into_iter().enumerate()
         {
             json.key(name).object(|json| {
-                json.key("count").number(of.count());
-                json.key("sum_seconds").seconds(of.sum());
-                json.key("max_seconds").seconds(of.max());
-                json.key("p50_seconds").seconds(of.quantile(0.5));
-                json.key("p99_seconds").seconds(of.quantile(0.99));
+                json.key("count").number(lag.count());
+                json.key("sum_seconds").seconds(lag.sum());
+                json.key("max_seconds").seconds(lag.max());
+                json.key("p50_seconds").seconds(lag.quantile(0.5));
+                json.key("p99_seconds").seconds(lag.quantile(0.99));
                 write_buckets(json, recent, index);
             });
         }

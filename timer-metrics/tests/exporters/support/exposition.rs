@@ -160,12 +160,12 @@ fn histogram(family: &Family) -> Result<(), String> {
         groups.entry(labels).or_default().push(sample);
     }
     for (labels, samples) in groups {
-        let of = |suffix: &str| {
+        let samples_of = |suffix: &str| {
             let name = format!("{}_{suffix}", family.name);
             samples.iter().filter(|sample| sample.name == name).collect::<Vec<_>>()
         };
         let fault = |what: &str| Err(format!("{} {labels:?}: {what}", family.name));
-        let (buckets, sums, counts) = (of("bucket"), of("sum"), of("count"));
+        let (buckets, sums, counts) = (samples_of("bucket"), samples_of("sum"), samples_of("count"));
         let ([sum], [count]) = (&sums[..], &counts[..]) else { return fault("not one sum and one count") };
         if sum.value < 0.0 {
             return fault("a sum below zero");
