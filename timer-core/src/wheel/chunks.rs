@@ -4,7 +4,7 @@
 //! chunk. So the cost of any operation under a lock has a bound that does not depend on the length.
 //!
 //! The first chunk grows by doubling, so that a short array takes little memory. Each further chunk
-//! is allocated at its full length, which takes 16 KiB.
+//! is allocated at its full length, which takes 4 KiB.
 
 use super::slots::{CHUNK, MIN_CAPACITY, Slot};
 use std::mem;

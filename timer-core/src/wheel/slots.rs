@@ -12,21 +12,19 @@ use std::{iter, mem};
 
 mod chunk;
 
-/// The number of slots in a chunk. Tests use short chunks, so that few values make a long bucket.
-pub(super) const CHUNK: usize = if cfg!(test) {
-    16
-} else if cfg!(fuzzing) {
-    256
-} else {
-    1 << 10
-};
+/// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
+/// make a long bucket.
+pub(super) const CHUNK: usize = if cfg!(test) { 16 } else { 256 };
+
+/// The most bytes of an array that a removal allocates. For 1 KiB or more, glibc first joins all
+/// free small pieces, which takes 100 ms after a million cancels.
+const MAX_REPLACEMENT: usize = if cfg!(test) { 96 } else { 1000 };
 
 /// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
 /// time.
 pub(super) const MIN_CAPACITY: usize = 4;
 
-/// A removal that leaves at most this many values in a chunk is followed by upkeep, unless earlier
-/// upkeep found no room in other chunks.
+/// A removal that leaves at most this many values in a chunk is followed by upkeep.
 pub(super) const MIN_UPKEEP: usize = 8;
 
 /// The number of chunks that are searched for room at a time.
@@ -193,23 +191,19 @@ impl<V> Slots<V> {
             self.open.slots.reserve_exact(capacity.max(MIN_CAPACITY).min(CHUNK - capacity));
             return self.open.set_upkeep();
         }
-        let open = self.open_number();
-        let number = self.find_room(open, |chunk| chunk.is_gap() || chunk.has_much_room());
-        let has_gap = self.is_short() && open > 0;
-        self.open_chunk(number.unwrap_or(if has_gap { 0 } else { self.chunks() }));
+        let has_gap = self.is_short() && self.open_number() > 0;
+        let number = self.find_room().unwrap_or(if has_gap { 0 } else { self.chunks() });
+        self.open_chunk(number);
     }
 
-    /// Returns the number of a chunk other than `except` for which `has_room` is `true`. Searches
-    /// the open chunk and at most [`SEARCHED`] others. The next search continues after them.
-    fn find_room(&mut self, except: usize, has_room: impl Fn(&Chunk<V>) -> bool) -> Option<usize> {
+    /// Returns the number of a gap or of a chunk with much room, but not of the open one. Searches
+    /// at most [`SEARCHED`] chunks. The next search continues after them.
+    fn find_room(&mut self) -> Option<usize> {
         let (open, others) = (self.open_number(), self.others.as_ref()?);
-        if open != except && has_room(&self.open) {
-            return Some(open);
-        }
         for _ in 0..others.len().min(SEARCHED) {
             self.cursor = if (self.cursor as usize) < others.len() - 1 { self.cursor + 1 } else { 0 };
             let number = self.cursor as usize;
-            if number != except && number != open && has_room(&others[number]) {
+            if number != open && (others[number].is_gap() || others[number].has_much_room()) {
                 return Some(number);
             }
         }
@@ -220,6 +214,7 @@ impl<V> Slots<V> {
     fn open_chunk(&mut self, number: usize) {
         let former = self.open_number();
         if number != former {
+            self.open.set_upkeep();
             let others = self.others.get_or_insert_default();
             let len = others.len().max(number.max(former) + 1);
             others.resize_with(len, Chunk::default);
@@ -229,7 +224,12 @@ impl<V> Slots<V> {
             self.trim();
         }
         self.open.slots.reserve_exact(CHUNK - self.open.slots.len());
-        self.open.set_upkeep();
+        if self.is_short() {
+            self.open.set_upkeep();
+        } else {
+            // Insertions fill it, so it needs no upkeep as long as it has values.
+            self.open.upkeep_below = 1;
+        }
     }
 
     /// Removes gaps at the end.
@@ -240,6 +240,7 @@ impl<V> Slots<V> {
         }
         if others.is_empty() {
             self.others = None;
+            self.open.set_upkeep();
         }
     }
 
@@ -259,33 +260,42 @@ impl<V> Slots<V> {
 
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
     /// value that has a new position. Returns the memory that is left without values.
-    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
-        let is_short = self.is_short();
+    pub(super) fn keep_up(&mut self, position: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
         let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
-        let Some((len, capacity)) = sparse.map(|(chunk, _)| (chunk.len as usize, chunk.slots.capacity())) else {
+        let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return Vec::new() };
+        if self.is_short() {
+            return self.shorten(len, moved);
+        }
+        let number = position / CHUNK;
+        if number == self.open_number() {
+            self.open_chunk(self.others().len() - 1);
+        } else if len > 0 && !self.open.is_sparse() {
+            self.open_chunk(number);
             return Vec::new();
-        };
-        let room = self.find_room(position / CHUNK, Chunk::has_much_room);
-        if is_short && capacity <= MIN_CAPACITY {
+        }
+        let slots = self.take_chunk(position);
+        self.insert_all(slots, moved)
+    }
+
+    /// Exchanges the only chunk, which has `len` values, for a shorter one unless it is small.
+    fn shorten(&mut self, len: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
+        if self.open.slots.capacity() <= MIN_CAPACITY {
             if len == 0 {
                 self.clear();
             }
             return Vec::new();
         }
-        if !is_short && len > 0 && room.is_none() {
-            // The others are nearly full.
-            if let Some((chunk, _)) = self.chunk_mut(position) {
-                chunk.upkeep_below = len as u32 / 2 + 1;
-            }
+        if 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
             return Vec::new();
         }
-        let mut slots = self.take_chunk(position);
-        if is_short {
-            self.open.slots.reserve_exact(2 * len);
-            self.open.set_upkeep();
-        } else {
-            self.open_chunk(room.unwrap_or(self.open_number()));
-        }
+        let slots = mem::take(&mut self.open).slots;
+        self.open.slots.reserve_exact(2 * len);
+        self.open.set_upkeep();
+        self.insert_all(slots, moved)
+    }
+
+    /// Inserts all values of an array, and returns its memory.
+    fn insert_all(&mut self, mut slots: Vec<Slot<V>>, mut moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
         for (deadline, value) in slots.drain(..) {
             if let Some(value) = value {
                 self.insert(deadline, value, &mut moved);

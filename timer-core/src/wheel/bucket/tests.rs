@@ -175,6 +175,32 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
 }
 
 #[test]
+fn a_removal_allocates_only_a_small_array() {
+    let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
+    for value in 0..CHUNK as u32 {
+        let before = bucket.capacity();
+        assert_eq!(remove(&mut bucket, tracker.location(value).position, &mut tracker), Some(value));
+        assert!(bucket.capacity() == before || bucket.capacity() * size_of::<Slot<u32>>() <= 96, "{value}");
+    }
+    assert!(bucket.slots.is_empty());
+}
+
+#[test]
+fn a_queue_of_many_values_moves_none() {
+    let standing = 4 * CHUNK as u32;
+    let (mut bucket, mut tracker) = (Bucket::new(), Counting::default());
+    for value in 0..100 * CHUNK as u32 {
+        bucket.push(3, 7, value, |value, location| tracker.moved(value, location));
+        if let Some(oldest) = value.checked_sub(standing) {
+            let location = tracker.locations.location(oldest);
+            assert!(bucket.take_out(location.position, &mut tracker).is_some_and(|(value, _)| value == oldest));
+        }
+    }
+    assert_eq!(tracker.moved, 100 * CHUNK, "each value was placed once");
+    assert!(bucket.capacity() <= 6 * CHUNK);
+}
+
+#[test]
 fn growing_moves_no_full_chunk() {
     let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
     let first: *const u32 = bucket.slots.value(0).unwrap().1;

@@ -1,24 +1,20 @@
 //! The cascade: moving the values of a bucket to finer levels once `now` is in the bucket's span.
 //! The slots that the values leave hold their new locations (see [`super::forwarding`]).
 //!
-//! *Short steps.* A bucket of at most [`PART`] slots is emptied at once. A longer one is moved out
-//! of its level into the [`Cascade`], which works on one part of that length at a time:
+//! *Short steps.* A bucket of one chunk is emptied at once. A longer one is moved out of its level
+//! into the [`Cascade`], which works on one chunk at a time:
 //!
-//! 1. It scans all parts, one at each step. It takes out the values that are due and moves those
+//! 1. It scans all chunks, one at each step. It takes out the values that are due and moves those
 //!    that are due before the next bucket of the next finer level begins. It notes the earliest
 //!    deadline of the values that remain. (On level 1 this pass is left out, because all values are
 //!    due within the next 64 ticks.)
-//! 2. It empties one part whenever the wheel takes a step. No step is taken for this alone. If a
-//!    remaining value becomes due before all parts are empty, the parts that are left are scanned
+//! 2. It empties one chunk whenever the wheel takes a step. No step is taken for this alone. If a
+//!    remaining value becomes due before all chunks are empty, the chunks that are left are scanned
 //!    again, or, on level 1, emptied.
 
 use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
 use crate::wheel::location::{Location, Tracker};
 use crate::wheel::slots::{CHUNK, Slots};
-
-/// The number of slots that a step reads. Values that are spread evenly fill the finer buckets at
-/// about the same time, so a step of a whole chunk would allocate dozens of chunks.
-const PART: usize = CHUNK / 4;
 
 /// The values of one level's bucket while they move to finer levels, and the links to those that
 /// have moved.
@@ -27,9 +23,9 @@ pub(super) struct Cascade<V> {
     pub(super) slots: Slots<V>,
     /// The number of values that have not left.
     pub(super) len: usize,
-    /// The next part to scan.
+    /// The next chunk to scan.
     scanned: usize,
-    /// The next part to empty.
+    /// The next chunk to empty.
     emptied: usize,
     /// A lower bound of the deadlines of the values that remain after the scan.
     earliest: u64,
@@ -97,11 +93,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         self.discarded.push_bucket(bucket.take(&mut cascade.slots));
         (cascade.len, cascade.scanned, cascade.emptied, cascade.earliest) = (len, 0, 0, earliest);
         self.cascades.open |= 1 << at;
-        let slots = cascade.slots.slots();
-        self.cascades.slots += slots;
-        if is_short && slots <= PART {
-            let only = (cascade.slots.chunks() - 1) * (CHUNK / PART);
-            self.empty_part(at, only, due, |_| true);
+        self.cascades.slots += cascade.slots.slots();
+        if is_short {
+            let only = cascade.slots.chunks() - 1;
+            self.empty_chunk(at, only, due, |_| true);
         } else if at == 1 {
             self.cascades.resting |= 1 << at;
         } else {
@@ -115,14 +110,14 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     pub(super) fn step_cascade(&mut self, to: u64, due: &mut Slots<V>) -> bool {
         if let Some(at) = levels(self.cascades.scanning).next() {
-            self.scan_part(at, due);
+            self.scan_chunk(at, due);
             return true;
         }
         if let Some(at) = levels(self.cascades.resting).next() {
             if let Some(level) = &mut self.levels[at] {
                 let nth = level.cascade.emptied;
                 level.cascade.emptied += 1;
-                self.empty_part(at, nth, due, |_| true);
+                self.empty_chunk(at, nth, due, |_| true);
             }
         }
         if !due.is_empty() {
@@ -147,17 +142,17 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         true
     }
 
-    /// Performs step 1 of a cascade for the next part.
-    fn scan_part(&mut self, at: usize, due: &mut Slots<V>) {
+    /// Performs step 1 of a cascade for the next chunk.
+    fn scan_chunk(&mut self, at: usize, due: &mut Slots<V>) {
         let (now, finer) = (self.now, (at as u32 - 1) * BITS);
         let Some(level) = &mut self.levels[at] else { return };
         let (nth, mut earliest) = (level.cascade.scanned, level.cascade.earliest);
         level.cascade.scanned += 1;
-        if level.cascade.scanned * PART >= level.cascade.slots.len() {
+        if level.cascade.scanned * CHUNK >= level.cascade.slots.len() {
             self.cascades.scanning &= !(1 << at);
             self.cascades.resting |= 1 << at;
         }
-        self.empty_part(at, nth, due, |deadline| {
+        self.empty_chunk(at, nth, due, |deadline| {
             let is_near = deadline <= now || (deadline ^ now) >> finer == 0;
             if !is_near {
                 earliest = earliest.min(deadline);
@@ -169,13 +164,13 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         }
     }
 
-    /// Moves the values of a part whose deadlines are `chosen` to finer levels, or to `due`.
-    fn empty_part(&mut self, at: usize, nth: usize, due: &mut Slots<V>, mut chosen: impl FnMut(u64) -> bool) {
+    /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
+    fn empty_chunk(&mut self, at: usize, nth: usize, due: &mut Slots<V>, mut chosen: impl FnMut(u64) -> bool) {
         let (finer, coarser) = self.levels.split_at_mut(at);
         let Some(Some(level)) = coarser.first_mut() else { return };
-        let Some((chunk, from)) = level.cascade.slots.chunk_mut(nth * PART) else { return };
+        let Some((chunk, _)) = level.cascade.slots.chunk_mut(nth * CHUNK) else { return };
         let (now, mut occupied, mut moved, mut expired) = (self.now, self.occupied, 0, 0);
-        for slot in chunk.slots.iter_mut().skip(from).take(PART) {
+        for slot in &mut chunk.slots {
             let deadline = slot.0;
             let Some(value) = slot.1.take_if(|_| chosen(deadline)) else { continue };
             let mut to = Location::NONE;

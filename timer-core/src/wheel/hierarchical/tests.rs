@@ -170,7 +170,7 @@ fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
         while more {
             more = wheel.take_next(now, &mut out);
             let cascaded = wheel.take_cascaded();
-            assert!(cascaded <= CHUNK as u64 / 2 && out.len() <= 5000 / 100, "{cascaded}, {}", out.len());
+            assert!(cascaded <= CHUNK as u64 && out.len() <= 5000 / 100, "{cascaded}, {}", out.len());
             moved += cascaded;
             due += out.len();
             out.drain(|_| ());
