@@ -52,11 +52,11 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
 }
 
 /// Builds the documentation twice: with the private items, which checks the links in their pages,
-/// and without them, which finds links from a public page to a private one. The public pages
-/// remain.
+/// and without them for the libraries, which finds links from a public page to a private one. The
+/// public pages remain.
 pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
-    cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --no-deps {options}")])
+    cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --lib --no-deps {options}")])
 }
 
 /// Runs the tests that compare the metrics with a real Prometheus. Without one they are skipped.

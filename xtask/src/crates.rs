@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-core", &["timer-executor"]),
     ("timer-metrics", &["timer-core", "timer-durable"]),
     ("timer-durable", &["timer-executor", "timer-core"]),
+    ("timer-durable-model", &[]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),
