@@ -81,12 +81,10 @@ fn sessions_do_not_depend_on_the_tick() {
 #[test]
 fn sessions_do_not_depend_on_the_executor() {
     let mut case = Case::new(oracle::CSV);
-    for wheel in WHEELS {
-        for executor in [Executor::Immediate, Executor::Rayon, Executor::ThreadPool] {
-            for micros in [1_000, 5_000_000] {
-                let options = on_virtual_time(1800, wheel, Duration::from_micros(micros));
-                case.check(&Options { executor, ..options });
-            }
+    for executor in [Executor::Immediate, Executor::Rayon, Executor::ThreadPool] {
+        for (wheel, micros) in [(WHEELS[0], 1_000), (WHEELS[1], 5_000_000)] {
+            let options = on_virtual_time(1800, wheel, Duration::from_micros(micros));
+            case.check(&Options { executor, ..options });
         }
     }
 }

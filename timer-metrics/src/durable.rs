@@ -133,13 +133,25 @@ impl DurableMetrics {
 
     /// Returns a snapshot of every living timer of the set. Does not touch the stores.
     pub(crate) fn snapshots(&self) -> Vec<DurableSnapshot> {
-        let watched = self.list.lock().unwrap_or_else(PoisonError::into_inner).watched.clone();
+        let list = || self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = list().watched.clone();
         // The lock is free again, because the last handle of a timer may be dropped here.
-        let snapshots = watched.into_iter().filter_map(|Watched { number, label, timer }| {
-            let timer = timer.upgrade()?;
-            Some(DurableSnapshot { number, label, store: timer.store().to_owned(), stats: timer.stats() })
-        });
-        snapshots.collect()
+        let (mut snapshots, mut gone) = (Vec::with_capacity(watched.len()), Vec::new());
+        for Watched { number, label, timer } in watched {
+            match timer.upgrade() {
+                Some(timer) => snapshots.push(DurableSnapshot {
+                    number,
+                    label,
+                    store: timer.store().to_owned(),
+                    stats: timer.stats(),
+                }),
+                None => gone.push(number),
+            }
+        }
+        if !gone.is_empty() {
+            list().watched.retain(|watched| !gone.contains(&watched.number));
+        }
+        snapshots
     }
 }
 

@@ -135,6 +135,6 @@ pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;
 
 /// Compiles and runs the examples in the README.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

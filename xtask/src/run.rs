@@ -132,8 +132,8 @@ pub(crate) fn run_reading(cmd: Cmd<'_>, mut on_line: impl FnMut(&str)) -> Result
         |_| (),
         |command| {
             let mut child = command.stdout(Stdio::piped()).spawn()?;
-            for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
-                let line = line?;
+            for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
+                let line = String::from_utf8_lossy(&line?).into_owned();
                 match output()? {
                     Some(mut file) => writeln!(file, "{line}")?,
                     None => println!("{line}"),

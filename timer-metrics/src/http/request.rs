@@ -67,11 +67,11 @@ impl Request {
 
 /// Returns the path of a target in either form, `/a?b` or `http://host/a?b`.
 fn path(target: &str) -> &str {
-    let path = match target.split_once("://") {
+    let target = target.split(['?', '#']).next().unwrap_or(target);
+    match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
         _ => target,
-    };
-    path.split(['?', '#']).next().unwrap_or(path)
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +110,7 @@ mod tests {
             assert_eq!(path(target), "/metrics", "{target}");
         }
         assert_eq!(path("http://host"), "/");
+        assert_eq!(path("http://host?from=/metrics"), "/");
         assert_eq!(path("*"), "*");
     }
 }

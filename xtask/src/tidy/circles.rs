@@ -26,14 +26,19 @@ fn imports(files: &[File]) -> Imports {
         let Some(inside) = file.path.strip_prefix(CORE).filter(|inside| *inside != "lib.rs") else { continue };
         let module = inside.split(['/', '.']).next().unwrap_or_default();
         for (line, text) in code(file) {
-            let named = text.split("crate::").skip(1).filter_map(|rest| words(rest).next());
-            for name in named.filter(|name| *name != module) {
+            for name in text.split("crate::").skip(1).flat_map(named).filter(|name| *name != module) {
                 let place = || format!("{}:{line}", file.path);
                 imports.entry(module.to_owned()).or_default().entry(name.to_owned()).or_insert_with(place);
             }
         }
     }
     imports
+}
+
+/// Returns the modules that the path after a `crate::` names, which may begin with a group.
+fn named(rest: &str) -> impl Iterator<Item = &str> {
+    let parts = if rest.starts_with('{') { usize::MAX } else { 1 };
+    rest.trim_start_matches('{').split([',', '{']).take(parts).filter_map(|part| words(part.trim_start()).next())
 }
 
 /// Returns the modules that `from` names, directly or through others.
@@ -62,6 +67,14 @@ mod tests {
         let found = faults(&[a, b, ("d.rs", "fn f() { crate::a::f() }"), ("e.rs", "use crate::a::A;")]);
         let places: Vec<_> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
         assert_eq!(places, ["a.rs:1", "b/c.rs:2", "d.rs:1"].map(|place| format!("{CORE}{place}")));
+    }
+
+    #[test]
+    fn a_group_names_each_of_its_modules() {
+        assert_eq!(named("{b::{B, f}, c::C};").collect::<Vec<_>>(), ["b", "B", "f", "c"]);
+        assert_eq!(named("b::{c, d};").collect::<Vec<_>>(), ["b"]);
+        let group = ("a.rs", "use crate::{b::B, c::C};");
+        assert_eq!(faults(&[group, ("b.rs", ""), ("c.rs", "use crate::a::A;")]).len(), 2);
     }
 
     #[test]

@@ -230,7 +230,7 @@ function drawBars(chart, kind, counts, total) {
     const tall = Math.max(2, (count / total / limit) * height);
     const bar = svg("rect", { class: "bar", x: left + index * step + 1, y: top + height - tall, width: step - 2, height: tall, rx: 1.5 });
     const range = index < bounds.length ? `up to ${duration(bounds[index])}` : `above ${duration(bounds.at(-1))}`;
-    bar.append(svg("title", {}, `${range}: ${whole.format(count)} (${((count / total) * 100).toPrecision(2)}%)`));
+    bar.append(svg("title", {}, `${range}: ${whole.format(count)} (${Number(((count / total) * 100).toPrecision(2))}%)`));
     shapes.push(bar);
   }
   for (const [index, text] of Object.entries(kind.ticks)) {
