@@ -106,7 +106,8 @@ fn ours_has_all_figures_of_three_workloads() {
         for (workload, settings) in [("W1", "n=1000"), ("W9", "n=2000"), ("W12", "n=1000")] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
             let output = command.args([peer, workload, settings]).output().unwrap();
-            assert!(!String::from_utf8(output.stdout).unwrap().contains("n/a"), "{peer} {workload}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && !text.is_empty() && !text.contains("n/a"), "{peer} {workload}: {text}");
         }
     }
 }

@@ -41,7 +41,7 @@ const VALUES_PER_LIST: usize = if cfg!(any(test, fuzzing)) { 32 } else { 256 };
 
 /// The number of slots that are read at a time, which divides the length of a chunk. A step reads
 /// less than twice as many, and may move a chunk.
-const STEP: usize = if cfg!(test) { 4 } else { 128 };
+const STEP: usize = if cfg!(any(test, fuzzing)) { 4 } else { 128 };
 
 /// A list of at most this many slots is read again after its earliest value was removed.
 const MAX_REREAD: usize = 64;

@@ -14,11 +14,11 @@ mod chunk;
 
 /// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
 /// make a long bucket.
-pub(super) const CHUNK: usize = if cfg!(test) { 16 } else { 256 };
+pub(super) const CHUNK: usize = if cfg!(any(test, fuzzing)) { 16 } else { 256 };
 
 /// The most bytes of an array that a removal allocates. For 1 KiB or more, glibc first joins all
 /// free small pieces, which takes 100 ms after a million cancels.
-const MAX_REPLACEMENT: usize = if cfg!(test) { 96 } else { 1000 };
+const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 96 } else { 1000 };
 
 /// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
 /// time.

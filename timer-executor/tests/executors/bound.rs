@@ -98,7 +98,9 @@ fn each_ended_task_returns_one_permit() {
         execute_all(&executor, by_batch);
         for _ in round % 6..5 {
             let mut task = gated.task(round % 2 == 0);
+            let begun = Instant::now();
             while let Err(Rejected(again)) = executor.execute(task) {
+                assert!(begun.elapsed() < NEVER, "round {round}: no permit for a task");
                 task = again;
                 std::thread::yield_now();
             }

@@ -54,10 +54,13 @@ pub(super) fn run(part: &str, timeouts: Timeouts, settings: &Settings, out: &Out
     match part {
         "clients" => client::run(settings.number("port", 0, 0), load).map_err(failed),
         "served" => mounts.take(1).try_for_each(|mount| server::serve(timeouts, mount, load).map(drop)).map_err(failed),
-        "" => mounts.into_iter().try_for_each(|mount| {
-            time(timeouts, mount, load, settings.number("turns", 3, 1), out).map_err(failed)?;
-            if settings.number("count", 1, 0) == 1 { count(mount, load, out) } else { Ok(()) }
-        }),
+        "" => {
+            let turns = settings.number("turns", 3, 1);
+            mounts.clone().try_for_each(|mount| time(timeouts, mount, load, turns, out)).map_err(failed)?;
+            // Last, because a machine without the tools ends the workload here.
+            let counts = settings.number("count", 1, 0) == 1;
+            mounts.filter(|_| counts).try_for_each(|mount| count(mount, load, out))
+        }
         _ => Err(Stop::Unknown),
     }
 }
