@@ -16,14 +16,15 @@
 //! deadline, so none of them marks an empty bucket.
 
 use super::location::{Location, Tracker};
-use super::slots::{Entry, MIN_UPKEEP, Slot, Slots};
+use super::slots::{CHUNK, Entry, MIN_UPKEEP, Slot, Slots};
 
 /// The number of the bucket of overdue values.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
 
-/// A removal that leaves at most this many values in a bucket of one chunk leaves its earliest
-/// deadline exact.
+/// A removal that leaves at most this many values in a bucket leaves its earliest deadline exact.
+/// Only a bucket of one chunk has so few, because a chunk that is not open has more.
 const MAX_REREAD: usize = MIN_UPKEEP;
+const _: () = assert!(cfg!(test) || CHUNK / 4 > MAX_REREAD);
 
 /// The values of one span of ticks.
 pub(super) struct Bucket<V> {

@@ -14,7 +14,13 @@ mod chunk;
 
 /// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
 /// make a long bucket.
-pub(super) const CHUNK: usize = if cfg!(any(test, fuzzing)) { 16 } else { 256 };
+pub(super) const CHUNK: usize = if cfg!(test) {
+    16
+} else if cfg!(fuzzing) {
+    64
+} else {
+    256
+};
 
 /// The most bytes of an array that a removal allocates. For 1 KiB or more, glibc first joins all
 /// free small pieces, which takes 100 ms after a million cancels.
