@@ -46,7 +46,9 @@ const STEP: usize = if cfg!(any(test, fuzzing)) { 4 } else { 128 };
 /// A list of at most this many slots is read again after its earliest value was removed.
 const MAX_REREAD: usize = 64;
 
-/// The hashed wheel without keys.
+/// The hashed wheel without keys. It is aligned because a thread that uses one wheel must not delay
+/// those that use the wheels next to it in memory.
+#[repr(align(128))]
 pub(crate) struct RawHashed<V, P> {
     now: u64,
     len: usize,
