@@ -24,7 +24,7 @@ pub(super) const CHUNK: usize = if cfg!(test) {
 
 /// The most bytes of an array that a removal allocates. For 1 KiB or more, glibc first joins all
 /// free small pieces, which takes 100 ms after a million cancels.
-const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 96 } else { 1000 };
+const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1000 };
 
 /// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
 /// time.

@@ -180,7 +180,7 @@ fn a_removal_allocates_only_a_small_array() {
     for value in 0..CHUNK as u32 {
         let before = bucket.capacity();
         assert_eq!(remove(&mut bucket, tracker.location(value).position, &mut tracker), Some(value));
-        assert!(bucket.capacity() == before || bucket.capacity() * size_of::<Slot<u32>>() <= 96, "{value}");
+        assert!(bucket.capacity() == before || bucket.capacity() * size_of::<Slot<u32>>() <= 64, "{value}");
     }
     assert!(bucket.slots.is_empty());
 }
