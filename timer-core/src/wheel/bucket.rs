@@ -7,8 +7,8 @@
 //! *Upkeep.* A removal that leaves few values in its chunk restores the bounds on the memory. A
 //! sparse chunk becomes the open one, which insertions fill. If the open one is sparse as well, the
 //! values move there. If the bucket has no other chunk, the sparse one is replaced by a shorter
-//! one, which is small enough for the fast lists of an allocator. So the capacity stays within four
-//! times the number of values plus a chunk, and one removal moves less than a quarter of a chunk.
+//! one, which takes less than 1 KiB. So the capacity stays within four times the number of values
+//! plus a chunk, and one removal moves less than a quarter of a chunk.
 //!
 //! A bucket caches the earliest of its deadlines. An insertion keeps it exact. A removal from a
 //! bucket of many values leaves it unchanged, because the new minimum could only be found by

@@ -1,9 +1,10 @@
 //! Memory that a wheel has given up.
 //!
-//! A wheel does not free its arrays itself, because its owner may hold a lock, and an allocator may
-//! take long. After a million small pieces were freed, glibc takes 100 ms to free a large one. The
-//! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
-//! frees them afterwards.
+//! A wheel does not free its long arrays itself, because its owner may hold a lock, and an
+//! allocator may take long. After a million small pieces were freed, glibc takes 100 ms to free a
+//! large one. The wheel keeps the arrays here instead, and the owner takes them out before it
+//! leaves the lock and frees them afterwards. An exception is the table of a bucket's chunks, which
+//! is freed when one chunk is left.
 
 use super::hashed::List;
 use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots};

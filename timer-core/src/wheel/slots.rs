@@ -22,15 +22,16 @@ pub(super) const CHUNK: usize = if cfg!(test) {
     256
 };
 
-/// The most bytes of an array that a removal allocates. For 1 KiB or more, glibc first joins all
+/// The most bytes of an array that replaces a longer one. For 1 KiB or more, glibc first joins all
 /// free small pieces, which takes 100 ms after a million cancels.
-const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1000 };
+pub(super) const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1000 };
 
 /// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
 /// time.
 pub(super) const MIN_CAPACITY: usize = 4;
 
-/// A removal that leaves at most this many values in a chunk is followed by upkeep.
+/// A removal that leaves at most this many values in a chunk is followed by upkeep, unless
+/// insertions fill that chunk and there are others.
 pub(super) const MIN_UPKEEP: usize = 8;
 
 /// The number of chunks that are searched for room at a time.

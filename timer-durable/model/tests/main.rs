@@ -68,8 +68,8 @@
 //!
 //! # Running it
 //!
-//! `cargo test -p timer-durable --test model -- --nocapture` explores the configurations that end
-//! within seconds, prints the states of each, and prints the trace that catches each mutant. The
+//! `cargo test -p timer-durable-model -- --nocapture` explores the configurations that end within
+//! seconds, prints the states of each, and prints the trace that catches each mutant. The
 //! environment variable `TIMER_MODEL_LONG` adds the larger configurations, and explores the smaller
 //! ones for the mutants that are listed as harmless.
 //!
