@@ -97,5 +97,8 @@ mod tests {
     fn other_members_are_left_out() {
         let manifest = "members = [\"a\", \"b\"]\na = { path = \"a\" }\nb = { path = \"b\" }\nc = \"1\"\n";
         assert_eq!(only_members(manifest, &["a"]), "members = [\"a\"]\na = { path = \"a\" }\nc = \"1\"\n");
+        let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let members = manifest.lines().find(|line| line.starts_with("members")).unwrap();
+        assert!(members.ends_with(']'), "the members must stand in one line");
     }
 }
