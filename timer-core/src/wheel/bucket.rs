@@ -15,8 +15,9 @@
 //! reading the whole bucket. The cached value is then a lower bound. Every `u64` is a legal
 //! deadline, so none of them marks an empty bucket.
 
+use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::slots::{CHUNK, Entry, MIN_UPKEEP, Slot, Slots};
+use super::slots::{CHUNK, Entry, MIN_UPKEEP, Slots};
 
 /// The number of the bucket of overdue values.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
@@ -58,24 +59,24 @@ impl<V> Bucket<V> {
     }
 
     /// Restores the bounds on the memory and on the earliest deadline after a value at `position`
-    /// with the deadline `removed` has left. Returns the memory that is left without values.
+    /// with the deadline `removed` has left.
     pub(super) fn keep_up(
         &mut self,
         id: u32,
         position: u32,
         removed: u64,
         tracker: &mut impl Tracker<V>,
-    ) -> Vec<Slot<V>> {
+        discarded: &mut Discarded<V>,
+    ) {
         let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
-        let discarded = self.slots.keep_up(position as usize, moved);
+        self.slots.keep_up(position as usize, moved, discarded);
         if !self.slots.is_short() {
-            return discarded;
+            return;
         }
         let len = self.slots.open.len as usize;
         if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) || len == 0 {
             self.earliest = self.slots.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
-        discarded
     }
 
     /// Exchanges the slots for those of `empty` in O(1). The bucket is empty afterwards. Returns

@@ -3,8 +3,7 @@
 //! A wheel does not free its long arrays itself, because its owner may hold a lock, and an
 //! allocator may take long. After a million small pieces were freed, glibc takes 100 ms to free a
 //! large one. The wheel keeps the arrays here instead, and the owner takes them out before it
-//! leaves the lock and frees them afterwards. An exception is the table of a bucket's chunks, which
-//! is freed when one chunk is left.
+//! leaves the lock and frees them afterwards.
 
 use super::hashed::List;
 use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots};
@@ -14,10 +13,9 @@ pub(crate) struct Discarded<V>(Vec<Memory<V>>);
 
 /// Memory that waits to be freed.
 #[allow(dead_code, reason = "nothing reads it")]
-#[allow(clippy::box_collection, reason = "it has this form in its bucket")]
 pub(super) enum Memory<V> {
     Slots(Vec<Slot<V>>),
-    Chunks(Box<Vec<Chunk<V>>>),
+    Chunks(Vec<Chunk<V>>),
     Lists(Vec<List<V>>),
     Bounds(Vec<u64>),
 }
@@ -45,15 +43,26 @@ impl<V> Discarded<V> {
         }
     }
 
+    /// Adds a table of chunks, and the chunks in it.
+    pub(super) fn push_table(&mut self, chunks: Vec<Chunk<V>>) {
+        self.push(Memory::Chunks(chunks));
+    }
+
     /// Adds all arrays of a bucket.
     pub(super) fn push_bucket(&mut self, slots: Slots<V>) {
         self.push_slots(slots.open.slots);
-        slots.others.into_iter().for_each(|others| self.push(Memory::Chunks(others)));
+        slots.others.into_iter().for_each(|others| self.push_table(*others));
     }
 }
 
 #[cfg(test)]
 impl<V> Discarded<V> {
+    /// Returns the number of chunks for which the tables have memory.
+    pub(super) fn table_room(&self) -> usize {
+        let room = |memory: &Memory<V>| if let Memory::Chunks(chunks) = memory { chunks.capacity() } else { 0 };
+        self.0.iter().map(room).sum()
+    }
+
     /// Returns the number of slots and the number of lists for which there is memory.
     pub(super) fn room(&self) -> (usize, usize) {
         self.0.iter().fold((0, 0), |(slots, lists), memory| match memory {

@@ -121,14 +121,14 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// Restores the bound on the memory of a list after a removal at `position`.
     fn keep_up(&mut self, list: u32, position: u32) {
         let Some(List { slots, .. }) = list_mut(&mut self.lists, &mut self.overdue, list) else { return };
-        let memory = slots.keep_up(position as usize, |value, position| {
+        let moved = |value: &V, position| {
             self.tracker.moved(value, Location::new(list, position));
             // The value may not have been read yet.
             if let Some((visit, _)) = self.visit.as_mut().filter(|(visit, _)| visit.bucket == list) {
                 visit.position = 0;
             }
-        });
-        self.discarded.push_slots(memory);
+        };
+        slots.keep_up(position as usize, moved, &mut self.discarded);
     }
 
     /// Makes the bound of a list exact if the list is short, and marks it as stale if not.

@@ -215,11 +215,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     fn keep_up(&mut self, location: Location, removed: u64) {
         let id = location.bucket;
         let Some(bucket) = bucket_mut(&mut self.levels, &mut self.overdue, id) else { return };
-        let discarded = bucket.keep_up(id, location.position, removed, &mut self.tracker);
+        bucket.keep_up(id, location.position, removed, &mut self.tracker, &mut self.discarded);
         if bucket.slots.is_empty() {
             self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
-        self.discarded.push_slots(discarded);
     }
 
     /// Clears the mark of a bucket of a level that has become empty.

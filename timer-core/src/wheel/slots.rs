@@ -6,6 +6,7 @@
 //! chunk. The position of a value does not change when other chunks come and go. A chunk that was
 //! freed leaves a gap in the positions.
 
+use super::discarded::Discarded;
 pub(super) use chunk::Chunk;
 use chunk::END;
 use std::{iter, mem};
@@ -52,7 +53,8 @@ pub(crate) struct Slots<V> {
     start: u32,
     /// The chunk at which the last search for room has ended.
     cursor: u32,
-    /// The other chunks by number. The entry of the open one is a gap.
+    /// The other chunks by number. The entry of the open one is a gap. Without chunks, the table
+    /// waits to be discarded.
     #[allow(clippy::box_collection, reason = "few buckets are long, and a bucket fits into a cache line")]
     pub(super) others: Option<Box<Vec<Chunk<V>>>>,
 }
@@ -67,13 +69,13 @@ impl<V> Slots<V> {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.slots.is_empty() && self.others.is_none()
+        self.open.slots.is_empty() && self.is_short()
     }
 
     /// Returns `true` if there is only one chunk.
     #[inline]
     pub(super) fn is_short(&self) -> bool {
-        self.others.is_none()
+        self.others().is_empty()
     }
 
     /// Returns the number of the last chunk plus one.
@@ -246,7 +248,6 @@ impl<V> Slots<V> {
             others.pop();
         }
         if others.is_empty() {
-            self.others = None;
             self.open.set_upkeep();
         }
     }
@@ -266,8 +267,15 @@ impl<V> Slots<V> {
     }
 
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
-    /// value that has a new position. Returns the memory that is left without values.
-    pub(super) fn keep_up(&mut self, position: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
+    /// value that has a new position.
+    pub(super) fn keep_up(&mut self, position: usize, moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
+        discarded.push_slots(self.replace_sparse(position, moved));
+        let table = self.others.take_if(|others| others.is_empty());
+        table.into_iter().for_each(|others| discarded.push_table(*others));
+    }
+
+    /// Does the same, and returns the memory of a chunk that is left without values.
+    fn replace_sparse(&mut self, position: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
         let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
         let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return Vec::new() };
         if self.is_short() {
@@ -288,7 +296,7 @@ impl<V> Slots<V> {
     fn shorten(&mut self, len: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
         if self.open.slots.capacity() <= MIN_CAPACITY {
             if len == 0 {
-                self.clear();
+                self.clear_open();
             }
             return Vec::new();
         }
@@ -324,16 +332,21 @@ impl<V> Slots<V> {
     /// Removes all slots. Keeps the memory if it is small, and returns it if not.
     #[must_use]
     pub(super) fn empty(&mut self) -> Slots<V> {
-        if !self.is_short() || self.open.slots.capacity() > MIN_CAPACITY {
+        if self.others.is_some() || self.open.slots.capacity() > MIN_CAPACITY {
             return mem::take(self);
         }
-        self.clear();
+        self.clear_open();
         Slots::default()
     }
 
     /// Removes all slots, and frees all chunks but the open one.
     pub(crate) fn clear(&mut self) {
-        (self.others, self.start) = (None, 0);
+        self.others = None;
+        self.clear_open();
+    }
+
+    fn clear_open(&mut self) {
+        self.start = 0;
         self.open.slots.clear();
         (self.open.vacant, self.open.len) = (END, 0);
         self.open.set_upkeep();
@@ -360,7 +373,7 @@ impl<V> Default for Slots<V> {
 impl<V> Slots<V> {
     /// Asserts that each vacant slot is in the list of its chunk and that the last chunk is no gap.
     pub(super) fn check(&self) {
-        assert!(self.others.is_none() || !self.others().last().is_some_and(Chunk::is_gap));
+        assert!(!self.others().last().is_some_and(Chunk::is_gap));
         assert!(self.others().get(self.open_number()).is_none_or(Chunk::is_gap));
         for chunk in self.iter_chunks() {
             let (mut vacancies, mut vacant) = (0, chunk.vacant);

@@ -1,6 +1,6 @@
 //! The bucket of the hierarchical wheel.
 
-use super::super::slots::{CHUNK, MAX_REPLACEMENT, MIN_CAPACITY};
+use super::super::slots::{CHUNK, MAX_REPLACEMENT, MIN_CAPACITY, Slot};
 use super::super::tests::Tracked;
 use super::*;
 
@@ -17,9 +17,12 @@ impl<V> Bucket<V> {
 
     /// Removes the value at `position` and keeps up the bucket. Also returns the memory that has no
     /// values left.
-    fn take_out(&mut self, position: u32, tracker: &mut impl Tracker<V>) -> Option<(V, Vec<Slot<V>>)> {
-        let ((deadline, value), needs_upkeep) = self.remove(position, |_| true)?;
-        let discarded = if needs_upkeep { self.keep_up(3, position, deadline, tracker) } else { Vec::new() };
+    fn take_out(&mut self, position: u32, tracker: &mut impl Tracker<V>) -> Option<(V, Discarded<V>)> {
+        let (mut discarded, removed) = (Discarded::new(), self.remove(position, |_| true)?);
+        let ((deadline, value), needs_upkeep) = removed;
+        if needs_upkeep {
+            self.keep_up(3, position, deadline, tracker, &mut discarded);
+        }
         Some((value, discarded))
     }
 
@@ -160,12 +163,15 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     assert_eq!((tracker.moved, bucket.capacity()), (values.len(), values.len()), "no insertion moves others");
     tracker.moved = 0;
     random.shuffle(&mut values);
+    let table_room = |bucket: &Bucket<u32>| bucket.slots.others.as_ref().map_or(0, |others| others.capacity());
     let (mut most, mut discarded) = (0, 0);
     for value in &values {
+        let table = table_room(&bucket);
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
         let (removed, memory) = bucket.take_out(location.position, &mut tracker).unwrap();
-        assert!(removed == *value && memory.is_empty());
-        discarded += memory.capacity();
+        assert_eq!(removed, *value);
+        assert_eq!(table_room(&bucket) + memory.table_room(), table, "no removal frees a table");
+        discarded += memory.room().0;
         bucket.check();
         most = most.max(tracker.moved - before);
     }
