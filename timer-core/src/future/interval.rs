@@ -3,7 +3,6 @@
 use super::Sleep;
 use crate::config::MissedRuns;
 use crate::error::RejectReason;
-use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -35,6 +34,7 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), timer_core::RejectReason>(())
 /// # }).unwrap();
 /// ```
+#[derive(Debug)]
 pub struct Interval {
     /// Ready at the next tick.
     sleep: Sleep,
@@ -184,15 +184,5 @@ impl Interval {
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.reset_at(deadline);
-    }
-}
-
-impl fmt::Debug for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interval")
-            .field("next", &self.sleep.deadline())
-            .field("period", &self.period)
-            .field("missed_runs", &self.missed_runs)
-            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,6 @@ use crate::entry::{TaskRight, Timeout};
 use crate::error::WouldDeadlock;
 use crate::shard::{MAX_PER_LOCK, contain};
 use crate::sync::{event_of, is_running};
-use std::fmt;
 
 impl Timeout {
     /// Cancels many timeouts, which may belong to several timers. Returns the number of timeouts
@@ -160,6 +159,7 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping it cancels the timeout at once"]
+#[derive(Debug)]
 pub struct CancelOnDrop {
     timeout: Timeout,
     armed: bool,
@@ -198,11 +198,5 @@ impl Drop for CancelOnDrop {
             // A `Drop` must not pass on a panic of user code.
             contain(self.timeout.shard_id(), || self.timeout.cancel());
         }
-    }
-}
-
-impl fmt::Debug for CancelOnDrop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CancelOnDrop").field(&**self).finish()
     }
 }

@@ -4,7 +4,6 @@ use super::timer::Timer;
 use crate::resolution::Resolution;
 use crate::sync::{Arc, OnceLock, swap_thread_value, thread_value};
 use core::any::Any;
-use core::fmt;
 use core::marker::PhantomData;
 
 static GLOBAL: OnceLock<Timer> = OnceLock::new();
@@ -156,6 +155,7 @@ pub fn enter(timer: Timer) -> EnterGuard {
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 #[must_use = "the timer is left when the guard is dropped"]
+#[derive(Debug)]
 pub struct EnterGuard {
     outer: Option<Arc<dyn Any + Send + Sync>>,
     /// The guard must be dropped on its thread.
@@ -165,11 +165,5 @@ pub struct EnterGuard {
 impl Drop for EnterGuard {
     fn drop(&mut self) {
         drop(swap_thread_value(self.outer.take()));
-    }
-}
-
-impl fmt::Debug for EnterGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnterGuard").finish_non_exhaustive()
     }
 }

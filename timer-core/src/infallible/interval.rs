@@ -2,7 +2,6 @@
 
 use super::Sleep;
 use crate::config::MissedRuns;
-use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -72,6 +71,7 @@ impl From<MissedTickBehavior> for MissedRuns {
 /// ticks.tick().await;
 /// # });
 /// ```
+#[derive(Debug)]
 pub struct Interval {
     /// Ready at the next tick.
     sleep: Sleep,
@@ -214,15 +214,5 @@ impl Interval {
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.reset_at(deadline);
-    }
-}
-
-impl fmt::Debug for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interval")
-            .field("next", &self.sleep.deadline())
-            .field("period", &self.period)
-            .field("missed_tick_behavior", &self.behavior)
-            .finish_non_exhaustive()
     }
 }

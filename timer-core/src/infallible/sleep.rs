@@ -3,7 +3,6 @@
 use crate::error::RejectReason;
 use crate::future;
 use crate::handle::{Timer, fallback};
-use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -26,6 +25,7 @@ use std::time::{Duration, Instant};
 /// # });
 /// ```
 #[must_use = "futures do nothing unless polled"]
+#[derive(Debug)]
 pub struct Sleep {
     pub(crate) inner: future::Sleep,
     /// `true` if the timer is manual, so that no other timer can take its place.
@@ -142,11 +142,5 @@ impl Future for Sleep {
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(_)) => self.change_timer(cx),
         }
-    }
-}
-
-impl fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }
