@@ -60,7 +60,11 @@ impl<T> Chunks<T> {
         &chunk[start..chunk.len().min(start + size)]
     }
 
-    #[cfg(test)]
+    #[inline]
+    pub(super) fn last(&self) -> Option<&T> {
+        self.last.last().or_else(|| self.full.last()?.last())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.full.iter().flatten().chain(&self.last)
     }

@@ -6,7 +6,7 @@
 //! leaves the lock and frees them afterwards.
 
 use super::hashed::List;
-use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots};
+use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots, Table};
 
 /// The arrays that a wheel has given up. They have no values.
 pub(crate) struct Discarded<V>(Vec<Memory<V>>);
@@ -16,6 +16,7 @@ pub(crate) struct Discarded<V>(Vec<Memory<V>>);
 pub(super) enum Memory<V> {
     Slots(Vec<Slot<V>>),
     Chunks(Vec<Chunk<V>>),
+    Table(Box<Table<V>>),
     Lists(Vec<List<V>>),
     Bounds(Vec<u64>),
 }
@@ -43,15 +44,15 @@ impl<V> Discarded<V> {
         }
     }
 
-    /// Adds a table of chunks, and the chunks in it.
-    pub(super) fn push_table(&mut self, chunks: Vec<Chunk<V>>) {
-        self.push(Memory::Chunks(chunks));
+    /// Adds the table of a bucket, and the chunks in it.
+    pub(super) fn push_table(&mut self, table: Option<Box<Table<V>>>) {
+        table.into_iter().for_each(|table| self.push(Memory::Table(table)));
     }
 
     /// Adds all arrays of a bucket.
     pub(super) fn push_bucket(&mut self, slots: Slots<V>) {
         self.push_slots(slots.open.slots);
-        slots.others.into_iter().for_each(|others| self.push_table(*others));
+        self.push_table(slots.others);
     }
 }
 
@@ -59,7 +60,11 @@ impl<V> Discarded<V> {
 impl<V> Discarded<V> {
     /// Returns the number of chunks for which the tables have memory.
     pub(super) fn table_room(&self) -> usize {
-        let room = |memory: &Memory<V>| if let Memory::Chunks(chunks) = memory { chunks.capacity() } else { 0 };
+        let room = |memory: &Memory<V>| match memory {
+            Memory::Chunks(chunks) => chunks.capacity(),
+            Memory::Table(table) => table.capacity(),
+            _ => 0,
+        };
         self.0.iter().map(room).sum()
     }
 
@@ -67,9 +72,9 @@ impl<V> Discarded<V> {
     pub(super) fn room(&self) -> (usize, usize) {
         self.0.iter().fold((0, 0), |(slots, lists), memory| match memory {
             Memory::Slots(array) => (slots + array.capacity(), lists),
-            Memory::Chunks(chunks) => (slots + chunks.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>(), lists),
+            Memory::Table(table) => (slots + table.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>(), lists),
             Memory::Lists(array) => (slots, lists + array.capacity()),
-            Memory::Bounds(_) => (slots, lists),
+            Memory::Chunks(_) | Memory::Bounds(_) => (slots, lists),
         })
     }
 }

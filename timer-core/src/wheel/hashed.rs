@@ -166,7 +166,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let last = self.lists.len() - 1;
         let Some(List { slots, is_stale }) = self.lists.get_mut(last) else { return 1 };
         *is_stale = true;
-        let mut chunk = slots.pop_chunk();
+        let mut chunk = slots.pop_chunk(&mut self.discarded);
         if slots.is_empty() {
             let list = self.lists.pop(|lists| self.discarded.push(Memory::Lists(lists)));
             list.into_iter().for_each(|list| self.discarded.push_bucket(list.slots));

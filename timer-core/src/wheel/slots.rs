@@ -2,16 +2,19 @@
 //!
 //! Values are inserted into the open chunk. If it is the only one, it grows by doubling, so that a
 //! short bucket takes little memory. Otherwise each chunk is allocated at its full length of
-//! [`CHUNK`] slots, and is freed by itself. So no operation copies, allocates or frees more than a
-//! chunk. The position of a value does not change when other chunks come and go. A chunk that was
-//! freed leaves a gap in the positions.
+//! [`CHUNK`] slots, and is freed by itself. Their table is an array in chunks as well. So no
+//! operation copies, allocates or frees more than a chunk of either. The position of a value does
+//! not change when other chunks come and go. A chunk that was freed leaves a gap in the positions.
+
+pub(super) use chunk::Chunk;
+pub(super) use table::Table;
 
 use super::discarded::Discarded;
-pub(super) use chunk::Chunk;
 use chunk::END;
 use std::{iter, mem};
 
 mod chunk;
+mod table;
 
 /// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
 /// make a long bucket.
@@ -35,9 +38,6 @@ pub(super) const MIN_CAPACITY: usize = 4;
 /// insertions fill that chunk and there are others.
 pub(super) const MIN_UPKEEP: usize = 8;
 
-/// The number of chunks that are searched for room at a time.
-const SEARCHED: usize = 64;
-
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
@@ -51,19 +51,16 @@ pub(crate) struct Slots<V> {
     pub(super) open: Chunk<V>,
     /// The position of the first slot of the open chunk.
     start: u32,
-    /// The chunk at which the last search for room has ended.
-    cursor: u32,
-    /// The other chunks by number. The entry of the open one is a gap. Without chunks, the table
-    /// waits to be discarded.
-    #[allow(clippy::box_collection, reason = "few buckets are long, and a bucket fits into a cache line")]
-    pub(super) others: Option<Box<Vec<Chunk<V>>>>,
+    /// The other chunks if there are any. In a box, because few buckets are long, and a bucket fits
+    /// into a cache line.
+    pub(super) others: Option<Box<Table<V>>>,
 }
 
 impl<V> Slots<V> {
     /// Returns the number of positions, which includes vacant slots and gaps.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        let others = self.others().last().map_or(0, |last| (self.others().len() - 1) * CHUNK + last.slots.len());
+        let others = self.others.as_ref().map_or(0, |others| others.end());
         others.max(self.start as usize + self.open.slots.len())
     }
 
@@ -75,13 +72,13 @@ impl<V> Slots<V> {
     /// Returns `true` if there is only one chunk.
     #[inline]
     pub(super) fn is_short(&self) -> bool {
-        self.others().is_empty()
+        self.others.is_none()
     }
 
     /// Returns the number of the last chunk plus one.
     #[inline]
     pub(super) fn chunks(&self) -> usize {
-        self.others().len().max(self.open_number() + 1)
+        self.others.as_ref().map_or(self.open_number() + 1, |others| others.len())
     }
 
     /// Returns the number of slots without gaps. O(chunks).
@@ -99,13 +96,8 @@ impl<V> Slots<V> {
         self.start as usize / CHUNK
     }
 
-    #[inline]
-    fn others(&self) -> &[Chunk<V>] {
-        self.others.as_ref().map_or(&[], |others| others)
-    }
-
-    fn iter_chunks(&self) -> impl Iterator<Item = &Chunk<V>> + Clone {
-        iter::once(&self.open).chain(self.others())
+    fn iter_chunks(&self) -> impl Iterator<Item = &Chunk<V>> {
+        iter::once(&self.open).chain(self.others.iter().flat_map(|others| others.iter()))
     }
 
     /// Returns the chunk that has a position, and the position in it.
@@ -125,7 +117,7 @@ impl<V> Slots<V> {
         if in_open < CHUNK {
             return self.open.slots.get(in_open);
         }
-        self.others().get(position / CHUNK)?.slots.get(position % CHUNK)
+        self.others.as_ref()?.slot(position)
     }
 
     #[inline]
@@ -151,16 +143,12 @@ impl<V> Slots<V> {
     }
 
     fn into_chunks(self) -> impl Iterator<Item = Chunk<V>> {
-        let number = self.open_number();
-        let mut chunks = self.others.map_or_else(Vec::new, |others| *others);
-        let open = match chunks.get_mut(number) {
-            Some(gap) => {
-                *gap = self.open;
-                None
-            }
-            None => Some(self.open),
-        };
-        chunks.into_iter().chain(open)
+        let (number, mut open) = (self.open_number(), Some(self.open));
+        let mut others = self.others.map_or_else(Table::default, |others| *others);
+        if !others.is_empty() {
+            open = open.map(|open| others.replace(number, open));
+        }
+        others.into_chunks().chain(open)
     }
 
     /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had
@@ -200,23 +188,13 @@ impl<V> Slots<V> {
             self.open.slots.reserve_exact(capacity.max(MIN_CAPACITY).min(CHUNK - capacity));
             return self.open.set_upkeep();
         }
-        let has_gap = self.is_short() && self.open_number() > 0;
-        let number = self.find_room().unwrap_or(if has_gap { 0 } else { self.chunks() });
+        let open = self.open_number();
+        let number = match &mut self.others {
+            Some(others) => others.find_room(open).unwrap_or(others.len()),
+            None if open > 0 => 0,
+            None => 1,
+        };
         self.open_chunk(number);
-    }
-
-    /// Returns the number of a gap or of a chunk with much room, but not of the open one. Searches
-    /// at most [`SEARCHED`] chunks. The next search continues after them.
-    fn find_room(&mut self) -> Option<usize> {
-        let (open, others) = (self.open_number(), self.others.as_ref()?);
-        for _ in 0..others.len().min(SEARCHED) {
-            self.cursor = if (self.cursor as usize) < others.len() - 1 { self.cursor + 1 } else { 0 };
-            let number = self.cursor as usize;
-            if number != open && (others[number].is_gap() || others[number].has_much_room()) {
-                return Some(number);
-            }
-        }
-        None
     }
 
     /// Makes a chunk the open one, and allocates it if it is a gap.
@@ -225,12 +203,9 @@ impl<V> Slots<V> {
         if number != former {
             self.open.set_upkeep();
             let others = self.others.get_or_insert_default();
-            let len = others.len().max(number.max(former) + 1);
-            others.resize_with(len, Chunk::default);
-            mem::swap(&mut self.open, &mut others[former]);
-            mem::swap(&mut self.open, &mut others[number]);
+            let open = others.replace(number, Chunk::default());
+            others.replace(former, mem::replace(&mut self.open, open));
             self.start = (number * CHUNK) as u32;
-            self.trim();
         }
         self.open.slots.reserve_exact(CHUNK - self.open.slots.len());
         if self.is_short() {
@@ -241,62 +216,70 @@ impl<V> Slots<V> {
         }
     }
 
-    /// Removes gaps at the end.
-    fn trim(&mut self) {
-        let Some(others) = &mut self.others else { return };
-        while others.last().is_some_and(Chunk::is_gap) {
-            others.pop();
+    /// Takes out the chunk that has a position, which leaves a gap.
+    pub(super) fn take_chunk(&mut self, position: usize, discarded: &mut Discarded<V>) -> Vec<Slot<V>> {
+        let number = position / CHUNK;
+        if number == self.open_number() {
+            return mem::take(&mut self.open).slots;
         }
+        let Some(others) = &mut self.others else { return Vec::new() };
+        let chunk = others.replace(number, Chunk::default());
+        self.trim(discarded);
+        chunk.slots
+    }
+
+    /// Takes out a chunk, the open one last.
+    pub(super) fn pop_chunk(&mut self, discarded: &mut Discarded<V>) -> Vec<Slot<V>> {
+        self.take_chunk(self.last_number() * CHUNK, discarded)
+    }
+
+    /// Returns the number of the last chunk that is not open. If there is none, returns that of the
+    /// open one.
+    fn last_number(&self) -> usize {
+        self.others.as_ref().map_or(self.open_number(), |others| others.last_number())
+    }
+
+    /// Shortens the table, and discards it if the open chunk is the only one.
+    fn trim(&mut self, discarded: &mut Discarded<V>) {
+        let number = self.open_number();
+        let Some(others) = &mut self.others else { return };
+        others.trim(number + 1, discarded);
         if others.is_empty() {
+            discarded.push_table(self.others.take());
             self.open.set_upkeep();
         }
     }
 
-    /// Takes out the chunk that has a position, which leaves a gap.
-    pub(super) fn take_chunk(&mut self, position: usize) -> Vec<Slot<V>> {
-        let chunk = self.chunk_mut(position).map(|(chunk, _)| mem::take(chunk));
-        self.trim();
-        chunk.unwrap_or_default().slots
-    }
-
-    /// Takes out a chunk, the open one last.
-    pub(super) fn pop_chunk(&mut self) -> Vec<Slot<V>> {
-        let last = self.others.as_mut().and_then(|others| others.pop());
-        self.trim();
-        last.unwrap_or_else(|| mem::take(&mut self.open)).slots
-    }
-
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
     /// value that has a new position.
-    pub(super) fn keep_up(&mut self, position: usize, moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
-        discarded.push_slots(self.replace_sparse(position, moved));
-        let table = self.others.take_if(|others| others.is_empty());
-        table.into_iter().for_each(|others| discarded.push_table(*others));
-    }
-
-    /// Does the same, and returns the memory of a chunk that is left without values.
-    fn replace_sparse(&mut self, position: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
+    pub(super) fn keep_up(&mut self, position: usize, mut moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
         let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
-        let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return Vec::new() };
-        if self.is_short() {
-            return self.shorten(len, moved);
+        let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return };
+        let (number, open) = (position / CHUNK, self.open_number());
+        let mut slots = if number == open && self.is_short() {
+            self.take_longer(len)
+        } else if number != open && len > 0 && !self.open.is_sparse() {
+            return self.open_chunk(number);
+        } else {
+            if number == open {
+                self.open_chunk(self.last_number());
+            }
+            self.take_chunk(position, discarded)
+        };
+        for (deadline, value) in slots.drain(..) {
+            if let Some(value) = value {
+                self.insert(deadline, value, &mut moved);
+            }
         }
-        let number = position / CHUNK;
-        if number == self.open_number() {
-            self.open_chunk(self.others().len() - 1);
-        } else if len > 0 && !self.open.is_sparse() {
-            self.open_chunk(number);
-            return Vec::new();
-        }
-        let slots = self.take_chunk(position);
-        self.insert_all(slots, moved)
+        discarded.push_slots(slots);
     }
 
-    /// Exchanges the only chunk, which has `len` values, for a shorter one unless it is small.
-    fn shorten(&mut self, len: usize, moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
+    /// Exchanges the only chunk, which has `len` values, for a shorter one without values, unless
+    /// it is small. Returns the slots of the former one.
+    fn take_longer(&mut self, len: usize) -> Vec<Slot<V>> {
         if self.open.slots.capacity() <= MIN_CAPACITY {
             if len == 0 {
-                self.clear_open();
+                self.clear();
             }
             return Vec::new();
         }
@@ -306,16 +289,6 @@ impl<V> Slots<V> {
         let slots = mem::take(&mut self.open).slots;
         self.open.slots.reserve_exact(2 * len);
         self.open.set_upkeep();
-        self.insert_all(slots, moved)
-    }
-
-    /// Inserts all values of an array, and returns its memory.
-    fn insert_all(&mut self, mut slots: Vec<Slot<V>>, mut moved: impl FnMut(&V, u32)) -> Vec<Slot<V>> {
-        for (deadline, value) in slots.drain(..) {
-            if let Some(value) = value {
-                self.insert(deadline, value, &mut moved);
-            }
-        }
         slots
     }
 
@@ -332,21 +305,16 @@ impl<V> Slots<V> {
     /// Removes all slots. Keeps the memory if it is small, and returns it if not.
     #[must_use]
     pub(super) fn empty(&mut self) -> Slots<V> {
-        if self.others.is_some() || self.open.slots.capacity() > MIN_CAPACITY {
+        if !self.is_short() || self.open.slots.capacity() > MIN_CAPACITY {
             return mem::take(self);
         }
-        self.clear_open();
+        self.clear();
         Slots::default()
     }
 
     /// Removes all slots, and frees all chunks but the open one.
     pub(crate) fn clear(&mut self) {
-        self.others = None;
-        self.clear_open();
-    }
-
-    fn clear_open(&mut self) {
-        self.start = 0;
+        (self.others, self.start) = (None, 0);
         self.open.slots.clear();
         (self.open.vacant, self.open.len) = (END, 0);
         self.open.set_upkeep();
@@ -365,16 +333,15 @@ impl<V> Slots<V> {
 
 impl<V> Default for Slots<V> {
     fn default() -> Self {
-        Slots { open: Chunk::default(), start: 0, cursor: 0, others: None }
+        Slots { open: Chunk::default(), start: 0, others: None }
     }
 }
 
 #[cfg(test)]
 impl<V> Slots<V> {
-    /// Asserts that each vacant slot is in the list of its chunk and that the last chunk is no gap.
+    /// Asserts the invariants of the table, and that each vacant slot is in the list of its chunk.
     pub(super) fn check(&self) {
-        assert!(!self.others().last().is_some_and(Chunk::is_gap));
-        assert!(self.others().get(self.open_number()).is_none_or(Chunk::is_gap));
+        self.others.iter().for_each(|others| others.check(self.open_number()));
         for chunk in self.iter_chunks() {
             let (mut vacancies, mut vacant) = (0, chunk.vacant);
             while let Some(slot) = chunk.slots.get(vacant as usize) {

@@ -42,6 +42,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number
     /// of timeouts that ran or were handed over.
+    #[inline]
     pub(super) fn dispatch(&mut self, engine: &Engine, visit: &mut Visit, until: Nanos) -> usize {
         let (slots, begin) = (&mut visit.slots, visit.decided);
         if slots.is_empty() {

@@ -170,7 +170,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
         let (removed, memory) = bucket.take_out(location.position, &mut tracker).unwrap();
         assert_eq!(removed, *value);
-        assert_eq!(table_room(&bucket) + memory.table_room(), table, "no removal frees a table");
+        assert!(table_room(&bucket) + memory.table_room() == table, "no removal frees a table, or enlarges it");
         discarded += memory.room().0;
         bucket.check();
         most = most.max(tracker.moved - before);

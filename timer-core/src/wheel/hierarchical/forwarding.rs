@@ -89,7 +89,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             let Some((chunk, _)) = level.cascade.slots.chunk_mut(position as usize) else { return };
             chunk.len -= 1;
             if chunk.is_sparse() {
-                let slots = level.cascade.slots.take_chunk(position as usize);
+                let slots = level.cascade.slots.take_chunk(position as usize, &mut self.discarded);
                 self.forget(at, slots);
             }
             match next {
@@ -108,7 +108,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(super) fn forget_chunk(&mut self) {
         let Some(at) = levels(self.cascades.open).next() else { return };
         let Some(level) = &mut self.levels[at] else { return };
-        let slots = level.cascade.slots.pop_chunk();
+        let slots = level.cascade.slots.pop_chunk(&mut self.discarded);
         if level.cascade.slots.is_empty() {
             self.cascades.open &= !(1 << at);
         }
