@@ -14,6 +14,7 @@ const payload = { payload: '7'.repeat(100) }
 const queue = 'bench'
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 const print = (params, value, unit) => console.log(`${peer} ${workload} ${params} ${value.toFixed(3)} ${unit}`)
+const unavailable = (params, unit, why) => console.log(`${peer} ${workload} ${params} n/a ${unit} ${why}`)
 
 async function start (onRun) {
   const boss = new PgBoss({ connectionString: url, max: 20 })
@@ -60,10 +61,14 @@ async function lag () {
   }
   for (let i = 0; i < 400 && lags.length < total; i++) await sleep(10)
   lags.sort((a, b) => a - b)
-  const quantile = (share) => lags[Math.max(0, Math.ceil(lags.length * share) - 1)] ?? 0
+  const overdue = total - lags.length
   const params = `rate=${rate},alone=0`
-  for (const [share, unit] of [[0.5, 'us-p50'], [0.99, 'us-p99'], [1, 'us-max']]) print(params, quantile(share), unit)
-  print(params, total - lags.length, 'overdue')
+  for (const [share, unit] of [[0.5, 'us-p50'], [0.99, 'us-p99'], [1, 'us-max']]) {
+    if (overdue > 0) unavailable(params, unit, `${overdue} of ${total} never ran`)
+    else print(params, lags[Math.max(0, Math.ceil(total * share) - 1)], unit)
+  }
+  print(params, lags.filter((lag) => lag < 0).length, 'early')
+  print(params, overdue, 'overdue')
 }
 
 async function idle () {

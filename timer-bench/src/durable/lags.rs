@@ -3,7 +3,8 @@
 //! The timeouts are scheduled at the same rate meanwhile, with delays of 50 ms to 1 s. With
 //! `alone=1` all of them are scheduled before the first one is due, so that nothing but their runs
 //! takes time. The lag is the time from the due time to the beginning of the handler, on the wall
-//! clock.
+//! clock. `overdue` is the number of timeouts that had not run 3 s after the last one was due. If
+//! there are any, the quantiles are not available, because they would leave out the worst lags.
 
 use super::{Micros, OnRun, Subject, now, row};
 use crate::random::SplitMix64;
@@ -48,21 +49,28 @@ pub fn run<S: Subject>(
     while read().len() < total && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }
-    let mut lags = read();
-    lags.sort_unstable();
     let params = format!("rate={rate},alone={}", u8::from(alone));
-    let quantile = |share: f64| {
+    Ok(rows(peer, case, &params, read(), total))
+}
+
+/// Returns the figures of `total` timeouts. `lags` has the lag of each timeout that ran.
+fn rows(peer: &str, case: &str, params: &str, mut lags: Vec<Micros>, total: usize) -> Vec<Row> {
+    lags.sort_unstable();
+    let overdue = total.saturating_sub(lags.len());
+    let quantile = |share: f64, unit: &str| {
         let rank = (lags.len() as f64 * share).ceil() as usize;
-        lags.get(rank.saturating_sub(1)).map_or(0.0, |lag| *lag as f64)
+        let lag = lags.get(rank.saturating_sub(1)).filter(|_| overdue == 0);
+        let value = lag.map(|lag| *lag as f64).ok_or_else(|| format!("{overdue} of {total} never ran"));
+        Row { value, ..row(peer, case, params, 0.0, unit) }
     };
-    let figure = |value, unit| row(peer, case, &params, value, unit);
-    Ok(vec![
-        figure(quantile(0.5), "us-p50"),
-        figure(quantile(0.99), "us-p99"),
-        figure(quantile(1.0), "us-max"),
-        figure(lags.iter().filter(|lag| **lag < 0).count() as f64, "early"),
-        figure(total.saturating_sub(lags.len()) as f64, "overdue"),
-    ])
+    let count = |value: usize, unit| row(peer, case, params, value as f64, unit);
+    vec![
+        quantile(0.5, "us-p50"),
+        quantile(0.99, "us-p99"),
+        quantile(1.0, "us-max"),
+        count(lags.iter().filter(|lag| **lag < 0).count(), "early"),
+        count(overdue, "overdue"),
+    ]
 }
 
 fn schedule_before<S: Subject>(subject: &S, total: usize, rate: usize) -> Result<(), String> {
@@ -93,4 +101,17 @@ fn schedule_meanwhile<S: Subject>(subject: &S, total: usize, rate: usize) -> Res
     }
     thread::sleep(Duration::from_secs(1));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+
+    #[test]
+    fn timeouts_that_never_ran_leave_no_quantiles() {
+        let values = |total| rows("timer", "E4", "-", vec![30, -10, 20], total).into_iter().map(|row| row.value);
+        assert_eq!(values(3).collect::<Result<Vec<f64>, String>>(), Ok(vec![20.0, 30.0, 30.0, 1.0, 0.0]));
+        let lost = Err("2 of 5 never ran".to_owned());
+        assert_eq!(values(5).collect::<Vec<_>>(), [lost.clone(), lost.clone(), lost, Ok(1.0), Ok(2.0)]);
+    }
 }

@@ -21,6 +21,9 @@ pub type OnRun = Arc<dyn Fn(Micros) + Send + Sync>;
 
 /// Durable timeouts of one implementation.
 pub trait Subject: Send + Sync + 'static {
+    /// Set if [`submit`](Self::submit) waits for the disk.
+    const SUBMIT_WAITS: bool = true;
+
     /// The identity of a timeout.
     type Id;
 
@@ -31,7 +34,8 @@ pub trait Subject: Send + Sync + 'static {
     /// Fails if the implementation does.
     fn schedule(&self, delay: Duration) -> Result<Self::Id, String>;
 
-    /// Schedules a timeout. An implementation that can do so does not wait for the disk.
+    /// Schedules a timeout. An implementation that can do so does not wait for the disk, and says
+    /// so by [`SUBMIT_WAITS`](Self::SUBMIT_WAITS).
     ///
     /// # Errors
     ///
@@ -46,6 +50,16 @@ pub trait Subject: Send + Sync + 'static {
     ///
     /// Fails if the implementation cannot do so.
     fn cancel(&self, id: Self::Id) -> Result<(), String>;
+
+    /// Returns the number of transactions that have ended in the subject's database on a server.
+    /// The query itself runs in another database, so it is not counted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the subject has no such database, or if the query fails.
+    fn transactions(&self) -> Result<f64, String> {
+        Err("it has no database on a server".to_owned())
+    }
 }
 
 /// Returns the payload of every timeout, 100 bytes.

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use apalis::prelude::*;
 use serde::{Deserialize, Serialize};
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use timer_bench::durable::{OnRun, Subject, cases, now, payload};
 use timer_bench::settings::Settings;
@@ -41,7 +43,18 @@ async fn run(due: Due) -> Result<(), BoxDynError> {
 
 enum Apalis {
     Sqlite(apalis_sqlite::SqliteStorage<Due>),
-    Postgres(apalis_postgres::PostgresStorage<Due>),
+    /// The storage and its URL.
+    Postgres(apalis_postgres::PostgresStorage<Due>, String),
+}
+
+/// Returns the number of transactions that have ended in the database of `url`. The query runs in
+/// another database.
+async fn transactions(url: &str) -> Result<f64, sqlx::Error> {
+    let options = PgConnectOptions::from_str(url)?;
+    let name = options.get_database().unwrap_or_default().to_owned();
+    let mut connection = PgConnection::connect_with(&options.database("postgres")).await?;
+    let question = "select (xact_commit + xact_rollback)::float8 from pg_stat_database where datname = $1";
+    sqlx::query_scalar(question).bind(name).fetch_one(&mut connection).await
 }
 
 async fn open(store: String) -> Result<Apalis, Box<dyn Error>> {
@@ -53,7 +66,7 @@ async fn open(store: String) -> Result<Apalis, Box<dyn Error>> {
         let backend = storage.clone().poll_with_interval(POLL);
         let worker = WorkerBuilder::new("bench-1").backend(backend).build(run);
         tokio::spawn(async move { worker.run().await });
-        return Ok(Apalis::Postgres(storage));
+        return Ok(Apalis::Postgres(storage, store));
     }
     for end in ["", "-wal", "-shm"] {
         let _absent = std::fs::remove_file(format!("{store}{end}"));
@@ -85,7 +98,7 @@ impl Subject for Apalis {
             Self::Sqlite(storage) => {
                 RUNTIME.block_on(storage.clone().push_task(task)).map_err(|error| error.to_string())
             }
-            Self::Postgres(storage) => {
+            Self::Postgres(storage, _) => {
                 RUNTIME.block_on(storage.clone().push_task(task)).map_err(|error| error.to_string())
             }
         }
@@ -93,6 +106,13 @@ impl Subject for Apalis {
 
     fn cancel(&self, (): ()) -> Result<(), String> {
         Err("it cannot cancel a task by its id".to_owned())
+    }
+
+    fn transactions(&self) -> Result<f64, String> {
+        match self {
+            Self::Sqlite(_) => Err("it has no database on a server".to_owned()),
+            Self::Postgres(_, url) => RUNTIME.block_on(transactions(url)).map_err(|error| error.to_string()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Connection, Executor};
 use timer_bench::durable::{OnRun, Subject, now, payload};
 
-use crate::{RUNTIME, ran, set_on_run};
+use crate::{RUNTIME, ran, set_on_run, transactions};
 
 const WORKERS: u32 = 8;
 const POLL: Duration = Duration::from_millis(100);
@@ -35,7 +35,8 @@ impl AsyncRunnable for Due {
     }
 }
 
-pub(crate) struct Fang(AsyncQueue);
+/// The queue and the URL of its database.
+pub(crate) struct Fang(AsyncQueue, String);
 
 pub(crate) fn open(store: &str, on_run: OnRun) -> Result<Fang, String> {
     set_on_run(on_run);
@@ -57,14 +58,14 @@ async fn start(store: &str) -> Result<Fang, FangError> {
         connection.execute(include_str!("fang_sqlite.sql")).await?;
         uri
     };
-    let mut queue = AsyncQueue::builder().uri(uri).max_pool_size(16_u32).build();
+    let mut queue = AsyncQueue::builder().uri(uri.clone()).max_pool_size(16_u32).build();
     queue.connect().await?;
     let sleep =
         SleepParams { sleep_period: POLL, max_sleep_period: POLL, min_sleep_period: POLL, sleep_step: Duration::ZERO };
     let mut workers: AsyncWorkerPool<AsyncQueue> =
         AsyncWorkerPool::builder().queue(queue.clone()).number_of_workers(WORKERS).sleep_params(sleep).build();
     workers.start().await;
-    Ok(Fang(queue))
+    Ok(Fang(queue, uri))
 }
 
 impl Subject for Fang {
@@ -78,5 +79,9 @@ impl Subject for Fang {
 
     fn cancel(&self, _: Vec<u8>) -> Result<(), String> {
         Err("not measured".to_owned())
+    }
+
+    fn transactions(&self) -> Result<f64, String> {
+        transactions(&self.1)
     }
 }

@@ -9,8 +9,11 @@ mod fang_tasks;
 mod underway_jobs;
 
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use timer_bench::durable::{OnRun, cases};
 use timer_bench::settings::Settings;
 use tokio::runtime::Runtime;
@@ -40,6 +43,19 @@ fn main() -> ExitCode {
 
 /// The function that handlers call. A process has one subject.
 static ON_RUN: std::sync::OnceLock<OnRun> = std::sync::OnceLock::new();
+
+/// Returns the number of transactions that have ended in the database of `url`. The query runs in
+/// another database.
+fn transactions(url: &str) -> Result<f64, String> {
+    let answer = async {
+        let options = PgConnectOptions::from_str(url)?;
+        let name = options.get_database().unwrap_or_default().to_owned();
+        let mut connection = PgConnection::connect_with(&options.database("postgres")).await?;
+        let question = "select (xact_commit + xact_rollback)::float8 from pg_stat_database where datname = $1";
+        sqlx::query_scalar(question).bind(name).fetch_one(&mut connection).await
+    };
+    RUNTIME.block_on(answer).map_err(|error: sqlx::Error| error.to_string())
+}
 
 fn set_on_run(on_run: OnRun) {
     let _first = ON_RUN.set(on_run);

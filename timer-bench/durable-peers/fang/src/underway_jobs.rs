@@ -8,7 +8,7 @@ use sqlx::postgres::PgPoolOptions;
 use timer_bench::durable::{OnRun, Subject, now, payload};
 use underway::{Job, To};
 
-use crate::{RUNTIME, ran, set_on_run};
+use crate::{RUNTIME, ran, set_on_run, transactions};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Due {
@@ -18,7 +18,8 @@ struct Due {
 
 type Error = Box<dyn std::error::Error>;
 
-pub(crate) struct Underway(Job<Due, ()>);
+/// The job and the URL of its database.
+pub(crate) struct Underway(Job<Due, ()>, String);
 
 pub(crate) fn open(store: &str, on_run: OnRun) -> Result<Underway, String> {
     if !store.starts_with("postgres") {
@@ -39,7 +40,7 @@ async fn start(store: &str) -> Result<Underway, Error> {
     let mut worker = job.worker();
     worker.set_concurrency_limit(64);
     tokio::spawn(async move { worker.run_every(Span::new().seconds(1)).await });
-    Ok(Underway(job))
+    Ok(Underway(job, store.to_owned()))
 }
 
 impl Subject for Underway {
@@ -57,5 +58,9 @@ impl Subject for Underway {
 
     fn cancel(&self, (): ()) -> Result<(), String> {
         Err("not measured".to_owned())
+    }
+
+    fn transactions(&self) -> Result<f64, String> {
+        transactions(&self.1)
     }
 }

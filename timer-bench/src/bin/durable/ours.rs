@@ -23,6 +23,8 @@ impl Ours {
 }
 
 impl Subject for Ours {
+    const SUBMIT_WAITS: bool = false;
+
     type Id = TimeoutId;
 
     fn schedule(&self, delay: Duration) -> Result<TimeoutId, String> {
