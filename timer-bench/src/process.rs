@@ -4,6 +4,7 @@
 //! Memory and wake-ups are known on Linux only. Elsewhere they are `None`, and their figures are
 //! not available.
 
+use crate::scheduling::thread_cpu;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::thread;
@@ -13,6 +14,12 @@ use std::time::{Duration, Instant};
 pub fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Returns the CPU time of all threads but the calling one so far. The two clocks are not read at
+/// the same moment, so a later result may be a little smaller.
+pub fn cpu_of_others() -> Duration {
+    cpu().saturating_sub(thread_cpu())
 }
 
 /// Returns the resident memory in bytes.

@@ -1,5 +1,5 @@
 //! Delay queues for several threads, behind one trait: ours, and a heap behind a mutex with a
-//! condition variable.
+//! condition variable and a leader.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -49,10 +49,15 @@ impl SharedQueue for SharedDelayQueue<u64> {
 #[derive(Default)]
 struct State {
     items: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// The number of the consumer that waits until the first deadline.
+    leader: Option<u64>,
+    /// The number of leaders so far.
+    leaders: u64,
     is_closed: bool,
 }
 
-/// A heap behind a mutex. All consumers that wait do so until the first deadline.
+/// A heap behind a mutex, as Java's `DelayQueue` has it. One consumer, the leader, waits until the
+/// first deadline, and the others wait to be notified.
 #[derive(Clone, Default)]
 pub(super) struct Heap(Arc<(Mutex<State>, Condvar)>);
 
@@ -74,6 +79,10 @@ impl SharedQueue for Heap {
         let mut state = self.lock();
         let is_first = state.items.peek().is_none_or(|Reverse(first)| deadline < first.0);
         state.items.push(Reverse((deadline, item)));
+        if is_first {
+            // The notified consumer becomes the leader, and waits for the earlier deadline.
+            state.leader = None;
+        }
         drop(state);
         if is_first {
             self.0.1.notify_one();
@@ -82,28 +91,33 @@ impl SharedQueue for Heap {
 
     fn take(&self) -> Option<u64> {
         let mut state = self.lock();
-        loop {
+        let taken = loop {
             if state.is_closed {
                 return None;
             }
             let now = Instant::now();
             let wait = state.items.peek().map(|Reverse(first)| first.0.saturating_duration_since(now));
             state = match wait {
-                Some(Duration::ZERO) => {
-                    let taken = state.items.pop().map(|Reverse((_, item))| item);
-                    let is_empty = state.items.is_empty();
-                    drop(state);
-                    // Another consumer waits for the next item, because this one may be gone for
-                    // long.
-                    if !is_empty {
-                        self.0.1.notify_one();
+                Some(Duration::ZERO) => break state.items.pop().map(|Reverse((_, item))| item),
+                Some(wait) if state.leader.is_none() => {
+                    state.leaders += 1;
+                    let number = Some(state.leaders);
+                    state.leader = number;
+                    let mut state = self.0.1.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+                    if state.leader == number {
+                        state.leader = None;
                     }
-                    return taken;
+                    state
                 }
-                Some(wait) => self.0.1.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner),
+                _ => self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
+        };
+        let has_no_leader = state.leader.is_none() && !state.items.is_empty();
+        drop(state);
+        if has_no_leader {
+            self.0.1.notify_one();
         }
+        taken
     }
 
     fn close(&self) {

@@ -2,13 +2,14 @@
 //! random order, a thousand with each call. A peer without such a call cancels them one by one. The
 //! workload also runs with mimalloc.
 //!
-//! `ns/cancel` is wall time / N, and `cpu-ns/cancel` is the CPU time of the process.
+//! `ns/cancel` is wall time / N. `cpu-ns/cancel` is the CPU time of the process until the timer's
+//! threads have come to rest, as in W8.
 
 use super::Stop;
 use super::caller::{Counter, run_here};
 use super::out::Out;
 use crate::peers::{Peer, TICK};
-use crate::process::{cpu, until_quiet};
+use crate::process::{cpu, cpu_of_others, until_quiet};
 use crate::random::{SEED, SplitMix64, seconds};
 use crate::row::short;
 use crate::settings::Settings;
@@ -32,8 +33,10 @@ pub(super) fn run<P: Peer>(settings: &Settings, allocator: &str, out: &Out) -> R
         }
         (begin.elapsed(), cpu() - before)
     });
+    let before = cpu_of_others();
+    let rest = until_quiet(Duration::from_secs(10)).map(|_| cpu_of_others().saturating_sub(before));
     out.each(&params, wall, n, "ns/cancel");
-    out.each(&params, used, n, "cpu-ns/cancel");
+    out.cpu_with_rest(&params, used, rest, n, "cpu-ns/cancel");
     peer.stop();
     Ok(())
 }

@@ -36,6 +36,16 @@ impl Out {
         self.figure(params, time.as_nanos() as f64 / count.max(1) as f64, unit);
     }
 
+    /// Prints the CPU time of calls, `used`, and of the work that they left to other threads,
+    /// `rest`, divided by `count` in nanoseconds. `rest` is `None` if these threads did not come to
+    /// rest.
+    pub(super) fn cpu_with_rest(&self, params: &str, used: Duration, rest: Option<Duration>, count: usize, unit: &str) {
+        match rest {
+            Some(rest) => self.each(params, used + rest, count, unit),
+            None => self.unavailable(params, unit, "did not come to rest"),
+        }
+    }
+
     /// Prints how long a timer worked on queued requests.
     pub(super) fn drain(&self, params: &str, time: Option<Duration>) {
         match time {
