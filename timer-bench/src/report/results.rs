@@ -154,7 +154,7 @@ impl Results {
         let mut text = String::from("workload,params,unit,peer,median,min,max,rounds,ratio,unavailable\n");
         for series in &self.series {
             let numbers = match series.summary() {
-                Some(Summary { median, min, max }) => [median, min, max].map(figure),
+                Some(Summary { median, min, max, .. }) => [median, min, max].map(figure),
                 None => Default::default(),
             };
             let ratio = self.ratio(series).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();

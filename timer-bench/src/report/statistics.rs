@@ -9,6 +9,8 @@ pub struct Summary {
     pub min: f64,
     /// The greatest sample.
     pub max: f64,
+    /// The number of samples.
+    pub rounds: usize,
 }
 
 impl Summary {
@@ -19,7 +21,7 @@ impl Summary {
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let middle = sorted.len() / 2;
         let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
-        Some(Self { median, min, max })
+        Some(Self { median, min, max, rounds: sorted.len() })
     }
 }
 
@@ -30,9 +32,9 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_or_between_two() {
         let summary = Summary::of(&[9.0, 1.0, 2.0]).unwrap();
-        assert_eq!(summary, Summary { median: 2.0, min: 1.0, max: 9.0 });
+        assert_eq!(summary, Summary { median: 2.0, min: 1.0, max: 9.0, rounds: 3 });
         assert_eq!(Summary::of(&[4.0, 1.0, 2.0, 9.0]).unwrap().median, 3.0);
-        assert_eq!(Summary::of(&[7.0]), Some(Summary { median: 7.0, min: 7.0, max: 7.0 }));
+        assert_eq!(Summary::of(&[7.0]), Some(Summary { median: 7.0, min: 7.0, max: 7.0, rounds: 1 }));
     }
 
     #[test]

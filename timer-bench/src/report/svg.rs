@@ -167,7 +167,7 @@ fn draw(part: &Sheet<'_>, panel: &Panel<'_>) -> Result<(), Fault> {
     for (at, (peer, summary)) in (0..).zip(bars) {
         let (top, middle) = (TITLE_HEIGHT + BAR_HEIGHT * at + 2, TITLE_HEIGHT + BAR_HEIGHT * at + BAR_HEIGHT / 2);
         part.draw_text(peer, &text(&INK, HPos::Right), (LABEL_WIDTH - 6, middle))?;
-        let Some(Summary { median, min, max }) = *summary else {
+        let Some(Summary { median, min, max, .. }) = *summary else {
             part.draw_text("n/a", &text(&SOFT, HPos::Left), (LABEL_WIDTH + 4, middle))?;
             continue;
         };

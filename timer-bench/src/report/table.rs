@@ -88,7 +88,7 @@ fn common(cases: &[&str]) -> (String, Vec<String>) {
 
 /// Returns median, spread and ratio.
 fn cells(results: &Results, series: Option<&Series>) -> [String; 3] {
-    let Some((series, Summary { median, min, max })) = series.and_then(|series| Some((series, series.summary()?)))
+    let Some((series, Summary { median, min, max, .. })) = series.and_then(|series| Some((series, series.summary()?)))
     else {
         return ["n/a".to_owned(), String::new(), String::new()];
     };

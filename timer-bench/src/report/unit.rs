@@ -1,4 +1,4 @@
-//! The grain of each unit, below which differences mean nothing.
+//! The grain of each unit, below which differences mean nothing, and the units that hardly vary.
 
 /// Returns the grain of `unit`. Two figures that differ by less are equal, and a figure below it is
 /// negligible.
@@ -28,6 +28,12 @@ pub fn grain(unit: &str) -> f64 {
         ("wake-ups/s", 0.5),
     ];
     GRAINS.iter().find(|(start, _)| unit.starts_with(start)).map_or(0.0, |(_, grain)| *grain)
+}
+
+/// Returns `true` if figures of `unit` vary by less than 5 % from round to round, so that one round
+/// can be judged.
+pub fn is_steady(unit: &str) -> bool {
+    ["B-", "instructions", "locked-instructions"].iter().any(|start| unit.starts_with(start))
 }
 
 /// Returns the ratio of `theirs` to `ours`, or `None` if one of them is negligible.

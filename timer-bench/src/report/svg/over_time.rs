@@ -21,7 +21,7 @@ pub(super) fn draw(part: &Sheet<'_>, params: &str, unit: &str, lines: &[Line<'_>
     let (right, bottom) = (width.cast_signed() - NAME_WIDTH, height.cast_signed() - AXIS_HEIGHT);
     let points = || lines.iter().flat_map(|line| &line.1);
     let last = points().map(|point| point.0).fold(0.1, f64::max);
-    let axis = Axis::of(points().map(|point| Summary { median: point.1, min: point.1, max: point.1 }));
+    let axis = Axis::of(points().map(|point| Summary { median: point.1, min: point.1, max: point.1, rounds: 1 }));
     part.draw_text(&format!("{unit} over time  {params}"), &bold(11.0), (12, 14))?;
     let scale = if axis.least.is_some() { ", logarithmic" } else { "" };
     let caption = format!("{}{scale}, by seconds", in_words(unit));

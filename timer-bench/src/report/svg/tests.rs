@@ -3,7 +3,7 @@ use crate::report::results::tests::results;
 use crate::report::statistics::Summary;
 
 fn axis(values: &[f64]) -> Axis {
-    Axis::of(values.iter().map(|value| Summary { median: *value, min: *value, max: *value }))
+    Axis::of(values.iter().map(|value| Summary { median: *value, min: *value, max: *value, rounds: 1 }))
 }
 
 #[test]
