@@ -17,6 +17,9 @@ pin_project! {
     /// not ready. The deadline is registered only if the inner future has to wait. `TimeoutFuture`
     /// is `Unpin`, `Send` and `Sync` if the inner future is.
     ///
+    /// `S` is the sleep that ends at the deadline. The [`Timeout`](crate::infallible::Timeout) of an
+    /// infallible timer is this type with the sleep of that timer, and has another error.
+    ///
     /// # Examples
     ///
     /// ```
@@ -31,16 +34,16 @@ pin_project! {
     /// # });
     /// ```
     #[must_use = "futures do nothing unless polled"]
-    pub struct TimeoutFuture<F> {
+    pub struct TimeoutFuture<F, S = Sleep> {
         #[pin]
-        future: F,
-        sleep: Sleep,
+        pub(crate) future: F,
+        pub(crate) sleep: S,
     }
 }
 
-impl<F> TimeoutFuture<F> {
+impl<F, S> TimeoutFuture<F, S> {
     #[inline]
-    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
+    pub(crate) fn new(future: F, sleep: S) -> Self {
         Self { future, sleep }
     }
 
@@ -107,9 +110,9 @@ impl<F: Future> Future for TimeoutFuture<F> {
     }
 }
 
-impl<F> fmt::Debug for TimeoutFuture<F> {
+impl<F, S: fmt::Debug> fmt::Debug for TimeoutFuture<F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimeoutFuture").field("deadline", &self.sleep.deadline()).finish_non_exhaustive()
+        f.debug_struct("TimeoutFuture").field("sleep", &self.sleep).finish_non_exhaustive()
     }
 }
 

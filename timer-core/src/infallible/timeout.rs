@@ -1,83 +1,31 @@
 //! A future with a deadline whose only error is that the deadline has passed.
 
 use super::Sleep;
+use crate::future::TimeoutFuture;
 use core::error::Error;
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll};
-use pin_project_lite::pin_project;
 use std::io;
 
-pin_project! {
-    /// A future with a deadline, made by [`global::timeout`](crate::global::timeout) and
-    /// [`InfallibleTimer::timeout`](crate::InfallibleTimer::timeout).
-    ///
-    /// Each poll polls the inner future first, also when the deadline has passed. The deadline is
-    /// registered only if the inner future waits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::global::{Duration, timeout};
-    /// # futures::executor::block_on(async {
-    /// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
-    /// # });
-    /// ```
-    #[must_use = "futures do nothing unless polled"]
-    pub struct Timeout<F> {
-        #[pin]
-        future: F,
-        sleep: Sleep,
-    }
-}
+/// A future with a deadline, made by [`global::timeout`](crate::global::timeout) and
+/// [`InfallibleTimer::timeout`](crate::InfallibleTimer::timeout).
+///
+/// Each poll polls the inner future first, also when the deadline has passed. The deadline is
+/// registered only if the inner future waits. The only error is [`Elapsed`]. The methods are those
+/// of [`TimeoutFuture`].
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::global::{Duration, timeout};
+/// # futures::executor::block_on(async {
+/// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+pub type Timeout<F> = TimeoutFuture<F, Sleep>;
 
-impl<F> Timeout<F> {
-    #[inline]
-    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
-        Self { future, sleep }
-    }
-
-    /// Returns the inner future.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::future::ready;
-    /// # use timer_core::global::{Duration, timeout};
-    /// assert_eq!(timeout(Duration::from_secs(1), ready(7)).get_ref().clone().into_inner(), 7);
-    /// ```
-    pub fn get_ref(&self) -> &F {
-        &self.future
-    }
-
-    /// Returns the inner future for changing it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::future::ready;
-    /// # use timer_core::global::{Duration, timeout};
-    /// *timeout(Duration::from_secs(1), ready(7)).get_mut() = ready(8);
-    /// ```
-    pub fn get_mut(&mut self) -> &mut F {
-        &mut self.future
-    }
-
-    /// Returns the inner future and drops the deadline.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::future::ready;
-    /// # use timer_core::global::{Duration, timeout};
-    /// assert_eq!(timeout(Duration::from_secs(1), ready(7)).into_inner().into_inner(), 7);
-    /// ```
-    pub fn into_inner(self) -> F {
-        self.future
-    }
-}
-
-impl<F: Future> Future for Timeout<F> {
+impl<F: Future> Future for TimeoutFuture<F, Sleep> {
     type Output = Result<F::Output, Elapsed>;
 
     #[inline]
@@ -88,12 +36,6 @@ impl<F: Future> Future for Timeout<F> {
             return Poll::Ready(Ok(output));
         }
         Pin::new(this.sleep).poll(cx).map(|()| Err(Elapsed::new()))
-    }
-}
-
-impl<F: fmt::Debug> fmt::Debug for Timeout<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timeout").field("future", &self.future).field("deadline", &self.sleep.deadline()).finish()
     }
 }
 
