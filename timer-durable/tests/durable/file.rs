@@ -4,9 +4,10 @@ use std::fs;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use futures::executor::block_on;
 use timer_durable::{
-    Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, SqliteStore, TimeoutId, Topic,
-    conformance,
+    Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, ResetAnswer, SqliteStore, TimeoutId,
+    Topic, conformance,
 };
 
 use crate::folder::Folder;
@@ -49,7 +50,7 @@ fn a_refused_row_fails_its_call_only() {
     // The first one waits for its commit alone, and the others for the next one together.
     let calls: Vec<_> = keys.iter().map(schedule).collect();
     for (key, call) in keys.iter().zip(calls) {
-        match futures::executor::block_on(call) {
+        match block_on(call) {
             Ok(_) => assert!(key.starts_with("good"), "{key}"),
             Err(error) => {
                 assert!(key.starts_with("bad") && error.to_string().contains("no bad keys"), "{key}: {error}")
@@ -223,7 +224,7 @@ fn a_clock_behind_the_file_takes_no_turns() {
     timer.new_timeout("t", Duration::from_micros(1), &"a".to_owned()).unwrap();
     timer.counts().unwrap();
     let turns = timer.stats().turns;
-    let _nothing = ran.recv_timeout(Duration::from_millis(300));
+    ran.recv_timeout(Duration::from_millis(300)).expect_err("it is due after the clock has caught up");
     let taken = timer.stats().turns - turns;
     assert!(taken < 10, "D14: {taken} turns while the clock stands still");
 }
@@ -247,16 +248,21 @@ fn many_callers_share_commits() {
 }
 
 #[test]
-fn calls_take_effect_as_futures() {
+fn calls_are_durable_as_futures() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
-    let id = futures::executor::block_on(async {
-        let id = timer.new_timeout_keyed_async("t", "k", LONG, &"a".to_owned(), IfPending::Keep).await?;
-        timer.reset_async("t", "k", Duration::ZERO).await?;
-        Ok::<_, timer_durable::Error>(id)
-    });
-    assert!(id.is_ok());
-    assert_eq!(ran.recv_timeout(LONG).unwrap().0, "a");
+    for (key, n) in [("moved", 1), ("kept", 2), ("cancelled", 3)] {
+        block_on(timer.new_timeout_keyed_async("t", key, n * LONG, &key.to_owned(), IfPending::Keep)).unwrap();
+    }
+    assert_eq!(block_on(timer.reset_async("t", "moved", 4 * LONG)).unwrap(), ResetAnswer::Reset);
+    assert_eq!(block_on(timer.cancel_async("t", "cancelled")).unwrap(), Cancelled::Cancelled);
+    // The timer goes on, so nothing was written by its end.
+    let copy = folder.copy();
+    let file = rusqlite::Connection::open(copy.file()).unwrap();
+    let keys = "select group_concat(key) from (select key from timeout order by due)";
+    assert_eq!(file.query_row(keys, [], |row| row.get(0)), Ok("kept,moved".to_owned()), "D1");
+    block_on(timer.reset_async("t", "moved", Duration::ZERO)).unwrap();
+    assert_eq!(ran.recv_timeout(LONG).unwrap().0, "moved");
 }
 
 #[test]

@@ -33,20 +33,26 @@ fn the_memory_store_conforms() {
 #[test]
 fn faults_of_every_call_lose_nothing() {
     let kinds = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
-    for point in [FaultPoint::CompleteIn, FaultPoint::Load, FaultPoint::Rejoin] {
+    for point in [FaultPoint::Write, FaultPoint::CompleteIn, FaultPoint::Load, FaultPoint::Rejoin] {
         for fault in kinds {
             let (store, log) = (MemoryStore::new(), Log::default());
             let (timer, mut driver) = open(&store, &log);
             timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
             store.inject_at(point, fault);
-            if point != FaultPoint::CompleteIn {
+            if matches!(point, FaultPoint::Load | FaultPoint::Rejoin) {
                 // The keeper joins again, and reads its first page.
                 store.inject(Fault::LoseRequest);
                 timer.new_timeout("t", SECOND, &"b".to_owned()).unwrap_err();
             }
             driver.advance(100 * SECOND);
             assert_eq!(timer.counts().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
-            let log = log.lock().unwrap();
+            let (log, errors) = (log.lock().unwrap(), timer.stats().store_errors);
+            let is_met = match point {
+                FaultPoint::Write => errors == 1,
+                FaultPoint::CompleteIn => log[0].contains("Err("),
+                _ => errors == 2,
+            };
+            assert!(is_met, "{fault:?} of {point:?} has no effect: {log:?}");
             let done = log.iter().filter(|line| line.ends_with("Ok(())")).count();
             let unknown = log.iter().filter(|line| line.contains("OutcomeUnknown")).count();
             assert!(done == 1 || done == 0 && unknown == 1, "D4 after {fault:?} of {point:?}: {log:?}");

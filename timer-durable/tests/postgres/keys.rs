@@ -16,37 +16,42 @@ fn keyed(instance: u32, key: String, due: Micros) -> Insert {
     insert
 }
 
+/// The nodes move the same timeouts in opposite orders. A trigger delays each after its first one,
+/// so that they meet, and the server looks for a deadlock before a statement reaches its limit.
 #[test]
 fn keyed_calls_of_two_nodes_meet_no_deadlock() {
     let Some(database) = Database::create() else { return };
-    let nodes = [database.join(), database.join()];
-    let threads = nodes.map(|mut node| {
+    database.join().0.leave().unwrap();
+    database.sql(&format!("alter database {} set deadlock_timeout = '1ms'", database.name));
+    database.sql(
+        "create function pause() returns trigger language plpgsql as $$
+         begin if new.key in ('00', '59') then perform pg_sleep(0.01); end if; return new; end $$;
+         create trigger pause before update on timer.timeout for each row execute function pause()",
+    );
+    let nodes = [(); 2].map(|()| database.join_with(|store| store.lease(Duration::from_secs(60))));
+    let latest = nodes[0].0.now() + 1_000_000_000;
+    let threads = nodes.into_iter().enumerate().map(|(number, mut node)| {
         std::thread::spawn(move || {
-            let is_even = node.0.instance() % 2 == 0;
-            for round in 0..40 {
-                let due = node.0.now() + 1_000_000_000 - round;
+            for round in 0..20 {
+                let due = latest - 2 * round - number as Micros;
                 let mut inserts: Vec<Insert> =
                     (0..60).map(|n| keyed(node.0.instance(), format!("{n:02}"), due)).collect();
-                if is_even {
+                if number == 1 {
                     inserts.reverse();
                 }
-                loop {
-                    match node.write(|batch| batch.inserts.extend(inserts.clone())) {
-                        Err(StoreError::Locked(_) | StoreError::Refused(_)) => {}
-                        answers => {
-                            answers.unwrap();
-                            break;
-                        }
-                    }
+                while let Err(error) = node.write(|batch| batch.inserts.extend(inserts.clone())) {
+                    assert!(matches!(error, StoreError::Locked(_) | StoreError::Refused(_)), "{error}");
                 }
             }
-            node
+            assert!(!node.0.must_rejoin());
         })
     });
-    for thread in threads {
-        let node = thread.join().unwrap();
-        assert!(!node.0.must_rejoin());
-    }
+    threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+    // A session publishes its counts at the latest when it ends.
+    let others = "select count(*) from pg_stat_activity
+        where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
+    database.wait_for(others, "0");
+    assert_eq!(database.sql("select deadlocks from pg_stat_database where datname = current_database()"), "0");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Shards, leases, take-over and fencing.
 
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::transaction::{Begun, Done, Retry};
 use timer_durable::{PostgresStore, StoreError};
 
+use super::locks::Session;
 use super::{Database, LEASE, Node};
 
 #[test]
@@ -75,18 +75,23 @@ fn a_statement_under_way_delays_the_take_over() {
     let Some(database) = Database::create() else { return };
     let dead = database.join();
     let mut heir = database.join();
-    // A transaction of the dead node, whose client is gone but which the server still executes.
-    let fence = format!(
-        "begin; select from timer.node where id = {} and alive for share; select pg_sleep(3); commit",
-        dead.0.instance()
-    );
-    let mut under_way =
-        database.server.psql(&database.name).args(["-c", &fence]).stdout(Stdio::null()).spawn().unwrap();
-    let waits = "select count(*) from pg_stat_activity where query like '%pg_sleep(3)%' and wait_event = 'PgSleep'";
-    database.wait_for(waits, "1");
+    let instance = dead.0.instance();
+    database.sql(&format!("update timer.node set lease_until = 0 where id = {instance}"));
+    // A transaction of the dead node, which the server still executes.
+    let mut under_way = Session::begin(&database);
+    let fence = format!("select id from timer.node where id = {instance} and alive for share");
+    assert_eq!(under_way.ask(&fence), instance.to_string());
+    // The first renewal notices that the lease is over. One that follows after a third of a lease
+    // would take the shards over.
+    let renewed = |node: &Node| node.0.membership().unwrap().renewed.unwrap();
+    let (joined, mut noticed) = (renewed(&heir), None);
+    heir.keep_up_until(|node| {
+        assert_eq!(node.shards(), 0, "the take-over waits for the end of the transaction");
+        let last = renewed(node);
+        last > joined && last - *noticed.get_or_insert(last) > LEASE / 3
+    });
+    under_way.end("commit");
     heir.keep_up_until(|node| node.shards() == 64);
-    assert_eq!(database.sql(waits), "0", "the take-over waits for its end");
-    assert!(under_way.wait().unwrap().success());
 }
 
 /// A trigger holds the insert of a node whose lease is over.

@@ -8,6 +8,7 @@ use timer_durable::{
     Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
     ResetAnswer, Retry, StoreError, Topic,
 };
+use timer_executor::Task;
 
 use super::{Database, LEASE};
 
@@ -22,26 +23,31 @@ fn open(database: &Database, builder: DurableTimerBuilder) -> DurableTimer {
 fn two_timers_run_each_timeout_once() {
     let Some(database) = Database::create() else { return };
     let (sender, fired) = mpsc::channel();
-    let timers: Vec<DurableTimer> = (0..2)
-        .map(|node| {
-            let sender = sender.clone();
-            let record =
-                move |due: &Due<String>| sender.send((due.payload().clone(), due.attempt(), node)).map_err(Retry::new);
-            open(&database, DurableTimer::builder().topic("topic", record))
-        })
-        .collect();
+    let timers = [0, 1].map(|node| {
+        let sender = sender.clone();
+        let record =
+            move |due: &Due<String>| sender.send((due.payload().clone(), due.attempt(), node)).map_err(Retry::new);
+        open(&database, DurableTimer::builder().topic("topic", record))
+    });
+    // Each timeout goes into a shard of its caller.
+    let begun = Instant::now();
+    while timers.iter().any(|timer| timer.stats().membership.is_none_or(|member| member.shards != 32)) {
+        assert!(begun.elapsed() < PATIENCE, "the timers share the shards");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
     for n in 0..200 {
         timers[n % 2].new_timeout("topic", Duration::from_millis(n as u64 * 5), &n.to_string()).unwrap();
     }
-    let mut seen: Vec<usize> = (0..200)
-        .map(|_| {
-            let (payload, attempt, _) = fired.recv_timeout(PATIENCE).unwrap();
-            assert_eq!(attempt, 1);
-            payload.parse().unwrap()
-        })
-        .collect();
+    let (mut seen, mut runs) = (Vec::new(), [0, 0]);
+    for _ in 0..200 {
+        let (payload, attempt, node): (String, u32, usize) = fired.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(attempt, 1);
+        seen.push(payload.parse::<usize>().unwrap());
+        runs[node] += 1;
+    }
     seen.sort_unstable();
     assert_eq!(seen, (0..200).collect::<Vec<_>>());
+    assert!(runs.iter().all(|count| *count > 0), "both timers run timeouts: {runs:?}");
     for timer in timers {
         assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
     }
@@ -88,9 +94,12 @@ fn a_server_clock_that_jumps_loses_nothing() {
     schedule("forward", Duration::from_millis(300));
     expect("forward");
     // Two seconds back, which the timeouts have to wait for.
+    let begun = Instant::now();
     schedule("back", Duration::from_millis(1500));
     database.sql("update public.step set micros = micros - 2000000");
     expect("back");
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(2500), "the clock has to catch up, and all ran after {took:?}");
     schedule("after", Duration::from_millis(300));
     expect("after");
     for timer in timers {
@@ -284,6 +293,8 @@ struct ScriptedTimer {
     timer: DurableTimer,
     begun: mpsc::Receiver<u32>,
     outcome: mpsc::Sender<Result<(), Retry>>,
+    /// Has a value after the outcome of a handler was sent to the keeper.
+    ended: mpsc::Receiver<()>,
 }
 
 impl ScriptedTimer {
@@ -295,8 +306,17 @@ impl ScriptedTimer {
             sender.send(due.attempt())?;
             outcomes.lock().unwrap().recv()?
         };
+        let (ends, ended) = mpsc::channel();
+        let executor = move |task: Task| {
+            let ends = ends.clone();
+            std::thread::spawn(move || {
+                task.run();
+                ends.send(())
+            });
+        };
         let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE * 10);
-        Self { timer: DurableTimer::builder().topic("t", asks).open(store).unwrap(), begun, outcome }
+        let timer = DurableTimer::builder().executor(executor).topic("t", asks).open(store).unwrap();
+        Self { timer, begun, outcome, ended }
     }
 
     /// Occupies the keeper while `send` sends messages, so that they become one batch.
@@ -311,11 +331,17 @@ impl ScriptedTimer {
         });
         is_occupied.recv_timeout(PATIENCE).unwrap();
         let result = send();
-        // Threads that `send` has started send their messages. Nothing begins meanwhile.
-        self.begun.recv_timeout(Duration::from_millis(200)).unwrap_err();
         release.send(()).unwrap();
         occupying.join().unwrap().unwrap();
         result
+    }
+
+    /// Waits until the timeout has begun, and returns the number of parts that shared the commit of
+    /// another part so far.
+    fn shared_commits(&self, attempt: u32) -> u64 {
+        assert_eq!(self.begun.recv_timeout(PATIENCE), Ok(attempt));
+        let stats = self.timer.stats();
+        stats.operations - stats.commits
     }
 }
 
@@ -324,19 +350,16 @@ fn a_reset_beside_a_retry_of_its_timeout_is_kept() {
     let Some(database) = Database::create() else { return };
     let scripted = ScriptedTimer::open(&database);
     scripted.timer.new_timeout_keyed("t", "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
-    scripted.begun.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(scripted.shared_commits(1), 0);
     let reset = scripted.in_one_batch(|| {
         scripted.outcome.send(Err(Retry::after(Duration::from_secs(3_600), "later"))).unwrap();
-        // The message of the handler comes first.
-        scripted.begun.recv_timeout(Duration::from_millis(200)).unwrap_err();
-        scripted.timer.reset_async("t", "k", Duration::from_secs(1))
+        scripted.ended.recv_timeout(PATIENCE).unwrap();
+        scripted.timer.reset_async("t", "k", Duration::from_millis(100))
     });
-    let answer = futures::executor::block_on(reset).unwrap();
-    // The store may also execute the reset first, while the timeout still runs.
-    if answer == ResetAnswer::Reset {
-        assert_eq!(scripted.begun.recv_timeout(PATIENCE), Ok(2));
-        scripted.outcome.send(Ok(())).unwrap();
-    }
+    // The reset finds an attempt that runs, so the store executes it again after the retry.
+    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
+    assert_eq!(scripted.shared_commits(2), 1, "the reset and the retry");
+    scripted.outcome.send(Ok(())).unwrap();
 }
 
 #[test]
@@ -345,22 +368,16 @@ fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
     let scripted = ScriptedTimer::open(&database);
     let day = Duration::from_secs(86_400);
     let id = scripted.timer.new_timeout_keyed("t", "k", day, &(), IfPending::Keep).unwrap();
-    let [insert, reset] = scripted.in_one_batch(|| {
-        let second = Duration::from_secs(1);
-        let insert = scripted.timer.new_timeout_keyed_async("t", "k", second, &(), IfPending::Earlier);
-        let timer = scripted.timer.clone();
-        [
-            std::thread::spawn(move || futures::executor::block_on(insert).map(drop)),
-            std::thread::spawn(move || timer.reset_by_id(id, day / 2).map(drop)),
-        ]
+    let (insert, reset) = scripted.in_one_batch(|| {
+        let soon = Duration::from_millis(100);
+        let insert = scripted.timer.new_timeout_keyed_async("t", "k", soon, &(), IfPending::Earlier);
+        (insert, scripted.timer.reset_by_id_async(id, day / 2))
     });
-    insert.join().unwrap().unwrap();
-    reset.join().unwrap().unwrap();
-    let due = "select count(*) from timer.timeout where due < timer.now() + 3600000000";
-    if database.sql(due) == "1" {
-        assert_eq!(scripted.begun.recv_timeout(PATIENCE), Ok(1));
-        scripted.outcome.send(Ok(())).unwrap();
-    }
+    // The store executes inserts that meet another row last.
+    assert_eq!(futures::executor::block_on(insert).unwrap(), id);
+    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
+    assert_eq!(scripted.shared_commits(1), 1, "the insert and the reset");
+    scripted.outcome.send(Ok(())).unwrap();
 }
 
 #[test]
