@@ -284,3 +284,6 @@ fn write(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,8 @@ mod exactly_once;
 mod idle;
 mod panics;
 mod pools;
+#[cfg(feature = "threadpool")]
+mod refused;
 #[cfg_attr(not(any(feature = "rayon", feature = "threadpool")), allow(dead_code))]
 mod support;
 mod task;

@@ -111,14 +111,15 @@ fn connects(addr: SocketAddr) -> bool {
     TcpStream::connect_timeout(&reachable(addr), Duration::from_secs(1)).is_ok()
 }
 
-/// Returns the address by which this machine reaches a socket that listens on `addr`.
-fn reachable(addr: SocketAddr) -> SocketAddr {
-    let ip = match addr.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, addr.port())
+/// Returns the address by which this machine reaches a socket that listens on `addr`. A link-local
+/// address keeps its scope, which names the interface.
+fn reachable(mut addr: SocketAddr) -> SocketAddr {
+    match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => addr.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => addr.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    addr
 }
 
 fn accept(socket: &TcpListener, mut clients: Clients) {

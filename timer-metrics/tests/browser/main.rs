@@ -103,6 +103,7 @@ fn the_live_page_works_in_a_browser() {
 
     drop(stuck);
     page.until("document.querySelectorAll('section').length === 1");
+    tells_of_its_own_error(&page);
     drop(server);
     until_state(&page, "Server gone");
     page.until("document.getElementById('alarm').innerText.includes('the server does not answer')");
@@ -162,6 +163,17 @@ fn fits_small_and_dark_screens(page: &Page) {
         page.devtools("Emulation.setEmulatedMedia", &features);
         page.until(&format!("{} {relation} {}", brightness("backgroundColor"), brightness("color")));
     }
+}
+
+/// Checks that an exception in the page's script does not read as a fault of the server.
+fn tells_of_its_own_error(page: &Page) {
+    page.value("(window.working = showAll, showAll = () => { throw new Error('on purpose'); }, true)");
+    until_state(page, "Page error");
+    let alarm = page.value("document.getElementById('alarm').innerText").as_str().unwrap().to_owned();
+    assert!(alarm.contains("its script fails (Error: on purpose)") && !alarm.contains("the server"), "{alarm}");
+    page.value("(showAll = window.working, true)");
+    until_state(page, "Live");
+    page.until("document.getElementById('alarm').hidden");
 }
 
 /// Checks that a hidden page asks for nothing. A headless browser cannot hide a window, so the

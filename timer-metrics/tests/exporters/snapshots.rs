@@ -1,6 +1,10 @@
 //! The set of timers without any exporter.
 
 use crate::support::{KNOWN, known};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::Duration;
 use timer_core::Timer;
 use timer_metrics::{TimerMetrics, Watch};
@@ -90,27 +94,54 @@ fn the_bound_is_the_timers_unless_watch_sets_it() {
     assert_eq!(bounds, [Some(500), Some(7), None]);
 }
 
-/// A scrape may drop the last handle of a timer. The task that it drops may then use the set again.
+/// Timers are dropped until a scrape has dropped the last handle of one.
 #[test]
 fn a_task_dropped_by_a_scrape_may_use_the_set() {
-    struct Asks(TimerMetrics);
+    const SCRAPER: &str = "scraper";
+    struct Asks(TimerMetrics, Sender<()>);
     impl Drop for Asks {
         fn drop(&mut self) {
             drop(self.0.snapshots());
+            if thread::current().name() == Some(SCRAPER) {
+                // The test may have ended.
+                let _ = self.1.send(());
+            }
         }
     }
     let metrics = TimerMetrics::new();
-    let scraper = std::thread::spawn({
-        let metrics = metrics.clone();
-        move || (0..2_000).for_each(|_| drop(metrics.snapshots()))
+    let (is_over, scrapes) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let scraping = thread::Builder::new().name(SCRAPER.to_owned()).spawn({
+        let (metrics, is_over, scrapes) = (metrics.clone(), is_over.clone(), scrapes.clone());
+        move || {
+            // ORDERING: Relaxed, because the flag and the count guard no other data.
+            while !is_over.load(Ordering::Relaxed) {
+                drop(metrics.snapshots());
+                scrapes.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     });
-    for _ in 0..100 {
-        let timer = Timer::new();
-        let asks = Asks(metrics.clone());
-        timer.new_timeout(Duration::from_secs(1), move |_| drop(asks)).unwrap();
-        metrics.watch(&timer);
-        drop(timer);
-    }
-    scraper.join().unwrap();
+    let (sender, is_met) = channel();
+    let dropping = thread::spawn({
+        let (metrics, is_over) = (metrics.clone(), is_over.clone());
+        move || {
+            // ORDERING: Relaxed, as above.
+            while !is_over.load(Ordering::Relaxed) {
+                let timer = Timer::new();
+                let asks = Asks(metrics.clone(), sender.clone());
+                timer.new_timeout(Duration::from_secs(3_600), move |_| drop(asks)).unwrap();
+                metrics.watch(&timer);
+                let before = scrapes.load(Ordering::Relaxed);
+                while scrapes.load(Ordering::Relaxed) == before && !is_over.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+            }
+        }
+    });
+    // Both threads hang if the task is dropped under the lock of the set.
+    is_met.recv_timeout(Duration::from_secs(60)).unwrap();
+    // ORDERING: Relaxed, as above.
+    is_over.store(true, Ordering::Relaxed);
+    scraping.unwrap().join().unwrap();
+    dropping.join().unwrap();
     assert!(labels(&metrics).is_empty());
 }

@@ -1,4 +1,4 @@
-use super::{Limits, ListenAddr, Listener, Site, SocketAddr};
+use super::{Limits, ListenAddr, Listener, Site, SocketAddr, reachable};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
@@ -122,4 +122,17 @@ fn a_surplus_client_is_cut_off_while_all_collect() {
     assert_eq!(rest(&connect(server.addr())), "");
     may_answer.send(()).unwrap();
     assert!(rest(&waits).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_listener_is_reached_at_its_address() {
+    for (listens, reached) in [
+        ("0.0.0.0:9184", "127.0.0.1:9184"),
+        ("192.0.2.1:9184", "192.0.2.1:9184"),
+        ("[::]:9184", "[::1]:9184"),
+        ("[2001:db8::1]:9184", "[2001:db8::1]:9184"),
+        ("[fe80::1%2]:9184", "[fe80::1%2]:9184"),
+    ] {
+        assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
+    }
 }

@@ -53,7 +53,7 @@ const cards = new Map();
 let stats = null;
 let poll = null;
 let asking = false;
-let goneSince = null;
+let faultSince = null;
 let span = "minute";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -285,36 +285,55 @@ function receive(reply) {
 function setState(state, text) {
   find("state").dataset.state = state;
   find("state").textContent = text;
-  document.body.classList.toggle("stale", state === "gone");
+  document.body.classList.toggle("stale", state === "gone" || state === "failed");
+}
+
+// The error of a server that does not send figures. Any other error is a fault of this page.
+class ServerError extends Error {}
+
+async function fetchStats() {
+  const fail = (reason) => {
+    throw new ServerError(`the server ${reason}`);
+  };
+  const options = { cache: "no-store", signal: AbortSignal.timeout(REPLY_TIMEOUT) };
+  const reply = await fetch("stats.json", options).catch(() => fail("does not answer"));
+  if (!reply.ok) fail(`answers with status ${reply.status}`);
+  return reply.json().catch((error) => fail(error instanceof SyntaxError ? "answers without figures" : "does not answer"));
 }
 
 async function ask() {
   asking = true;
   try {
-    const reply = await fetch("stats.json", { cache: "no-store", signal: AbortSignal.timeout(REPLY_TIMEOUT) });
-    if (!reply.ok) throw new Error(`the server answers with status ${reply.status}`);
-    receive(await reply.json());
+    receive(await fetchStats());
     showAll();
-    goneSince = null;
+    faultSince = null;
     find("alarm").hidden = true;
     setState("live", "Live");
   } catch (error) {
-    goneSince ??= new Date();
-    const reason = error.message.startsWith("the server") ? error.message : "the server does not answer";
-    const figures = stats ? " The figures below are the last ones that it sent." : "";
-    find("alarm").textContent = `Since ${goneSince.toLocaleTimeString()} ${reason}.${figures} This page asks again every second.`;
-    find("alarm").hidden = false;
-    setState("gone", "Server gone");
+    showFault(error);
   }
   asking = false;
   continueIn(POLL_PERIOD);
+}
+
+function showFault(error) {
+  const isOwn = !(error instanceof ServerError);
+  if (isOwn) console.error(error);
+  const [state, title] = isOwn ? ["failed", "Page error"] : ["gone", "Server gone"];
+  if (find("state").dataset.state !== state) faultSince = new Date();
+  const reason = isOwn ? `this page cannot show the figures, because its script fails (${error})` : error.message;
+  const age = isOwn ? "may be old" : "are the last ones that it sent";
+  const figures = stats ? ` The figures below ${age}.` : "";
+  find("alarm").textContent = `Since ${faultSince.toLocaleTimeString()} ${reason}.${figures} This page asks again every second.`;
+  find("alarm").hidden = false;
+  setState(state, title);
 }
 
 // Asks again after a delay, or pauses while nobody sees the page.
 function continueIn(delay) {
   clearTimeout(poll);
   if (document.hidden) {
-    if (!goneSince) setState("paused", "Paused");
+    if (!faultSince) setState("paused", "Paused");
   } else if (!asking) {
     poll = setTimeout(ask, delay);
   }
