@@ -20,9 +20,6 @@ mod real;
 #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this module is the facade for them")]
 mod system;
 
-#[allow(clippy::disallowed_types, reason = "this module is the facade for them")]
-mod scope;
-
 pub(crate) use lock::{Guard, Lock};
 #[cfg(all(test, timer_loom))]
 pub(crate) use model::*;
@@ -31,6 +28,5 @@ pub(crate) use model::*;
 pub(crate) type TaskBox<T> = parking_lot::Mutex<T>;
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) use real::*;
-pub(crate) use scope::{swap_thread_value, thread_value};
 #[cfg(not(all(test, timer_loom)))]
 pub(crate) use system::*;

@@ -43,7 +43,7 @@ auto_traits! {
     infallible::Timeout<()>: 1 1 1 1,
     infallible::Timeout<Task>: 1 0 1 0,
     infallible::Timeout<Pinned>: 1 1 0 1,
-    global::EnterGuard: 0 0 1 0,
+    global::EnterGuard: 0 0 1 1,
     // Delay queues.
     delay_queue::DelayMap<(), ()>: 1 1 1 1,
     delay_queue::DelayQueue<()>: 1 1 1 1,

@@ -8,6 +8,7 @@ mod driver;
 #[cfg(feature = "__tests")]
 mod knobs;
 mod manual;
+#[allow(clippy::disallowed_types, reason = "no other thread sees the timer that a thread has entered")]
 mod process;
 mod schedule;
 mod timeout;

@@ -2,14 +2,19 @@
 
 use super::timer::Timer;
 use crate::resolution::Resolution;
-use crate::sync::{Arc, OnceLock, swap_thread_value, thread_value};
-use core::any::Any;
+use crate::sync::{Arc, OnceLock};
+use core::cell::RefCell;
 use core::marker::PhantomData;
 
 static GLOBAL: OnceLock<Timer> = OnceLock::new();
 
 /// Takes the place of the timer of the process while no shard is left for one.
 static WITHOUT_SHARDS: OnceLock<Timer> = OnceLock::new();
+
+thread_local! {
+    /// The timer that the thread has entered.
+    static ENTERED: RefCell<Option<Arc<Timer>>> = const { RefCell::new(None) };
+}
 
 impl Timer {
     /// Returns the timer of the process.
@@ -109,10 +114,16 @@ pub(crate) fn fallback() -> &'static Timer {
 /// process.
 #[inline]
 pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
-    match thread_value().and_then(|value| value.downcast::<Timer>().ok()) {
-        Some(timer) => call(&timer),
-        None => call(Timer::global()),
+    match ENTERED.try_with(|entered| entered.borrow().clone()) {
+        Ok(Some(timer)) => call(&timer),
+        // The thread has entered no timer, or it is ending.
+        _ => call(Timer::global()),
     }
+}
+
+/// Exchanges the timer that the calling thread has entered and returns the former one.
+fn swap_entered(timer: Option<Arc<Timer>>) -> Option<Arc<Timer>> {
+    ENTERED.try_with(|entered| entered.replace(timer)).unwrap_or(None)
 }
 
 /// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until
@@ -138,7 +149,7 @@ pub(crate) fn with_current<R>(call: impl FnOnce(&Timer) -> R) -> R {
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 pub fn enter(timer: Timer) -> EnterGuard {
-    EnterGuard { outer: swap_thread_value(Some(Arc::new(timer))), not_send: PhantomData }
+    EnterGuard { outer: swap_entered(Some(Arc::new(timer))), not_send: PhantomData }
 }
 
 /// A guard returned by [`enter`], which restores the former timer of the thread when it is dropped.
@@ -157,13 +168,13 @@ pub fn enter(timer: Timer) -> EnterGuard {
 #[must_use = "the timer is left when the guard is dropped"]
 #[derive(Debug)]
 pub struct EnterGuard {
-    outer: Option<Arc<dyn Any + Send + Sync>>,
+    outer: Option<Arc<Timer>>,
     /// The guard must be dropped on its thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for EnterGuard {
     fn drop(&mut self) {
-        drop(swap_thread_value(self.outer.take()));
+        drop(swap_entered(self.outer.take()));
     }
 }
