@@ -250,7 +250,7 @@ impl Timer {
         loop {
             chunk.extend(tasks.by_ref().take(MAX_PER_LOCK));
             if chunk.is_empty() {
-                self.engine.slow_down(all.len());
+                self.engine.context.backpressure.after_scheduling(self.engine.context.now(), all.len());
                 return all;
             }
             match self.ensure_started() {
@@ -308,14 +308,10 @@ impl Timer {
     where
         F: FnMut(&Timeout) + Send + 'static,
     {
-        match period {
-            Some(period) => {
-                self.schedule(Periodic { task, period }, |now| deadline_after(now, initial_delay), |job| job.task)
-            }
-            None => {
-                let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
-                Err(RejectedTimeout::new(task, reason))
-            }
-        }
+        let Some(period) = period else {
+            let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
+            return Err(RejectedTimeout::new(task, reason));
+        };
+        self.schedule(Periodic { task, period }, |now| deadline_after(now, initial_delay), |job| job.task)
     }
 }

@@ -13,7 +13,7 @@ use crate::counters::TimerStats;
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::shard::{Block, BlockId, MAX_PER_LOCK, Shard, pool};
+use crate::shard::{Block, BlockId, Shard, pool};
 use crate::sync::{Arc, cpu_count, current_cpu, first_warning};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl Engine {
         self.finish(timeout, scheduled).inspect(|_| self.context.backpressure.after_scheduling(now, 1))
     }
 
-    /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`]. Reads the clock once. Takes
+    /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK). Reads the clock once. Takes
     /// the lock once if it is free, and otherwise schedules the jobs one by one.
     pub(crate) fn schedule_chunk<J: Job>(
         &self,
@@ -127,22 +127,11 @@ impl Engine {
             return out.extend(jobs.drain(..).map(|(_, job)| Err(self.reject(job, RejectReason::TooManyTimers))));
         };
         let now = self.context.now();
-        let mut linked = Vec::with_capacity(MAX_PER_LOCK);
-        let mut timeouts = Vec::with_capacity(MAX_PER_LOCK);
-        for (delay, job) in jobs.drain(..) {
-            let (timeout, reference) = Timeout::new(shard.id(), deadline_after(now, delay), job);
-            timeouts.push(timeout);
-            linked.push(reference);
-        }
+        let create = |(delay, job)| Timeout::new(shard.id(), deadline_after(now, delay), job);
+        let (timeouts, mut linked): (Vec<_>, Vec<_>) = jobs.drain(..).map(create).unzip();
         let scheduled = shard.try_schedule_all(&mut linked, now);
         let scheduled = scheduled.unwrap_or_else(|| linked.drain(..).map(|one| shard.schedule(one, now)).collect());
         out.extend(timeouts.into_iter().zip(scheduled).map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
-    }
-
-    /// Slows the caller down if the worker is late. Called once after all chunks of a call that has
-    /// scheduled `n` timeouts.
-    pub(crate) fn slow_down(&self, n: usize) {
-        self.context.backpressure.after_scheduling(self.context.now(), n);
     }
 
     /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it
