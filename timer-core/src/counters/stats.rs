@@ -128,8 +128,8 @@ pub struct TimerStats {
     pub inbox_handovers: u64,
     /// The number of shards over which callers are spread.
     pub shards: u64,
-    /// The longest time that a batch of up to 64 tasks and as many wakers held the worker within
-    /// the last one to two minutes. No single task of the batch exceeded it. Zero unless tasks run
+    /// The longest time that a batch of up to 64 tasks and wakers held the worker within the last
+    /// one to two minutes. No single task of the batch exceeded it. Zero unless tasks or wakers run
     /// on the worker.
     pub longest_batch: Duration,
     /// The time from the tick that the worker had to handle to the beginning of its turn.

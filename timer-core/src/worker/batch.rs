@@ -14,7 +14,7 @@ use crate::time::Nanos;
 use crate::timer::{Engine, QueuedTask, run, run_abandoned};
 use timer_executor::{Task, TaskExecutor, panics};
 
-/// The largest number of tasks, and of wakers, that run here between two readings of the clock.
+/// The largest number of tasks and wakers that run here between two readings of the clock.
 pub(super) const BATCH: usize = 64;
 
 /// The number of tasks that are handed over to an executor at once.
@@ -27,12 +27,12 @@ const PREFETCHED: usize = 32;
 /// deadline.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The deadlines of the tasks in this batch.
-    deadlines: Vec<Nanos>,
+    /// The deadlines of the tasks that ran here, and of the futures whose tasks were woken.
+    ran: Vec<Nanos>,
+    /// The tasks for the executor.
     tasks: Vec<Task>,
-    /// The deadlines of the futures in this batch. Their tasks are woken here whatever the
-    /// executor.
-    woken: Vec<Nanos>,
+    /// The deadlines of these tasks.
+    queued: Vec<Nanos>,
     /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
     pub(super) sweeper: Sweeper,
@@ -55,8 +55,8 @@ impl Batch {
         context.counters.in_flight.run_inline(engine.executor.is_none());
         visit.decided = slots.len();
         for index in begin..slots.len() {
-            let won = self.deadlines.len() + self.woken.len();
-            if self.deadlines.len() >= size || self.woken.len() >= BATCH || index - read_at > BATCH + won {
+            let won = self.ran.len() + self.queued.len();
+            if self.ran.len() >= BATCH || self.queued.len() >= size || index - read_at > BATCH + won {
                 // The time of a long search must not be attributed to a task.
                 now = if won == 0 { context.now() } else { self.finish(engine, now) };
                 expired += won;
@@ -80,7 +80,7 @@ impl Batch {
                 self.collect(timeout, now, context);
             }
         }
-        expired += self.deadlines.len() + self.woken.len();
+        expired += self.ran.len() + self.queued.len();
         self.finish(engine, now);
         self.sweeper.count(visit.decided - begin);
         if visit.decided == slots.len() {
@@ -103,13 +103,11 @@ impl Batch {
     fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
         match timeout.expire(now) {
             Due::Won(right) => {
-                let (runs, deadline) = (timeout.runs(), right.deadline().nanos());
                 context.counters.runs.add(1);
-                if runs != Runs::Again {
+                if timeout.runs() != Runs::Again {
                     context.end_expired();
                 }
-                let batch = if runs == Runs::Wake { &mut self.woken } else { &mut self.deadlines };
-                batch.push(deadline);
+                self.ran.push(right.deadline().nanos());
                 context.backpressure.inside_user_code(|| run(right, &timeout, context));
             }
             Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
@@ -121,7 +119,7 @@ impl Batch {
     fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
         match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
-                self.deadlines.push(deadline.nanos());
+                self.queued.push(deadline.nanos());
                 self.tasks.push(QueuedTask::task(timeout, context));
             }
             Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
@@ -132,28 +130,24 @@ impl Batch {
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
     /// lags. Returns the present.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
-        let (tasks, woken) = (self.deadlines.len(), self.woken.len());
-        if tasks + woken == 0 {
+        let (ran, queued) = (self.ran.len(), self.queued.len());
+        if ran + queued == 0 {
             return began;
         }
         let context = &*engine.context;
         let now = context.now();
-        let ran_here = if engine.executor.is_some() { woken } else { tasks + woken };
-        if ran_here > 0 {
-            self.slow.record(engine, ran_here, began, now);
+        if ran > 0 {
+            self.slow.record(engine, ran, began, now);
         }
-        record(&mut self.woken, &context.counters.inline_lag, now);
-        let Some(executor) = engine.executor.as_ref().filter(|_| tasks > 0) else {
-            record(&mut self.deadlines, &context.counters.inline_lag, now);
-            return now;
-        };
-        record(&mut self.deadlines, &context.counters.handover_lag, now);
-        context.counters.runs.add(tasks as u64);
-        context.counters.in_flight.queue(tasks as u64);
+        record(&mut self.ran, &context.counters.inline_lag, now);
+        let Some(executor) = engine.executor.as_ref().filter(|_| queued > 0) else { return now };
+        record(&mut self.queued, &context.counters.handover_lag, now);
+        context.counters.runs.add(queued as u64);
+        context.counters.in_flight.queue(queued as u64);
         self.execute(&**executor, engine);
         let after = context.now();
         if engine.runs_inline {
-            self.slow.record(engine, tasks, now, after);
+            self.slow.record(engine, queued, now, after);
         }
         after
     }
@@ -178,8 +172,7 @@ impl Batch {
     #[cold]
     fn run_rejected(&mut self, engine: &Engine) {
         let context = &*engine.context;
-        let mut rejected = std::mem::take(&mut self.tasks);
-        for task in rejected.drain(..) {
+        for task in std::mem::take(&mut self.tasks) {
             context.counters.executor_rejections.add_contended(1);
             context
                 .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
@@ -187,7 +180,6 @@ impl Batch {
             context.backpressure.inside_user_code(|| task.run());
             self.slow.record(engine, 1, began, context.now());
         }
-        self.tasks = rejected;
     }
 }
 

@@ -5,10 +5,13 @@ use super::super::visit::MAX_REQUEST_STEPS;
 use super::*;
 use crate::config::{Config, DrivenBy};
 use crate::entry::{Closure, Timeout};
+use crate::handle::Timer;
 use crate::shard::VisitOutcome;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Deadline;
+use futures::FutureExt;
 use std::sync::{Mutex, OnceLock, Weak};
+use std::task::{self, Wake};
 use std::time::Duration;
 use timer_executor::{Rejected, Task, TaskExecutor};
 
@@ -67,6 +70,25 @@ fn no_task_runs_after_stop_has_begun() {
 fn a_batch_begins_where_the_last_one_ended() {
     let engine = engine(None);
     assert_eq!(run_due(&engine, 2 * BATCH, lasting(&engine, MICRO)), 2 * BATCH);
+    assert_eq!(longest_batch(&engine), Duration::from_micros(BATCH as u64));
+}
+
+#[test]
+fn tasks_and_wakers_share_a_batch() {
+    struct Lasting(Arc<Engine>);
+    impl Wake for Lasting {
+        fn wake(self: std::sync::Arc<Self>) {
+            lasting(&self.0, MICRO)();
+        }
+    }
+
+    let engine = engine(None);
+    let timer = Timer { engine: engine.clone() };
+    let waker = std::sync::Arc::new(Lasting(engine.clone())).into();
+    let mut sleeps: Vec<_> = (0..BATCH).map(|_| timer.sleep(Duration::from_micros(1))).collect();
+    assert!(sleeps.iter_mut().all(|sleep| sleep.poll_unpin(&mut task::Context::from_waker(&waker)).is_pending()));
+    engine.set_present(engine.context.now() + MICRO);
+    assert_eq!(run_due(&engine, BATCH, lasting(&engine, MICRO)), 2 * BATCH);
     assert_eq!(longest_batch(&engine), Duration::from_micros(BATCH as u64));
 }
 
