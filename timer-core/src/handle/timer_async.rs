@@ -154,6 +154,6 @@ impl Timer {
         let engine = &self.engine;
         // If the worker cannot start, the poll that needs it tries again and reports the refusal.
         let started = self.ensure_started().is_ok();
-        Sleep::new(engine.block_id, started, deadline)
+        Sleep::new(engine.block.id, started, deadline)
     }
 }

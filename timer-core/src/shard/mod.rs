@@ -299,7 +299,7 @@ mod tests {
         use std::mem::offset_of;
 
         let block = pool().lease(1);
-        let shard = block.shards()[0];
+        let shard = block.shards[0];
         let core = shard.lock.lock();
         let EntryWheel::Hierarchical(wheel) = &core.wheel else { panic!("the default") };
         let at = std::ptr::from_ref(shard).addr();

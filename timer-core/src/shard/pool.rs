@@ -91,10 +91,11 @@ impl Pool {
     pub(crate) fn lease(&'static self, shards: usize) -> Block {
         let largest = shards.clamp(1, INDICES / 2).next_power_of_two().ilog2() as usize;
         let found = (0..=largest).rev().find_map(|order| self.take(order).map(|first| (first, order)));
-        let Some((first, order)) = found else { return Block { pool: self, order: 0, shards: Box::default() } };
+        let Some((first, order)) = found else { return Block { pool: self, id: None, shards: Box::default() } };
         let range = usize::from(first)..usize::from(first) + (1 << order);
-        let shards = range.map(|index| shard_at(self.shards, index as u16));
-        Block { pool: self, order, shards: shards.collect() }
+        let shards: Box<[_]> = range.map(|index| shard_at(self.shards, index as u16)).collect();
+        let generation = shards[0].id().generation;
+        Block { pool: self, id: Some(BlockId { first, generation, mask: (1 << order) - 1 }), shards }
     }
 
     fn take(&self, order: usize) -> Option<u16> {
@@ -114,23 +115,13 @@ impl Pool {
 /// A block of shards that serves one timer until it is dropped.
 pub(crate) struct Block {
     pool: &'static Pool,
-    order: usize,
-    shards: Box<[&'static Shard]>,
+    /// The name during this lease. It is `None` if the block has no shards.
+    pub(crate) id: Option<BlockId>,
+    /// The shards, whose number is a power of two or zero.
+    pub(crate) shards: Box<[&'static Shard]>,
 }
 
 impl Block {
-    /// Returns the shards, whose number is a power of two or zero.
-    #[inline]
-    pub(crate) fn shards(&self) -> &[&'static Shard] {
-        &self.shards
-    }
-
-    /// Returns the name of the block. Returns `None` if it has no shards.
-    pub(crate) fn id(&self) -> Option<BlockId> {
-        let ShardId { index: first, generation } = self.shards.first()?.id();
-        Some(BlockId { first, generation, order: self.order as u8 })
-    }
-
     /// Lets every shard serve the timer of `context` from now on.
     pub(crate) fn open(&self, context: &Arc<Context>, wheel: WheelKind) {
         self.shards.iter().for_each(|shard| shard.open(context, wheel));
@@ -139,11 +130,11 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let Some(first) = self.shards.first() else { return };
+        let Some(id) = self.id else { return };
         // All shards of a block have the same generation, because they are leased together.
         let next = self.shards.iter().map(|shard| shard.vacate()).max();
         if next != Some(LAST_GENERATION) {
-            self.pool.free.lock().blocks[self.order].push(first.id().index);
+            self.pool.free.lock().blocks[self.shards.len().ilog2() as usize].push(id.first);
         }
     }
 }
@@ -155,22 +146,22 @@ pub(crate) struct BlockId {
     /// The index of the first shard, which no other living block has.
     pub(crate) first: u16,
     generation: u16,
-    order: u8,
+    /// One less than the number of shards.
+    mask: u16,
 }
 
 impl BlockId {
     /// Returns the shard for the calling thread, and the name that it has while the lease lasts.
     #[inline]
     pub(crate) fn local_shard(self) -> (&'static Shard, ShardId) {
-        let offset = current_cpu() & ((1 << self.order) - 1);
-        let index = self.first + offset as u16;
+        let index = self.first + (current_cpu() as u16 & self.mask);
         let id = ShardId { index, generation: self.generation };
         (shard_of(id), id)
     }
 
     /// Returns `true` if the shard with this name belongs to the block during the same lease.
     pub(crate) fn contains(self, id: ShardId) -> bool {
-        id.generation == self.generation && id.index.wrapping_sub(self.first) >> self.order == 0
+        id.generation == self.generation && id.index.wrapping_sub(self.first) <= self.mask
     }
 }
 
@@ -198,7 +189,7 @@ mod tests {
     }
 
     fn names(block: &Block) -> Vec<ShardId> {
-        block.shards().iter().map(|shard| shard.id()).collect()
+        block.shards.iter().map(|shard| shard.id()).collect()
     }
 
     #[test]
@@ -220,17 +211,17 @@ mod tests {
     fn fewer_shards_when_indices_run_out() {
         let pool = pool_of(7);
         let sizes: Vec<_> = (0..5).map(|_| pool.lease(4)).collect();
-        assert_eq!(sizes.iter().map(|block| block.shards().len()).collect::<Vec<_>>(), [4, 2, 1, 0, 0]);
+        assert_eq!(sizes.iter().map(|block| block.shards.len()).collect::<Vec<_>>(), [4, 2, 1, 0, 0]);
         drop(sizes);
-        assert_eq!(pool.lease(4).shards().len(), 4, "given back");
+        assert_eq!(pool.lease(4).shards.len(), 4, "given back");
     }
 
     #[test]
     fn a_block_keeps_its_size() {
         let pool = pool_of(8);
         drop(pool.lease(8));
-        assert!(pool.lease(1).shards().is_empty(), "the only block has eight shards");
-        assert_eq!(pool.lease(8).shards().len(), 8);
+        assert!(pool.lease(1).shards.is_empty(), "the only block has eight shards");
+        assert_eq!(pool.lease(8).shards.len(), 8);
     }
 
     #[test]
@@ -239,8 +230,8 @@ mod tests {
         for _ in 0..LAST_GENERATION {
             let block = pool.lease(1);
             open(&block);
-            assert_eq!(block.shards()[0].id().index, 0);
+            assert_eq!(block.shards[0].id().index, 0);
         }
-        assert_eq!(pool.lease(1).shards()[0].id().index, 1, "the next block");
+        assert_eq!(pool.lease(1).shards[0].id().index, 1, "the next block");
     }
 }

@@ -155,7 +155,7 @@ mod tests {
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
             let block = pool().lease(1);
             block.open(&context, wheel);
-            let shard = block.shards()[0];
+            let shard = block.shards[0];
             // A new shard, and one that was idle for a long time.
             for now in [20_000 * SECOND, 205_000 * SECOND] {
                 let deadlines = (0..MANY).map(|nth| now + SECOND * (10 + 3 * nth));
@@ -189,7 +189,7 @@ mod tests {
     fn timeouts_after_a_long_pause_do_not_cascade() {
         let (context, block) = (exact(), pool().lease(1));
         block.open(&context, WheelKind::Hierarchical);
-        let shard = block.shards()[0];
+        let shard = block.shards[0];
         for (now, by_request) in [(1 << 30, false), (1 << 40, false), (1 << 50, true)] {
             context.present.set(now);
             for delay in [3, 5] {
@@ -219,7 +219,7 @@ mod tests {
     fn removals_leave_none(wheel: WheelKind) {
         let block = pool().lease(1);
         block.open(&exact(), wheel);
-        let shard = block.shards()[0];
+        let shard = block.shards[0];
         let schedule = |_| {
             let (timeout, linked) = Timeout::new(shard.id(), Deadline::up(1 << 40), Closure(|_: &Timeout| {}));
             assert!(shard.schedule(linked, 0).is_some());
@@ -244,7 +244,7 @@ mod tests {
         let context = exact();
         let block = pool().lease(1);
         block.open(&context, WheelKind::Hierarchical);
-        let shard = block.shards()[0];
+        let shard = block.shards[0];
         for nth in 0..3 * MAX_HELPED as u64 {
             // The quota is per millisecond.
             context.present.set(nth << 20);

@@ -13,7 +13,7 @@ use crate::counters::TimerStats;
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::shard::{Block, BlockId, Shard, pool};
+use crate::shard::{Block, Shard, pool};
 use crate::sync::{Arc, cpu_count, current_cpu, first_warning};
 use crate::time::{Deadline, NO_TICK, Nanos};
 use std::time::Duration;
@@ -27,9 +27,7 @@ const MAX_SHARDS: usize = 256;
 
 pub(crate) struct Engine {
     pub(crate) context: Arc<Context>,
-    block: Block,
-    /// The name by which a future finds its shards. It is `None` if the timer has no shards.
-    pub(crate) block_id: Option<BlockId>,
+    pub(crate) block: Block,
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
@@ -52,7 +50,7 @@ impl Engine {
         let resolution = if by_hand {
             // Virtual time begins at the present, and its ticks begin at 0.
             present.set(clock::now());
-            block.shards().iter().for_each(|shard| shard.present.copy(&present));
+            block.shards.iter().for_each(|shard| shard.present.copy(&present));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
             Resolution::ticks(u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX))
@@ -61,7 +59,6 @@ impl Engine {
         block.open(&context, config.wheel);
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(is_driven),
-            block_id: block.id(),
             registry: registry(),
             context,
             block,
@@ -70,7 +67,7 @@ impl Engine {
             on_worker_start: config.on_worker_start,
             is_driven,
         });
-        if let Some(block) = engine.block_id {
+        if let Some(block) = engine.block.id {
             let live = {
                 let mut engines = engine.registry.lock();
                 engines.insert(block.first, (block, Arc::downgrade(&engine)));
@@ -92,7 +89,7 @@ impl Engine {
 
     #[inline]
     pub(crate) fn shards(&self) -> &[&'static Shard] {
-        self.block.shards()
+        &self.block.shards
     }
 
     /// Returns the shard for the calling thread. Returns `None` if the timer has no shards.
@@ -237,7 +234,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
-        if let Some(block) = self.block_id {
+        if let Some(block) = self.block.id {
             self.registry.lock().remove(&block.first);
         }
         // These are user code, and may panic in a thread that only drops a handle.
