@@ -105,7 +105,7 @@ impl Subject {
         let pool: Option<Box<dyn TaskExecutor>> =
             if thread_rng().gen_bool(0.5) { Some(Box::new(pool.clone())) } else { None };
         let engine = Engine::new(config, pool, DrivenBy::Worker);
-        engine.set_present(BEGIN);
+        engine.context.present.set(BEGIN);
         Arc::new(Self(Some((Timer { engine: engine.clone() }, engine))))
     }
 
@@ -116,7 +116,7 @@ impl Subject {
     /// Moves the time and wakes the worker, which a real clock would wake by itself.
     fn set_time(&self, millis: u64) {
         let Some((_, engine)) = &self.0 else { return };
-        engine.set_present(BEGIN + millis * MILLI);
+        engine.context.present.set(BEGIN + millis * MILLI);
         engine.context.alarm.wake_before(IMMEDIATE);
     }
 }

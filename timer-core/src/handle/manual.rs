@@ -1,6 +1,6 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
-use crate::clock::{self, Present};
+use crate::clock;
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
 use crate::time::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
 use crate::timer::Unprocessed;
@@ -80,14 +80,14 @@ impl ManualDriver {
                 if next != IMMEDIATE {
                     // A time that runs may have passed the deadline.
                     at = resolution.start_of(next).min(target);
-                    engine.set_present(at);
+                    engine.context.present.set(at);
                 }
             }
             // While a time runs, tasks may schedule timeouts that are due already again and again.
             has_passed_target |= next == IMMEDIATE && at > target;
             expired += self.dispatcher.turn_to_end(at);
         }
-        engine.set_present(target);
+        engine.context.present.set(target);
         expired
     }
 
@@ -286,7 +286,7 @@ impl ManualDriver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn resume(&mut self) {
-        self.dispatcher.engine.change_present(Present::run);
+        self.dispatcher.engine.context.present.run();
     }
 
     /// Lets time stand still again after [`resume`](Self::resume). Does nothing if it stands still.
@@ -302,7 +302,7 @@ impl ManualDriver {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn pause(&mut self) {
-        self.dispatcher.engine.change_present(Present::stop);
+        self.dispatcher.engine.context.present.stop();
     }
 
     /// Returns the virtual time that has passed since the timer was built.

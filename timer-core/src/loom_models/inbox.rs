@@ -136,7 +136,7 @@ fn the_worker_that_reserved_a_shard_is_rung() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_worker_that_reserved_is_not_rung() {
-    fails("sync/lock.rs", "rung.notify()", How::Skip, a_reserved_shard);
+    fails("sync/lock.rs", "notify_all()", How::Skip, a_reserved_shard);
 }
 
 /// A request arrives while the lock holder serves another one.

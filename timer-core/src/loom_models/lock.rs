@@ -97,7 +97,7 @@ fn three_at_the_gate() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_gate_is_not_rung() {
-    fails("sync/lock.rs", "rung.notify()", How::Skip, || two(call, call));
+    fails("sync/lock.rs", "notify_all()", How::Skip, || two(call, call));
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn the_worker_that_tries_in_vain_waits() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_worker_is_not_rung() {
-    fails("sync/lock.rs", "rung.notify()", How::Skip, || two(call, reserve));
+    fails("sync/lock.rs", "notify_all()", How::Skip, || two(call, reserve));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_reserving_does_not_ring_the_gate() {
-    fails("sync/lock.rs", "rung.notify()", How::Skip, || three(call, call, reserve));
+    fails("sync/lock.rs", "notify_all()", How::Skip, || three(call, call, reserve));
 }
 
 #[test]

@@ -60,9 +60,3 @@ fn a_poll_and_the_next_lease() {
 fn a_poll_does_not_go_by_the_next_lease() {
     check(a_poll_and_the_next_lease);
 }
-
-#[test]
-#[should_panic(expected = "early")]
-fn negative_the_time_is_read_without_acquire() {
-    fails("clock.rs", "fn now_or_coarse .. self.word.load", How::Relaxed, a_poll_and_the_next_lease);
-}

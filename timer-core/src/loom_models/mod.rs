@@ -200,7 +200,7 @@ fn time_at(context: &Context, nanos: u64) -> Nanos {
 
 /// Moves the time to `nanos` after its beginning.
 fn set_time(engine: &Engine, nanos: u64) {
-    engine.set_present(time_at(&engine.context, nanos));
+    engine.context.present.set(time_at(&engine.context, nanos));
 }
 
 /// Takes a turn at the present. Returns the number of timeouts that ran or were handed over.

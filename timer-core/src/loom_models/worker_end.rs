@@ -34,7 +34,7 @@ impl Work {
 /// Stops a timer whose time stands still while its worker runs a task.
 fn a_task_and_the_end() {
     let engine = engine_of(Config::default(), None, DrivenBy::Worker);
-    engine.set_present(engine.context.now());
+    engine.context.present.set(engine.context.now());
     let work = Arc::new(Work::default());
     let task = {
         let work = work.clone();

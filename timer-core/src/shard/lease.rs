@@ -46,33 +46,57 @@ impl Lease {
 
 /// A copy of a shard's lease for threads that hold no lock. It may be out of date at any time.
 ///
-/// The word is the generation, shifted left by one. Its lowest bit is set while the lease is open.
+/// The word is the generation, shifted left by two, and two bits. One of them is set while the
+/// lease is open, the other one if its timer is on virtual time. The holder of the shard's lock
+/// writes it.
 #[derive(Default)]
 pub(super) struct LeaseHint(AtomicU32);
 
+const OPEN: u32 = 1;
+const VIRTUAL: u32 = 2;
+
 impl LeaseHint {
-    fn word(generation: u16, is_open: bool) -> u32 {
-        u32::from(generation) << 1 | u32::from(is_open)
+    pub(super) fn open(&self, generation: u16, is_virtual: bool) {
+        let bits = if is_virtual { OPEN | VIRTUAL } else { OPEN };
+        self.set(u32::from(generation) << 2 | bits);
     }
 
-    /// Called by the holder of the shard's lock.
-    pub(super) fn set(&self, generation: u16, is_open: bool) {
-        // ORDERING: Relaxed, one word has one history. `Shard::now_of` explains how it is ordered
-        // with the time.
-        self.0.store(Self::word(generation, is_open), Ordering::Relaxed);
+    pub(super) fn close(&self) {
+        self.set(self.get() & !OPEN);
+    }
+
+    /// Ends the lease. `next` is the generation of the next one.
+    pub(super) fn vacate(&self, next: u16) {
+        self.set(u32::from(next) << 2);
+    }
+
+    fn set(&self, word: u32) {
+        // ORDERING: Relaxed, because one word has one history, and no thread goes by other memory
+        // that it describes.
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> u32 {
+        // ORDERING: Relaxed, as in `set`.
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Returns the generation of the present or the next lease.
     #[inline]
     pub(super) fn generation(&self) -> u16 {
-        // ORDERING: Relaxed, as in `set`.
-        (self.0.load(Ordering::Relaxed) >> 1) as u16
+        (self.get() >> 2) as u16
+    }
+
+    /// Returns `true` if the timer that leases the shard is on virtual time.
+    #[inline]
+    pub(super) fn is_virtual(&self) -> bool {
+        self.get() & VIRTUAL != 0
     }
 
     /// Returns `true` if the timer of this generation leases the shard and is not stopped.
     #[inline]
     pub(super) fn is_open(&self, generation: u16) -> bool {
-        // ORDERING: Relaxed, as in `set`.
-        self.0.load(Ordering::Relaxed) == Self::word(generation, true)
+        self.get() & !VIRTUAL == u32::from(generation) << 2 | OPEN
     }
 }

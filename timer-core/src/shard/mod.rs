@@ -50,7 +50,7 @@ pub(crate) use pool::{Block, BlockId, pool, shard_of};
 pub(crate) use timeout::{contain, now_of};
 pub(crate) use visit::{VisitOutcome, VisitStep};
 
-use crate::clock::Present;
+use crate::clock;
 use crate::config::WheelKind;
 use crate::context::Context;
 use crate::counters::Counter;
@@ -71,8 +71,6 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 /// fields after it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {
-    /// The virtual time of the timer that the shard serves, if it has one.
-    pub(crate) present: Present,
     inbox: Inbox,
     index: u16,
     lease_hint: LeaseHint,
@@ -98,7 +96,6 @@ impl Shard {
             next: AtomicU64::new(NO_TICK),
             scheduled: Counter::default(),
             cancelled: Counter::default(),
-            present: Present::real(),
             index,
             lease_hint: LeaseHint::default(),
             inbox: Inbox::new(),
@@ -113,7 +110,7 @@ impl Shard {
         core.wheel = EntryWheel::new(wheel);
         core.lease = Lease::new(id.generation, context.clone());
         self.inbox.open(id.generation, context.clone());
-        self.lease_hint.set(id.generation, true);
+        self.lease_hint.open(id.generation, context.present.is_virtual());
         self.unlock(core);
     }
 
@@ -125,8 +122,7 @@ impl Shard {
         self.inbox.vacate();
         let mut core = self.lock.lock();
         let ended = std::mem::take(&mut core.lease);
-        self.lease_hint.set(generation, false);
-        self.present.set_real();
+        self.lease_hint.vacate(generation);
         self.unlock(core);
         drop(ended);
         generation
@@ -140,23 +136,21 @@ impl Shard {
         ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
-    /// Returns the present of the timer that leases the shard under the name `id`, or `None` if
-    /// there is none.
+    /// Returns the present of the timer that leases the shard under the name `id`. Once the timer
+    /// is gone, that is the present of the system.
     #[inline]
-    pub(crate) fn now_of(&self, id: ShardId) -> Option<Nanos> {
-        // `present` holds a later timer's time only after `vacate` has published the next
-        // generation. The reading acquires, so the hint that is read after it shows that
-        // generation.
-        let now = self.present.now();
-        (self.lease_hint.generation() == id.generation).then_some(now)
+    pub(crate) fn now_of(&self, id: ShardId) -> Nanos {
+        let context = if self.lease_hint.is_virtual() { self.context(id) } else { None };
+        context.map_or_else(clock::now, |context| context.now())
     }
 
     /// Returns the present of the timer that leases the shard under the name `id`, or `None` if it
     /// is stopped or there is none. Reads a coarse clock if `when` is far away
-    /// ([`Present::now_or_coarse`]).
+    /// ([`clock::now_or_coarse`]).
     #[inline]
     pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
-        let now = self.present.now_or_coarse(when);
+        let is_virtual = self.lease_hint.is_virtual();
+        let now = if is_virtual { self.context(id)?.now() } else { clock::now_or_coarse(when) };
         self.lease_hint.is_open(id.generation).then_some(now)
     }
 
@@ -193,7 +187,7 @@ impl Shard {
         let mut core = self.lock.lock();
         core.lease.close();
         let wheel = std::mem::replace(&mut core.wheel, EntryWheel::new(WheelKind::Hierarchical));
-        self.lease_hint.set(self.id().generation, false);
+        self.lease_hint.close();
         // ORDERING: Relaxed, as in `link`.
         self.next.store(NO_TICK, Ordering::Relaxed);
         self.unlock(core);

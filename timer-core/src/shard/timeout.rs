@@ -2,7 +2,6 @@
 //! decided.
 
 use super::{Shard, shard_of};
-use crate::clock;
 use crate::context::Context;
 use crate::entry::state::{Cancel, Reset};
 use crate::entry::{ShardId, Timeout};
@@ -15,7 +14,7 @@ use timer_executor::panics::{self, PanicMessage};
 /// that is the present of the system.
 #[inline]
 pub(crate) fn now_of(id: ShardId) -> Nanos {
-    shard_of(id).now_of(id).unwrap_or_else(clock::now)
+    shard_of(id).now_of(id)
 }
 
 /// Calls user code. Returns `None` if it panics. The panic is counted and traced if the timer that

@@ -65,7 +65,7 @@
 //!
 //! This is one of two modules with unsafe code.
 
-use super::{AtomicU32, Condvar, Mutex, Ordering, UnsafeCell, spin_loop};
+use super::{AtomicU32, Event, Mutex, Ordering, UnsafeCell, spin_loop};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
@@ -96,13 +96,10 @@ const fn spins(count: u32) -> u32 {
 pub(crate) struct Lock<T> {
     /// Held by the only caller that waits for the word.
     gate: Mutex<()>,
-    /// The bells of the caller at the gate and of the worker. A mutex is held by the waiter that
-    /// looks at the word before it sleeps, and by a holder that is about to wake it. With one mutex
-    /// for both, a caller that does not run could hold up the worker.
-    caller_mutex: Mutex<()>,
-    worker_mutex: Mutex<()>,
-    caller: Condvar,
-    worker: Condvar,
+    /// The bells of the caller at the gate and of the worker. With one bell for both, a caller that
+    /// does not run could hold up the worker.
+    caller: Event,
+    worker: Event,
     value: UnsafeCell<T>,
     word: AtomicU32,
 }
@@ -121,10 +118,8 @@ impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             gate: Mutex::new(()),
-            caller_mutex: Mutex::new(()),
-            worker_mutex: Mutex::new(()),
-            caller: Condvar::default(),
-            worker: Condvar::default(),
+            caller: Event::default(),
+            worker: Event::default(),
             value: UnsafeCell::new(value),
             word: AtomicU32::new(0),
         }
@@ -176,24 +171,20 @@ impl<T> Lock<T> {
 
     /// Locks once the bits `barred` are clear. Sets `bit` while it waits for its bell.
     fn wait(&self, barred: u32, bit: u32, spins: u32) -> Guard<'_, T> {
-        let (mutex, rung) = self.bell(bit);
         loop {
             if let Some(guard) = self.lock_or_set(barred, bit, spins) {
                 return guard;
             }
-            let mut locked = mutex.lock();
-            // ORDERING: Relaxed, because the mutex orders this load after the subtraction of a
+            // ORDERING: Relaxed, because the bell orders this load after the subtraction of a
             // holder that has rung before. A holder that rings later finds this thread asleep.
-            while self.word.load(Ordering::Relaxed) & barred != 0 {
-                locked = rung.wait(locked);
-            }
+            self.bell(bit).wait(None, || self.word.load(Ordering::Relaxed) & barred == 0);
         }
     }
 
     /// Returns the bell of the worker if these bits contain `RESERVED`, and otherwise that of the
     /// caller at the gate.
-    fn bell(&self, bits: u32) -> (&Mutex<()>, &Condvar) {
-        if bits & RESERVED != 0 { (&self.worker_mutex, &self.worker) } else { (&self.caller_mutex, &self.caller) }
+    fn bell(&self, bits: u32) -> &Event {
+        if bits & RESERVED != 0 { &self.worker } else { &self.caller }
     }
 
     /// Gives a caller that waits at the gate time to wake up and lock. Returns as soon as no
@@ -230,9 +221,7 @@ impl<T> Lock<T> {
     #[cold]
     #[inline(never)]
     fn ring(&self, word: u32) {
-        let (mutex, rung) = self.bell(word);
-        drop(mutex.lock());
-        rung.notify();
+        self.bell(word).notify_all();
     }
 
     /// Returns `true` if a caller waits at the gate, or the worker at its reservation.

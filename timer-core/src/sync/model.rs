@@ -53,30 +53,12 @@ impl<T> Mutex<T> {
         Self(checker::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> checker::sync::MutexGuard<'_, T> {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<checker::sync::MutexGuard<'_, T>> {
         self.0.try_lock().ok()
-    }
-}
-
-pub(crate) type MutexGuard<'a, T> = checker::sync::MutexGuard<'a, T>;
-
-#[derive(Debug, Default)]
-pub(crate) struct Condvar(checker::sync::Condvar);
-
-impl Condvar {
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap()
-    }
-
-    #[track_caller]
-    pub(crate) fn notify(&self) {
-        if fault::here() != Some(How::Skip) {
-            self.0.notify_one();
-        }
     }
 }
 

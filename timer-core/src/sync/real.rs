@@ -45,25 +45,6 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
-
-/// A condition of the data that a mutex guards.
-#[derive(Debug, Default)]
-pub(crate) struct Condvar(parking_lot::Condvar);
-
-impl Condvar {
-    /// Unlocks the mutex, waits for a notification, and locks again. May return early.
-    pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(&mut guard);
-        guard
-    }
-
-    /// Wakes the thread that waits. There may be at most one.
-    pub(crate) fn notify(&self) {
-        self.0.notify_one();
-    }
-}
-
 /// Blocks one thread until another one gives the token or an instant has come. A token that is
 /// given before the wait is not lost.
 #[derive(Debug, Default)]

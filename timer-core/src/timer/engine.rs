@@ -50,7 +50,6 @@ impl Engine {
         let resolution = if by_hand {
             // Virtual time begins at the present, and its ticks begin at 0.
             present.set(clock::now());
-            block.shards.iter().for_each(|shard| shard.present.copy(&present));
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
             Resolution::ticks(u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX))
@@ -154,17 +153,6 @@ impl Engine {
             Some(job) => Err(self.reject(job, self.context.refusal())),
             None => Ok(timeout),
         }
-    }
-
-    /// Changes the virtual time. Called by its driver.
-    pub(crate) fn change_present(&self, change: impl FnOnce(&Present)) {
-        change(&self.context.present);
-        self.shards().iter().for_each(|shard| shard.present.copy(&self.context.present));
-    }
-
-    /// Moves the virtual time to `now`. Called by its driver.
-    pub(crate) fn set_present(&self, now: Nanos) {
-        self.change_present(|present| present.set(now));
     }
 
     /// Counts a refusal.

@@ -148,12 +148,12 @@ mod tests {
     fn a_worker_that_ends_closes_its_visits() {
         let config = Config { shards: Some(1), ..Config::default() };
         let engine = Engine::new(config, None, DrivenBy::Worker);
-        engine.set_present(clock::now());
+        engine.context.present.set(clock::now());
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..3 * BATCH {
             let (inside, ran) = (engine.clone(), ran.clone());
             let task = Closure(move |_: &Timeout| {
-                inside.set_present(inside.context.now() + 1_000_000);
+                inside.context.present.set(inside.context.now() + 1_000_000);
                 if ran.fetch_add(1, Ordering::Relaxed) + 1 == BATCH {
                     inside.abandon();
                 }

@@ -34,7 +34,7 @@ fn run_due(engine: &Arc<Engine>, count: usize, task: impl Fn() + Clone + Send + 
 /// Returns a task that takes `nanos` nanoseconds.
 fn lasting(engine: &Arc<Engine>, nanos: Nanos) -> impl Fn() + Clone + Send + 'static {
     let engine = engine.clone();
-    move || engine.set_present(engine.context.now() + nanos)
+    move || engine.context.present.set(engine.context.now() + nanos)
 }
 
 fn longest_batch(engine: &Engine) -> Duration {
@@ -87,7 +87,7 @@ fn tasks_and_wakers_share_a_batch() {
     let waker = std::sync::Arc::new(Lasting(engine.clone())).into();
     let mut sleeps: Vec<_> = (0..BATCH).map(|_| timer.sleep(Duration::from_micros(1))).collect();
     assert!(sleeps.iter_mut().all(|sleep| sleep.poll_unpin(&mut task::Context::from_waker(&waker)).is_pending()));
-    engine.set_present(engine.context.now() + MICRO);
+    engine.context.present.set(engine.context.now() + MICRO);
     assert_eq!(run_due(&engine, BATCH, lasting(&engine, MICRO)), 2 * BATCH);
     assert_eq!(longest_batch(&engine), Duration::from_micros(BATCH as u64));
 }
