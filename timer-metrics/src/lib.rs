@@ -49,7 +49,7 @@
 //! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |
 //! | `timer_inbox_handovers_total` | counter | requests left at a locked shard |
 //! | `timer_shards` | gauge | number of shards |
-//! | `timer_longest_task_seconds` | gauge | longest time of the worker for a batch of up to 64 tasks, within the last one to two minutes |
+//! | `timer_longest_task_seconds` | gauge | longest time of the worker for a batch of up to 64 tasks and wakers, within the last one to two minutes |
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
 //! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |

@@ -102,7 +102,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_longest_task_seconds",
         Value::Seconds(|timer| Some(timer.stats.longest_batch)),
-        "Longest time that the worker took for a batch of up to 64 tasks, within the last one to two minutes.",
+        "Longest time that the worker took for a batch of up to 64 tasks and wakers, within the last one to two minutes.",
     ),
     series(
         "timer_max_pending_timeouts",
