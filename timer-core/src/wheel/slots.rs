@@ -132,12 +132,12 @@ impl<V> Slots<V> {
         self.get(position as usize).and_then(|(deadline, value)| Some((*deadline, value.as_ref()?)))
     }
 
-    /// Returns the values and their deadlines in the order of their positions.
+    /// Returns the values and their deadlines, those of the open chunk first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
         self.iter_chunks().flat_map(|chunk| &chunk.slots).filter_map(|slot| Some((slot.0, slot.1.as_ref()?)))
     }
 
-    /// Returns the same by value.
+    /// Returns the values and their deadlines in the order of their positions.
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Entry<V>> {
         self.into_chunks().flat_map(|chunk| chunk.slots).filter_map(|slot| Some((slot.0, slot.1?)))
     }
