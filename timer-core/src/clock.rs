@@ -142,7 +142,7 @@ impl Present {
     /// Returns a virtual time that runs.
     #[cold]
     fn running(&self) -> Nanos {
-        // ORDERING: Acquire, as in `now`. The word may be that of an earlier timer.
+        // ORDERING: Acquire, as in `now`.
         let offset = self.offset.load(Ordering::Acquire);
         now().saturating_add_signed(offset as i64).min(END_OF_TIME)
     }

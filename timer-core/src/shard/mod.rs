@@ -31,8 +31,9 @@
 //! the inbox have given up. A holder does one of the following:
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
-//!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 256
-//!   slots. A removal moves at most a quarter of a chunk, in a hashed wheel at most a chunk.
+//!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 256 slots and one
+//!   of the table of chunks. A removal moves at most a quarter of a chunk, in a hashed wheel at
+//!   most a chunk.
 //! - The worker serves as many requests and makes one step of the wheel, or relinks at most
 //!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties a chunk. In
 //!   a hashed wheel it reads at most 255 slots and may move a chunk.

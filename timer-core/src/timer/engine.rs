@@ -112,8 +112,9 @@ impl Engine {
         self.finish(timeout, scheduled).inspect(|_| self.context.backpressure.after_scheduling(now, 1))
     }
 
-    /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK). Reads the clock once. Takes
-    /// the lock once if it is free, and otherwise schedules the jobs one by one.
+    /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK).
+    /// Reads the clock once. Takes the lock once if it is free, and otherwise schedules the jobs
+    /// one by one.
     pub(crate) fn schedule_chunk<J: Job>(
         &self,
         jobs: &mut Vec<(Duration, J)>,

@@ -257,7 +257,7 @@ impl<V> Slots<V> {
         let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return };
         let (number, open) = (position / CHUNK, self.open_number());
         let mut slots = if number == open && self.is_short() {
-            self.take_longer(len)
+            self.shorten(len)
         } else if number != open && len > 0 && !self.open.is_sparse() {
             return self.open_chunk(number);
         } else {
@@ -276,7 +276,7 @@ impl<V> Slots<V> {
 
     /// Exchanges the only chunk, which has `len` values, for a shorter one without values, unless
     /// it is small. Returns the slots of the former one.
-    fn take_longer(&mut self, len: usize) -> Vec<Slot<V>> {
+    fn shorten(&mut self, len: usize) -> Vec<Slot<V>> {
         if self.open.slots.capacity() <= MIN_CAPACITY {
             if len == 0 {
                 self.clear();

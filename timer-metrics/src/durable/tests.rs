@@ -30,7 +30,7 @@ fn a_scrape_removes_dropped_timers() {
     assert_eq!(watched(&metrics), 1);
 }
 
-/// Without a scrape between the timers.
+/// No scrape runs between the timers.
 #[test]
 fn a_timer_gets_the_name_of_a_dropped_one() {
     let metrics = DurableMetrics::new();
