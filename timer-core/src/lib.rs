@@ -63,9 +63,9 @@ mod backpressure;
 pub mod book;
 mod clock;
 mod config;
-mod context;
 mod counters;
 pub mod delay_queue;
+mod engine;
 #[allow(unsafe_code, reason = "the head of the module lists the invariants")]
 mod entry;
 mod error;
@@ -81,19 +81,19 @@ mod shard;
 mod storms;
 mod sync;
 mod time;
-mod timer;
+mod timer_context;
 pub mod wheel;
 mod worker;
 
 pub use config::{MissedRuns, WheelKind};
 pub use counters::{LagSnapshot, TimerStats};
+pub use engine::{StopReport, Unprocessed};
 pub use entry::{Timeout, TimerTask};
 pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, WouldDeadlock};
 #[doc(inline)]
 pub use future::{Interval, Sleep, TimeoutError, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
 pub use infallible::InfallibleTimer;
-pub use timer::{StopReport, Unprocessed};
 #[doc(no_inline)]
 pub use timer_executor as executor;
 

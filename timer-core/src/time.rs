@@ -49,6 +49,22 @@ impl Deadline {
         }
     }
 
+    /// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next
+    /// nanosecond that a deadline can represent.
+    #[inline]
+    pub(crate) fn after(now: Nanos, delay: Duration) -> Deadline {
+        let at = after(now, delay);
+        // Below `EXACT` both directions are the same.
+        if at < Self::EXACT || !delay.is_zero() { Self::up(at) } else { Self::down(at) }
+    }
+
+    /// Returns the deadline at the time `at`, which is due now if it is past. Only a deadline that
+    /// is not exact needs a reading of the clock.
+    #[inline]
+    pub(crate) fn at(now: impl FnOnce() -> Nanos, at: Nanos) -> Deadline {
+        if at >= Self::EXACT && at <= now() { Self::down(at) } else { Self::up(at) }
+    }
+
     /// Returns a deadline between `now + delay` and `now + delay + slack`. Ranges of the same slack
     /// that contain a common multiple of it get the same deadline.
     pub(crate) fn within(now: Nanos, delay: Duration, slack: Duration) -> Deadline {

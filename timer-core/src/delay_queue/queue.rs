@@ -2,7 +2,7 @@
 
 use super::items::Items;
 use super::{Expired, Key};
-use crate::context::{deadline_after, deadline_at};
+use crate::clock;
 use crate::handle::Timer;
 use crate::infallible::Sleep;
 use crate::time::{Deadline, Nanos};
@@ -101,7 +101,7 @@ impl<T> DelayQueue<T> {
     #[inline]
     pub fn insert(&mut self, value: T, delay: Duration) -> Key {
         let now = self.items.now();
-        self.put(value, deadline_after(now, delay), now)
+        self.put(value, Deadline::after(now, delay), now)
     }
 
     /// Inserts `value` with a deadline, which may have passed, and returns its
@@ -121,7 +121,7 @@ impl<T> DelayQueue<T> {
     #[inline]
     pub fn insert_at(&mut self, value: T, deadline: Instant) -> Key {
         let now = self.items.now();
-        self.put(value, deadline_at(|| now, deadline), now)
+        self.put(value, Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
     #[inline]
@@ -175,7 +175,7 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn reset(&mut self, key: &Key, delay: Duration) -> bool {
         let now = self.items.now();
-        self.relink(*key, deadline_after(now, delay), now)
+        self.relink(*key, Deadline::after(now, delay), now)
     }
 
     /// Moves an item to `deadline`, or makes it due at once if that has passed. Its key stays
@@ -195,7 +195,7 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn reset_at(&mut self, key: &Key, deadline: Instant) -> bool {
         let now = self.items.now();
-        self.relink(*key, deadline_at(|| now, deadline), now)
+        self.relink(*key, Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
     fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {

@@ -33,7 +33,6 @@
 use super::items::Items;
 use super::{Expired, Key};
 use crate::clock;
-use crate::context::{deadline_after, deadline_at};
 use crate::entry::Timeout;
 use crate::handle::{CancelOnDrop, MAX_PARK, Timer};
 use crate::sync::{Arc, Mutex, Parker};
@@ -152,7 +151,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(queue.remove(&key).is_some());
     /// ```
     pub fn insert(&self, value: T, delay: Duration) -> Key {
-        self.put(value, |now| deadline_after(now, delay))
+        self.put(value, |now| Deadline::after(now, delay))
     }
 
     /// Inserts `value` with a deadline, which may have passed. Otherwise the same as
@@ -168,7 +167,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert_eq!(queue.try_take().unwrap().into_inner(), "item");
     /// ```
     pub fn insert_at(&self, value: T, deadline: Instant) -> Key {
-        self.put(value, |now| deadline_at(|| now, deadline))
+        self.put(value, |now| Deadline::at(|| now, clock::nanos_of(deadline)))
     }
 
     fn put(&self, value: T, deadline: impl FnOnce(Nanos) -> Deadline) -> Key {

@@ -2,12 +2,12 @@
 
 use super::Sleep;
 use crate::clock;
+use crate::engine::engine_of;
 use crate::entry::state::{Cancel, State};
 use crate::entry::{ShardId, Timeout, Wakeup};
 use crate::error::RejectReason;
 use crate::shard::contain;
 use crate::time::NO_TICK;
-use crate::timer::engine_of;
 use crate::worker;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};

@@ -3,7 +3,6 @@
 use super::registration::Registration;
 use crate::clock;
 use crate::config::MissedRuns;
-use crate::context::{deadline_after, deadline_at};
 use crate::entry::{Period, Timeout, period_nanos};
 use crate::shard::{BlockId, now_of};
 use crate::time::{Deadline, Nanos};
@@ -83,7 +82,7 @@ impl Sleep {
     /// ```
     pub fn reset(&mut self, delay: Duration) {
         let now = self.now();
-        self.set(deadline_after(now, delay), now);
+        self.set(Deadline::after(now, delay), now);
     }
 
     /// Moves the deadline to an instant. If that is past, the future is ready at its next poll, or
@@ -101,7 +100,7 @@ impl Sleep {
     /// ```
     pub fn reset_at(&mut self, deadline: Instant) {
         let now = self.now();
-        self.set(deadline_at(|| now, deadline), now);
+        self.set(Deadline::at(|| now, clock::nanos_of(deadline)), now);
     }
 
     /// Returns the deadline, to the nanosecond for the first 18 years of the clock.

@@ -3,9 +3,9 @@
 use super::timer::Timer;
 use super::weak::WeakTimer;
 use crate::counters::TimerStats;
+use crate::engine::{StopReport, Unprocessed};
 use crate::error::{RejectReason, StopError};
 use crate::sync::Arc;
-use crate::timer::{StopReport, Unprocessed};
 use crate::worker;
 use std::time::{Duration, Instant};
 

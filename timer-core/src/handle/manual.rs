@@ -1,9 +1,9 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
 use crate::clock;
+use crate::engine::Unprocessed;
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
 use crate::time::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
-use crate::timer::Unprocessed;
 use crate::worker::Dispatcher;
 use std::fmt;
 use std::pin::pin;

@@ -1,7 +1,7 @@
 //! The methods of [`Timer`] that schedule tasks.
 
 use super::timer::Timer;
-use crate::context::{deadline_after, deadline_at};
+use crate::clock;
 use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
 use crate::error::{RejectReason, RejectedTimeout};
 use crate::shard::MAX_PER_LOCK;
@@ -68,7 +68,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        self.schedule(Closure(task), |now| deadline_after(now, delay), |job| job.0)
+        self.schedule(Closure(task), |now| Deadline::after(now, delay), |job| job.0)
     }
 
     /// Schedules `task` to run once, at `deadline`, or at once if that is past. Otherwise the same
@@ -96,7 +96,7 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        self.schedule(Closure(task), |now| deadline_at(|| now, deadline), |job| job.0)
+        self.schedule(Closure(task), |now| Deadline::at(|| now, clock::nanos_of(deadline)), |job| job.0)
     }
 
     /// Schedules a [`TimerTask`], which is told when it will not run. Otherwise the same as
@@ -128,7 +128,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new_timeout_task<T: TimerTask>(&self, delay: Duration, task: T) -> Result<Timeout, RejectedTimeout<T>> {
-        self.schedule(Hooked(task), |now| deadline_after(now, delay), |job| job.0)
+        self.schedule(Hooked(task), |now| Deadline::after(now, delay), |job| job.0)
     }
 
     /// Schedules `task` to run `initial_delay` from now, and then once per `period`.
@@ -312,6 +312,6 @@ impl Timer {
             let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
             return Err(RejectedTimeout::new(task, reason));
         };
-        self.schedule(Periodic { task, period }, |now| deadline_after(now, initial_delay), |job| job.task)
+        self.schedule(Periodic { task, period }, |now| Deadline::after(now, initial_delay), |job| job.task)
     }
 }

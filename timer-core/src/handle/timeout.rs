@@ -1,12 +1,11 @@
 //! The methods of [`Timeout`] that cancel, move and observe it.
 
 use crate::clock;
-use crate::context::{deadline_after, deadline_at};
+use crate::engine::engine_of;
 use crate::entry::Timeout;
 use crate::entry::state::State;
 use crate::handle::timer::Timer;
 use crate::time::Deadline;
-use crate::timer::engine_of;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
@@ -87,7 +86,7 @@ impl Timeout {
     #[inline]
     pub fn reset(&self, delay: Duration) -> bool {
         let now = self.now();
-        self.reset_to(deadline_after(now, delay), now)
+        self.reset_to(Deadline::after(now, delay), now)
     }
 
     /// Moves the deadline to an instant. If that is past, the timeout is due now. Otherwise the
@@ -108,7 +107,7 @@ impl Timeout {
     /// ```
     pub fn reset_at(&self, deadline: Instant) -> bool {
         let now = self.now();
-        self.reset_to(deadline_at(|| now, deadline), now)
+        self.reset_to(Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
     /// Moves the deadline to the present, so that the task runs as soon as the worker reaches it.

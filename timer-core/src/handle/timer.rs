@@ -1,7 +1,7 @@
 //! The handle of a timer.
 
+use crate::engine::Engine;
 use crate::sync::Arc;
-use crate::timer::Engine;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

@@ -1,7 +1,7 @@
 //! The methods of [`Timer`] that return futures.
 
 use super::timer::Timer;
-use crate::context::{deadline_after, deadline_at};
+use crate::clock;
 use crate::future::{Interval, Sleep, TimeoutFuture};
 use crate::time::Deadline;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Timer {
     #[doc(alias = "delay")]
     #[inline]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        self.sleep_to(deadline_after(self.engine.context.now(), delay))
+        self.sleep_to(Deadline::after(self.engine.context.now(), delay))
     }
 
     /// Returns a future that is ready at `deadline`, or at its first poll if that is past.
@@ -55,7 +55,7 @@ impl Timer {
     /// # }).unwrap();
     /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        self.sleep_to(deadline_at(|| self.engine.context.now(), deadline))
+        self.sleep_to(Deadline::at(|| self.engine.context.now(), clock::nanos_of(deadline)))
     }
 
     /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of

@@ -1,8 +1,8 @@
 //! The handle that does not keep its timer running.
 
 use super::timer::Timer;
+use crate::engine::Engine;
 use crate::sync::Weak;
-use crate::timer::Engine;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

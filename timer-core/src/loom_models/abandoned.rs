@@ -27,19 +27,19 @@ fn dropped_unrun_beside_stop() {
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_only_loaded() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop);
+    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop);
 }
 
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_set_relaxed() {
-    fails("context.rs", "!self.stopped.swap(true", How::Relaxed, dropped_unrun_and_stop);
+    fails("timer_context.rs", "!self.stopped.swap(true", How::Relaxed, dropped_unrun_and_stop);
 }
 
 #[test]
 #[should_panic(expected = "lost for good")]
 fn negative_the_flag_is_asked_relaxed() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Relaxed, dropped_unrun_and_stop);
+    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Relaxed, dropped_unrun_and_stop);
 }
 
 /// The executor drops the task while the worker is going to sleep.
@@ -129,5 +129,5 @@ fn dropped_unrun_beside_stop_and_wait() {
 #[test]
 #[should_panic]
 fn negative_stop_and_wait_is_overlooked() {
-    fails("context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop_and_wait);
+    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop_and_wait);
 }

@@ -34,7 +34,7 @@ impl Keeper {
 }
 
 /// Creates a timer and a timeout whose task was handed over.
-pub(super) fn queued(schedule: fn(&Arc<crate::timer::Engine>) -> (Timeout, &'static Outcome)) -> Queued {
+pub(super) fn queued(schedule: fn(&Arc<crate::engine::Engine>) -> (Timeout, &'static Outcome)) -> Queued {
     let (engine, keeper) = Keeper::timer();
     let (timeout, outcome) = schedule(&engine);
     assert_eq!(turn_at(&mut engine.dispatcher(), 5), 1);
@@ -50,7 +50,7 @@ pub(super) struct Queued {
     pub(super) task: Task,
 }
 
-fn once(engine: &Arc<crate::timer::Engine>) -> (Timeout, &'static Outcome) {
+fn once(engine: &Arc<crate::engine::Engine>) -> (Timeout, &'static Outcome) {
     super::new(engine, 5)
 }
 

@@ -40,7 +40,7 @@ fn clones_on_two_threads() {
 #[test]
 #[should_panic(expected = "handle is left")]
 fn negative_a_handle_is_counted_in_two_steps() {
-    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
+    fails("engine/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
 }
 
 /// Each of two threads writes and then drops its handle. A thread that sees the end of the timer
@@ -72,5 +72,5 @@ fn the_end_comes_after_all_other_work() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn negative_a_dropped_handle_orders_nothing() {
-    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
+    fails("engine/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
 }

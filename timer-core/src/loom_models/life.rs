@@ -69,7 +69,7 @@ fn stop_and_wait_for_the_worker() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_workers_end_is_not_notified() {
-    fails("timer/lifecycle.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
+    fails("engine/lifecycle.rs", "worker_ended.notify_all()", How::Skip, stopped_and_waited_for);
 }
 
 /// The last handle is dropped during a turn. The timeout runs or is cancelled, once.
@@ -117,7 +117,7 @@ fn the_last_handle_and_an_upgrade() {
 #[should_panic]
 fn negative_an_upgrade_by_load_and_store() {
     fails(
-        "timer/lifecycle.rs",
+        "engine/lifecycle.rs",
         "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
         How::Split,
         last_handle_and_upgrade,
@@ -127,5 +127,5 @@ fn negative_an_upgrade_by_load_and_store() {
 #[test]
 #[should_panic]
 fn negative_a_handle_is_dropped_in_two_steps() {
-    fails("timer/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
+    fails("engine/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Split, last_handle_and_upgrade);
 }

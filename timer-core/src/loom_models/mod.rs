@@ -69,12 +69,12 @@ mod waited;
 mod worker_end;
 
 use crate::config::{Config, DrivenBy};
-use crate::context::Context;
+use crate::engine::Engine;
 use crate::entry::{Closure, Period, Periodic, Timeout};
 use crate::error::RejectReason;
 use crate::sync::{Arc, Fault, How, Memory, has_failed};
 use crate::time::{Deadline, NO_TICK, Nanos};
-use crate::timer::Engine;
+use crate::timer_context::TimerContext;
 use crate::worker::Dispatcher;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -194,7 +194,7 @@ fn turn_out(dispatcher: &mut Dispatcher) -> usize {
 }
 
 /// Returns the time `nanos` after the beginning of the timer's time.
-fn time_at(context: &Context, nanos: u64) -> Nanos {
+fn time_at(context: &TimerContext, nanos: u64) -> Nanos {
     context.resolution.start_of(0) + nanos
 }
 

@@ -32,7 +32,7 @@ fn cancel_and_wait_and_the_end_of_a_run() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn negative_the_end_of_a_run_is_not_notified() {
-    fails("timer/run.rs", "event_of(timeout.address()).notify_all()", How::Skip, cancel_and_wait);
+    fails("engine/run.rs", "event_of(timeout.address()).notify_all()", How::Skip, cancel_and_wait);
 }
 
 #[test]

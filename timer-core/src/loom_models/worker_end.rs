@@ -3,10 +3,10 @@
 
 use super::{Subject, assert_sound, check, check_at, check_heavy, engine_of, fails};
 use crate::config::{Config, DrivenBy};
+use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
 use crate::sync::{Arc, AtomicBool, AtomicU32, How, Mutex, Ordering};
 use crate::time::Deadline;
-use crate::timer::Engine;
 use crate::worker;
 use loom::thread;
 use std::sync::atomic::AtomicUsize;
@@ -59,7 +59,7 @@ fn the_end_comes_after_the_tasks() {
 #[test]
 #[should_panic(expected = "not seen")]
 fn negative_a_worker_that_is_not_known_to_run() {
-    fails("timer/lifecycle.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
+    fails("engine/lifecycle.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
 }
 
 /// Returns a timer with a worker that is not started.
@@ -89,13 +89,13 @@ fn the_end_shows_the_workers_writes() {
 #[should_panic(expected = "not seen")]
 fn negative_the_end_is_reported_without_release() {
     let line = "fn worker_has_ended .. worker_gone.store(true";
-    fails("timer/lifecycle.rs", line, How::Relaxed, a_turn_and_the_end);
+    fails("engine/lifecycle.rs", line, How::Relaxed, a_turn_and_the_end);
 }
 
 #[test]
 #[should_panic(expected = "not seen")]
 fn negative_the_end_is_read_without_acquire() {
-    fails("timer/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
+    fails("engine/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
 }
 
 /// Two threads wait while a third one starts the worker. When they return, the worker has ended, or

@@ -20,7 +20,7 @@ impl Shard {
     /// acquires a permit of the timer's bound and counts the entry. It neither counts nor links an
     /// entry that is refused. Returns the tick before which the caller must wake the worker, or
     /// [`NO_TICK`]. Returns `None` if the timer refuses the entry
-    /// ([`Context::refusal`](crate::context::Context::refusal)).
+    /// ([`TimerContext::refusal`](crate::timer_context::TimerContext::refusal)).
     // An `Option` and not a `Result`, because it is returned in registers.
     #[inline]
     pub(crate) fn schedule(&self, timeout: Timeout, now: Nanos) -> Option<u64> {

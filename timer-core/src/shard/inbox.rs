@@ -52,11 +52,11 @@
 //! until that thread has the lock. With 200 threads on 2 cores, 170 of them waited in such queues.
 
 use super::lease::Lease;
-use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, within_quota};
 use crate::time::NO_TICK;
+use crate::timer_context::TimerContext;
 use std::collections::VecDeque;
 
 /// A request to make the wheel agree with an entry's state word: to link the entry under this tick
@@ -100,7 +100,7 @@ const MAX_DELAY: u64 = 2_000_000;
 #[must_use]
 pub(crate) enum PushOutcome {
     /// The request is in the queue. The caller must wake the worker of this timer before this tick.
-    Accepted(Option<(Arc<Context>, u64)>),
+    Accepted(Option<(Arc<TimerContext>, u64)>),
     /// The inbox is full or the thread's quota is used up. The caller continues with step 4.
     Full(Request),
     /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has
@@ -138,7 +138,7 @@ impl Inbox {
     }
 
     /// Serves the timer of `context` from now on. Called by the pool.
-    pub(crate) fn open(&self, generation: u16, context: Arc<Context>) {
+    pub(crate) fn open(&self, generation: u16, context: Arc<TimerContext>) {
         let mut queue = self.queue.lock();
         [&self.scheduled, &self.cancelled, &self.pushed].into_iter().for_each(Counter::clear);
         *queue = Queue { lease: Lease::new(generation, context), requests: Requests::default() };
@@ -206,7 +206,7 @@ impl Inbox {
         PushOutcome::Accepted(must_wake.then(|| (context.clone(), due)))
     }
 
-    fn count(&self, kind: RequestKind, context: &Context) {
+    fn count(&self, kind: RequestKind, context: &TimerContext) {
         match kind {
             RequestKind::New => self.scheduled.add(1),
             RequestKind::Cancelled => {
@@ -267,7 +267,7 @@ impl Inbox {
     }
 
     /// Returns the context of the timer that leases the shard under the name `id`.
-    pub(crate) fn context(&self, id: ShardId) -> Option<Arc<Context>> {
+    pub(crate) fn context(&self, id: ShardId) -> Option<Arc<TimerContext>> {
         self.queue.lock().lease.context(id).cloned()
     }
 }

@@ -53,11 +53,11 @@ pub(crate) use visit::{VisitOutcome, VisitStep};
 
 use crate::clock;
 use crate::config::WheelKind;
-use crate::context::Context;
 use crate::counters::Counter;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU64, Guard, Lock, Ordering};
 use crate::time::{IMMEDIATE, NO_TICK, Nanos};
+use crate::timer_context::TimerContext;
 use inbox::{Inbox, Request};
 use lease::{Lease, LeaseHint};
 
@@ -104,7 +104,7 @@ impl Shard {
     }
 
     /// Serves the timer of `context` from now on. Called by the pool.
-    fn open(&self, context: &Arc<Context>, wheel: WheelKind) {
+    fn open(&self, context: &Arc<TimerContext>, wheel: WheelKind) {
         let id = self.id();
         let mut core = self.lock.lock();
         [&self.scheduled, &self.cancelled].into_iter().for_each(Counter::clear);
@@ -177,7 +177,7 @@ impl Shard {
     }
 
     /// Returns the context of the timer that leases the shard under the name `id`, stopped or not.
-    pub(crate) fn context(&self, id: ShardId) -> Option<Arc<Context>> {
+    pub(crate) fn context(&self, id: ShardId) -> Option<Arc<TimerContext>> {
         self.inbox.context(id)
     }
 
@@ -258,7 +258,7 @@ impl Shard {
             drop_after_unlock.extend(wheel.remove(&timeout));
         }
         if waits && !is_in_time {
-            let now = |context: &Arc<Context>| context.resolution.tick_at(context.now());
+            let now = |context: &Arc<TimerContext>| context.resolution.tick_at(context.now());
             return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));
         }
         drop_after_unlock.push(timeout);

@@ -14,9 +14,9 @@
 
 use super::Shard;
 use crate::config::WheelKind;
-use crate::context::Context;
 use crate::entry::ShardId;
 use crate::sync::{Arc, Mutex, OnceRef, current_cpu};
+use crate::timer_context::TimerContext;
 
 /// The number of shards that a process can have.
 #[cfg(not(all(test, timer_loom)))]
@@ -123,7 +123,7 @@ pub(crate) struct Block {
 
 impl Block {
     /// Lets every shard serve the timer of `context` from now on.
-    pub(crate) fn open(&self, context: &Arc<Context>, wheel: WheelKind) {
+    pub(crate) fn open(&self, context: &Arc<TimerContext>, wheel: WheelKind) {
         self.shards.iter().for_each(|shard| shard.open(context, wheel));
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn open(block: &Block) {
-        let context = Arc::new(Context::new(&Config::default(), Present::real(), Resolution::Exact(0)));
+        let context = Arc::new(TimerContext::new(&Config::default(), Present::real(), Resolution::Exact(0)));
         block.open(&context, WheelKind::Hierarchical);
     }
 

@@ -2,12 +2,12 @@
 //! decided.
 
 use super::{Shard, shard_of};
-use crate::context::Context;
 use crate::entry::state::{Cancel, Reset};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::Arc;
 use crate::time::{Deadline, Nanos};
+use crate::timer_context::TimerContext;
 use timer_executor::panics::{self, PanicMessage};
 
 /// Returns the present of the timer that leases the shard with this name. Once the timer is gone,
@@ -39,7 +39,7 @@ impl Timeout {
     }
 
     /// Returns the timer's context. Returns `None` once the timer is gone.
-    pub(crate) fn context(&self) -> Option<Arc<Context>> {
+    pub(crate) fn context(&self) -> Option<Arc<TimerContext>> {
         self.shard().context(self.shard_id())
     }
 
@@ -56,8 +56,8 @@ impl Timeout {
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
             Cancel::WasWaiting => self.shard().unlink_cancelled(self),
-            Cancel::WasQueued => self.end_in_context(Context::end_cancelled_in_queue),
-            Cancel::WasRunning => self.end_in_context(Context::end_cancelled),
+            Cancel::WasQueued => self.end_in_context(TimerContext::end_cancelled_in_queue),
+            Cancel::WasRunning => self.end_in_context(TimerContext::end_cancelled),
             Cancel::Lost => return false,
         }
         true
@@ -65,7 +65,7 @@ impl Timeout {
 
     /// Ends a timeout that is in no wheel. A timer that is gone has no counters.
     #[cold]
-    fn end_in_context(&self, end: impl FnOnce(&Context)) {
+    fn end_in_context(&self, end: impl FnOnce(&TimerContext)) {
         if let Some(context) = self.context() {
             end(&context);
         }

@@ -3,10 +3,10 @@
 
 use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
 use super::{MAX_PER_LOCK, Shard, Slots};
-use crate::context::Context;
 use crate::entry::Timeout;
 use crate::sync::Ordering;
 use crate::time::{IMMEDIATE, NO_TICK};
+use crate::timer_context::TimerContext;
 
 /// The kind of a visit's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Shard {
 
     /// Serves some requests and takes due entries out into `out`, which must be empty. Called by
     /// the owner of the turn of `tick`.
-    pub(crate) fn visit(&self, step: VisitStep, tick: u64, out: &mut Slots, context: &Context) -> VisitOutcome {
+    pub(crate) fn visit(&self, step: VisitStep, tick: u64, out: &mut Slots, context: &TimerContext) -> VisitOutcome {
         let core = match step {
             VisitStep::TryFirst => self.lock.lock_or_reserve(),
             VisitStep::First | VisitStep::Next => Some(self.lock.lock_reserved()),
@@ -151,7 +151,7 @@ mod tests {
         const TICK: u64 = 1_000_000;
         const SECOND: u64 = 1_000_000_000;
         const MANY: u64 = 1000;
-        let context = Arc::new(Context::new(&Config::default(), Present::real(), Resolution::ticks(TICK)));
+        let context = Arc::new(TimerContext::new(&Config::default(), Present::real(), Resolution::ticks(TICK)));
         for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
             let block = pool().lease(1);
             block.open(&context, wheel);
@@ -181,8 +181,8 @@ mod tests {
         }
     }
 
-    fn exact() -> Arc<Context> {
-        Arc::new(Context::new(&Config::default(), Present::real(), Resolution::Exact(0)))
+    fn exact() -> Arc<TimerContext> {
+        Arc::new(TimerContext::new(&Config::default(), Present::real(), Resolution::Exact(0)))
     }
 
     #[test]

@@ -4,14 +4,14 @@
 use super::slow::SlowTasks;
 use super::sweep::Sweeper;
 use super::visit::Visit;
-use crate::context::Context;
 use crate::counters::LagHistogram;
+use crate::engine::{Engine, QueuedTask, run, run_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
 use crate::shard::Slot;
 use crate::sync::Arc;
 use crate::time::Nanos;
-use crate::timer::{Engine, QueuedTask, run, run_abandoned};
+use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
 
 /// The largest number of tasks and wakers that run here between two readings of the clock.
@@ -100,7 +100,7 @@ impl Batch {
 
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.
     #[inline]
-    fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &Context) {
+    fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &TimerContext) {
         match timeout.expire(now) {
             Due::Won(right) => {
                 context.counters.runs.add(1);
@@ -116,7 +116,7 @@ impl Batch {
     }
 
     /// Wins an entry for the executor if it is due.
-    fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<Context>) {
+    fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<TimerContext>) {
         match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
                 self.queued.push(deadline.nanos());

@@ -20,10 +20,10 @@ mod visit;
 pub(crate) use turn::Dispatcher;
 
 use crate::clock;
+use crate::engine::Engine;
 use crate::error::RejectReason;
 use crate::sync::{Arc, block_signals, never_slow_down, wait_on_time};
 use crate::time::{IMMEDIATE, Nanos};
-use crate::timer::Engine;
 use std::time::{Duration, Instant};
 
 /// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps
@@ -84,7 +84,6 @@ mod tests {
     use super::*;
     use crate::Timeout;
     use crate::config::{Config, DrivenBy};
-    use crate::context::deadline_after;
     use crate::entry::Closure;
     use crate::sync::{AtomicUsize, Ordering, spread_by_thread};
     use crate::time::{Deadline, Nanos};
@@ -103,7 +102,7 @@ mod tests {
                 may_end.recv().unwrap();
             });
             let before = clock::now();
-            assert!(engine.schedule(task, |now| deadline_after(now, delay)).is_ok());
+            assert!(engine.schedule(task, |now| Deadline::after(now, delay)).is_ok());
             has_begun.recv().unwrap();
             let is_late = |now| engine.context.backpressure.is_late(now);
             let at_the_earliest = before + delay.as_nanos() as u64 + YIELD_FROM;
@@ -121,7 +120,7 @@ mod tests {
         start(&engine).unwrap();
         let (ran, has_run) = channel();
         let task = Closure(move |_: &Timeout| ran.send(()).unwrap());
-        assert!(engine.schedule(task, |now| deadline_after(now, Duration::from_millis(1))).is_ok());
+        assert!(engine.schedule(task, |now| Deadline::after(now, Duration::from_millis(1))).is_ok());
         has_run.recv().unwrap();
         let patience = Instant::now() + Duration::from_secs(10);
         while engine.context.backpressure.is_late(u64::MAX - 1) {
@@ -138,7 +137,7 @@ mod tests {
         let (said, heard) = channel();
         let context = engine.context.clone();
         let task = Closure(move |_: &Timeout| said.send(context.alarm.is_up()).unwrap());
-        assert!(engine.schedule(task, |now| deadline_after(now, Duration::from_millis(20))).is_ok());
+        assert!(engine.schedule(task, |now| Deadline::after(now, Duration::from_millis(20))).is_ok());
         assert!(heard.recv().unwrap(), "callers would wake a worker that is awake");
         drop(engine.stop());
     }

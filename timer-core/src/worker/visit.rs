@@ -1,10 +1,10 @@
 //! The visits to a shard. A visit takes out the entries that were due when it was opened.
 
 use super::batch::Batch;
-use crate::context::Context;
+use crate::engine::Engine;
 use crate::shard::{Shard, Slots, VisitOutcome, VisitStep};
 use crate::time::{IMMEDIATE, Nanos};
-use crate::timer::Engine;
+use crate::timer_context::TimerContext;
 
 /// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.
 const OFFER_PERIOD: Nanos = 100_000;
@@ -39,7 +39,7 @@ impl Visit {
 
     /// Opens the visit by its first step. [`VisitStep::TryFirst`] leaves it closed if the lock is
     /// held.
-    pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &Context) {
+    pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &TimerContext) {
         self.outcome = self.shard.visit(first, tick, &mut self.slots, context);
         self.is_open = self.outcome != VisitOutcome::Held;
         (self.tick, self.due, self.request_steps) = (tick, due, 0);
@@ -75,7 +75,7 @@ impl Visit {
     }
 
     /// Makes the next step of the wheel.
-    fn step(&mut self, batch: &mut Batch, context: &Context) {
+    fn step(&mut self, batch: &mut Batch, context: &TimerContext) {
         batch.sweeper.sweep();
         let next = self.shard.next();
         if next != IMMEDIATE && next <= self.tick {

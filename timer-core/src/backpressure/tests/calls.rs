@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::config::{Config, DrivenBy};
-use crate::context::deadline_after;
+use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
 use crate::handle::Timer;
 use crate::sync::Arc;
-use crate::timer::Engine;
+use crate::time::Deadline;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -33,7 +33,7 @@ fn a_new_timeout_counts_towards_a_burst() {
     let schedule = |engine: &Arc<Engine>, n| {
         for _ in 0..n {
             let job = Closure(|_: &Timeout| {});
-            assert!(engine.schedule(job, |now| deadline_after(now, HOUR)).is_ok());
+            assert!(engine.schedule(job, |now| Deadline::after(now, HOUR)).is_ok());
         }
     };
     assert!(counts(schedule));

@@ -12,10 +12,10 @@ const ID: ShardId = ShardId { index: 0, generation: 7 };
 /// The virtual present of the first request.
 const BEGIN: Nanos = 1 << 40;
 
-fn open_inbox() -> (Inbox, Arc<Context>) {
+fn open_inbox() -> (Inbox, Arc<TimerContext>) {
     let present = Present::real();
     present.set(BEGIN);
-    let context = Arc::new(Context::new(&Config::default(), present, Resolution::Exact(0)));
+    let context = Arc::new(TimerContext::new(&Config::default(), present, Resolution::Exact(0)));
     let inbox = Inbox::new();
     inbox.open(ID.generation, context.clone());
     (inbox, context)
@@ -28,7 +28,7 @@ fn push(inbox: &Inbox, tick: u64, kind: RequestKind) -> PushOutcome {
 
 /// Pushes `count` requests, each in a millisecond of its own, so that the quota does not matter.
 /// Returns the number of accepted ones.
-fn push_slowly(inbox: &Inbox, context: &Context, count: usize) -> usize {
+fn push_slowly(inbox: &Inbox, context: &TimerContext, count: usize) -> usize {
     let accepted = |nth: &usize| {
         context.present.set(BEGIN + ((*nth as u64 + 1) << 20));
         matches!(push(inbox, BEGIN + *nth as u64, RequestKind::Moved), PushOutcome::Accepted(_))

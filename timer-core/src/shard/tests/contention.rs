@@ -3,12 +3,11 @@
 
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
-use crate::context::deadline_after;
+use crate::engine::Engine;
 use crate::entry::state::Reset;
 use crate::entry::{Closure, Timeout};
 use crate::sync::Arc;
-use crate::time::NO_TICK;
-use crate::timer::Engine;
+use crate::time::{Deadline, NO_TICK};
 use crate::worker::Dispatcher;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -25,7 +24,7 @@ fn engine() -> Arc<Engine> {
 
 fn new(engine: &Engine, delay: Duration) -> (Timeout, Timeout) {
     let now = engine.context.now();
-    Timeout::new(engine.shards()[0].id(), deadline_after(now, delay), Closure(|_: &Timeout| {}))
+    Timeout::new(engine.shards()[0].id(), Deadline::after(now, delay), Closure(|_: &Timeout| {}))
 }
 
 /// Waits until another thread waits for the held lock of `shard`. Returns `false` if that thread
@@ -110,7 +109,7 @@ fn a_reset_wakes_the_worker_for_the_link_of_another_thread() {
         assert!(timeout.reset(Duration::from_secs(1)));
         alarm.arm();
         assert!(alarm.set(NO_TICK));
-        let moved = timeout.state().reset(deadline_after(now, Duration::from_secs(1)), true);
+        let moved = timeout.state().reset(Deadline::after(now, Duration::from_secs(1)), true);
         assert_eq!(moved, Reset::MustLink);
         assert!(timeout.reset(Duration::from_secs(2)));
         assert!(alarm.is_up(), "the lock is held: {is_held}");
@@ -170,7 +169,7 @@ fn a_turn_waits_for_several_locks_at_once() {
     let engine = Engine::new(Config { shards: Some(2), ..Config::default() }, None, DrivenBy::Worker);
     let now = engine.context.now();
     for shard in engine.shards() {
-        let (_, linked) = Timeout::new(shard.id(), deadline_after(now, Duration::ZERO), Closure(|_: &Timeout| {}));
+        let (_, linked) = Timeout::new(shard.id(), Deadline::after(now, Duration::ZERO), Closure(|_: &Timeout| {}));
         assert!(shard.schedule(linked, now).is_some());
     }
     let held: Vec<_> = engine.shards().iter().map(|shard| shard.lock.try_lock().unwrap()).collect();

@@ -4,7 +4,7 @@
 //! asked for its timer or has to start the worker. An engine is here from its creation to its drop,
 //! which comes before the end of its lease. These calls are rare, so one mutex is enough.
 
-use super::engine::Engine;
+use super::Engine;
 use crate::entry::ShardId;
 use crate::shard::BlockId;
 use crate::sync::{Arc, Mutex, Weak};

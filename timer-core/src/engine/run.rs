@@ -3,17 +3,17 @@
 //! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
 //! lock while the task runs or is dropped.
 
-use crate::context::Context;
 use crate::entry::state::{Due, Runs};
 use crate::entry::{Period, TaskRight, Timeout};
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::time::{Deadline, IMMEDIATE, Nanos};
+use crate::timer_context::TimerContext;
 use timer_executor::Task;
 
 /// Runs a task whose right the caller has won, and ends its timeout or arms it again. The caller
 /// counts the run.
 #[inline]
-pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Context) {
+pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &TimerContext) {
     if timeout.runs() == Runs::Wake {
         // The run ends first, because a task that is woken inline may use the future again.
         timeout.state().end_run();
@@ -40,7 +40,7 @@ pub(crate) fn run(right: TaskRight<&Timeout>, timeout: &Timeout, context: &Conte
 
 /// Arms a periodic timeout again after a run. Returns `true` if it was cancelled during the run, so
 /// that the caller must end the run.
-fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &Context) -> bool {
+fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &TimerContext) -> bool {
     let timeout = right.timeout().clone();
     let now = context.now();
     match right.rearm(Deadline::up(period.next(due, now, context.tick_nanos(), context.missed_runs))) {
@@ -61,7 +61,7 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &C
 
 /// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels it
 /// and returns the right to its task.
-fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Context) -> Option<TaskRight<Timeout>> {
+fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &TimerContext) -> Option<TaskRight<Timeout>> {
     let tick = context.resolution.tick_from(deadline, now);
     if timeout.link(deadline, tick).is_ok() {
         return None;
@@ -76,11 +76,11 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Conte
 /// drops it runs it, or `stop` runs or returns it.
 pub(crate) struct QueuedTask {
     timeout: Option<Timeout>,
-    context: Arc<Context>,
+    context: Arc<TimerContext>,
 }
 
 impl QueuedTask {
-    pub(crate) fn task(timeout: Timeout, context: &Arc<Context>) -> Task {
+    pub(crate) fn task(timeout: Timeout, context: &Arc<TimerContext>) -> Task {
         let mut queued = QueuedTask { timeout: Some(timeout), context: context.clone() };
         Task::new(move || {
             if let Some(timeout) = queued.timeout.take() {
@@ -104,7 +104,7 @@ impl Drop for QueuedTask {
 }
 
 /// Starts a task that was handed over, unless it was cancelled or moved meanwhile.
-fn start_queued(timeout: Timeout, context: &Context) {
+fn start_queued(timeout: Timeout, context: &TimerContext) {
     let (counters, now) = (&context.counters, context.now());
     match timeout.start(now) {
         Due::Won(right) => {
@@ -132,7 +132,7 @@ fn start_queued(timeout: Timeout, context: &Context) {
 
 /// Runs the tasks that an executor has dropped unrun, on this thread, even if the executor and the
 /// timer are gone.
-pub(crate) fn run_abandoned(context: &Context) {
+pub(crate) fn run_abandoned(context: &TimerContext) {
     while let Some(timeout) = context.abandoned.pop() {
         context.counters.executor_rejections.add_contended(1);
         context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
@@ -145,9 +145,9 @@ pub(crate) fn run_abandoned(context: &Context) {
 mod tests {
     use super::*;
     use crate::config::{Config, DrivenBy};
+    use crate::engine::Engine;
     use crate::entry::Closure;
     use crate::sync::Mutex;
-    use crate::timer::Engine;
     use crate::worker::Dispatcher;
     use std::time::Duration;
 

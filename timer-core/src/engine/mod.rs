@@ -1,14 +1,21 @@
-//! The engine of a timer. It owns the shards and the executor, and schedules timeouts.
+//! The engine of a timer. It owns the shards and the executor, schedules timeouts, runs their
+//! tasks, starts and stops.
 //!
 //! All timers use this engine, whether they have a worker thread, a driver or a manual driver. They
 //! differ in the owner of the turn, in the resolution, and in the number of shards, which is one on
 //! virtual time.
 
-use super::lifecycle::Lifecycle;
-use super::registry::{Registry, registry};
+mod lifecycle;
+mod registry;
+mod run;
+mod unprocessed;
+
+pub(crate) use registry::engine_of;
+pub(crate) use run::{QueuedTask, run, run_abandoned};
+pub use unprocessed::{StopReport, Unprocessed};
+
 use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook};
-use crate::context::{Context, deadline_after};
 use crate::counters::TimerStats;
 use crate::entry::{Job, Timeout};
 use crate::error::RejectReason;
@@ -16,6 +23,9 @@ use crate::resolution::Resolution;
 use crate::shard::{Block, Shard, pool};
 use crate::sync::{Arc, cpu_count, current_cpu, first_warning};
 use crate::time::{Deadline, NO_TICK, Nanos};
+use crate::timer_context::TimerContext;
+use lifecycle::Lifecycle;
+use registry::{Registry, registry};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
 
@@ -26,7 +36,7 @@ const MANY_TIMERS: usize = 64;
 const MAX_SHARDS: usize = 256;
 
 pub(crate) struct Engine {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<TimerContext>,
     pub(crate) block: Block,
     registry: &'static Registry,
     /// `None` if the owner of the turn runs the tasks.
@@ -38,7 +48,7 @@ pub(crate) struct Engine {
     pub(crate) on_worker_start: Option<Hook>,
     /// Whether a driver owns the turn instead of a worker.
     pub(crate) is_driven: bool,
-    pub(super) lifecycle: Lifecycle,
+    lifecycle: Lifecycle,
 }
 
 impl Engine {
@@ -48,13 +58,13 @@ impl Engine {
         let block = pool().lease(shards);
         let present = Present::real();
         let resolution = if by_hand {
-            // Virtual time begins at the present, and its ticks begin at 0.
+            // Virtual time begins at the current time, and its ticks begin at 0.
             present.set(clock::now());
             Resolution::Exact(Deadline::down(present.now()).to_bits())
         } else {
             Resolution::ticks(u64::try_from(config.tick.as_nanos()).unwrap_or(u64::MAX))
         };
-        let context = Arc::new(Context::new(&config, present, resolution));
+        let context = Arc::new(TimerContext::new(&config, present, resolution));
         block.open(&context, config.wheel);
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(is_driven),
@@ -124,7 +134,7 @@ impl Engine {
             return out.extend(jobs.drain(..).map(|(_, job)| Err(self.reject(job, RejectReason::TooManyTimers))));
         };
         let now = self.context.now();
-        let create = |(delay, job)| Timeout::new(shard.id(), deadline_after(now, delay), job);
+        let create = |(delay, job)| Timeout::new(shard.id(), Deadline::after(now, delay), job);
         let (timeouts, mut linked): (Vec<_>, Vec<_>) = jobs.drain(..).map(create).unzip();
         let scheduled = shard.try_schedule_all(&mut linked, now);
         let scheduled = scheduled.unwrap_or_else(|| linked.drain(..).map(|one| shard.schedule(one, now)).collect());
@@ -173,8 +183,7 @@ impl Engine {
         match &self.context.limit {
             Some(limit) => limit.acquired() as u64,
             None => {
-                // The ends are read first, so that each of them has its start among those read
-                // afterwards.
+                // The ends are read before `scheduled`, so the difference is never negative.
                 let ended = self.context.counters.expired() + self.cancelled();
                 self.scheduled().saturating_sub(ended)
             }

@@ -16,7 +16,7 @@
 //! A task that an executor has received stays with the executor. It runs or is cancelled, and its
 //! timeout is pending until it starts.
 
-use super::engine::Engine;
+use super::Engine;
 use super::run::run_abandoned;
 use super::unprocessed::{StopReport, Unprocessed};
 use crate::entry::state::Runs;

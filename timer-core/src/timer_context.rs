@@ -2,21 +2,20 @@
 
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
-use crate::clock::{self, Present};
+use crate::clock::Present;
 use crate::config::{Config, MissedRuns};
 use crate::counters::{Limit, TimerCounters};
 use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::sync::{AtomicBool, Ordering, Queue};
-use crate::time::{Deadline, Nanos, after};
-use std::time::{Duration, Instant};
+use crate::time::Nanos;
 use timer_executor::panics::{self, PanicMessage};
 
 /// The state shared by a timer's handles, shards and worker, and by the tasks in its executor.
-pub(crate) struct Context {
+pub(crate) struct TimerContext {
     pub(crate) name: String,
-    /// The timer's clock. On virtual time its shard has a copy, for callers that hold no context.
+    /// The clock of the timer.
     pub(crate) present: Present,
     pub(crate) resolution: Resolution,
     pub(crate) missed_runs: MissedRuns,
@@ -29,7 +28,7 @@ pub(crate) struct Context {
     stopped: AtomicBool,
 }
 
-impl Context {
+impl TimerContext {
     pub(crate) fn new(config: &Config, present: Present, resolution: Resolution) -> Self {
         Self {
             name: config.name.clone(),
@@ -149,21 +148,4 @@ impl Context {
     pub(crate) fn trace(&self, report: impl FnOnce()) {
         let _ = panics::catch(report);
     }
-}
-
-/// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next
-/// nanosecond that a deadline can represent.
-#[inline]
-pub(crate) fn deadline_after(now: Nanos, delay: Duration) -> Deadline {
-    let at = after(now, delay);
-    // Below `EXACT` both directions are the same.
-    if at < Deadline::EXACT || !delay.is_zero() { Deadline::up(at) } else { Deadline::down(at) }
-}
-
-/// Returns the deadline at `instant`. An instant that is past is due now. Only a deadline that is
-/// not exact needs a reading of the clock.
-#[inline]
-pub(crate) fn deadline_at(now: impl FnOnce() -> Nanos, instant: Instant) -> Deadline {
-    let at = clock::nanos_of(instant);
-    if at >= Deadline::EXACT && at <= now() { Deadline::down(at) } else { Deadline::up(at) }
 }

@@ -1,9 +1,9 @@
 //! The timeouts that `stop` hands back.
 
 use crate::clock;
-use crate::context::Context;
 use crate::entry::{TaskRight, Timeout};
 use crate::sync::Arc;
+use crate::timer_context::TimerContext;
 use std::fmt;
 use std::time::Instant;
 
@@ -31,12 +31,12 @@ pub struct Unprocessed {
     /// `None` after the task was run or dropped.
     right: Option<TaskRight<Timeout>>,
     timeout: Timeout,
-    context: Arc<Context>,
+    context: Arc<TimerContext>,
 }
 
 impl Unprocessed {
     /// Wraps an entry that `stop` has ended.
-    pub(super) fn new(right: TaskRight<Timeout>, context: Arc<Context>) -> Self {
+    pub(super) fn new(right: TaskRight<Timeout>, context: Arc<TimerContext>) -> Self {
         let timeout = right.timeout().clone();
         Self { right: Some(right), timeout, context }
     }
