@@ -67,7 +67,6 @@ pub struct SqliteStore {
     epoch: i64,
     clock: Clock,
     tally: Tally,
-    has_slots: bool,
 }
 
 /// The wall clock, which never goes back.
@@ -108,26 +107,19 @@ impl SqliteStore {
     /// belongs to another process, or cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let Opened { connection, floor, has_slots } = open::open(path)?;
+        let Opened { connection, floor } = open::open(path)?;
         let clock = Clock { floor: std::cell::Cell::new(floor), written: floor };
-        Ok(Self { connection, path: path.to_owned(), epoch: 0, clock, tally: Tally::default(), has_slots })
+        Ok(Self { connection, path: path.to_owned(), epoch: 0, clock, tally: Tally::default() })
     }
 
-    /// Gives the file the schema of this version, in one transaction. Does nothing if it has it.
-    ///
-    /// A file of an earlier version is used as it is until then, and a program of that version can
-    /// go on with it. The upgrade from version 1 to 2 makes it faster to schedule timeouts that are
-    /// more than two hours away, and takes about two seconds per million pending timeouts.
+    /// Gives a file of an earlier version the schema of this version. Does nothing if the file has
+    /// it. Version 1 is the only one so far.
     ///
     /// # Errors
     ///
     /// [`OpenError`] if the file cannot be written.
     pub fn upgrade(&mut self) -> Result<(), OpenError> {
-        if !self.has_slots {
-            open::upgrade(&self.connection, &self.path)?;
-            self.has_slots = true;
-        }
-        Ok(())
+        open::upgrade(&self.connection, &self.path)
     }
 
     /// Returns the path that was given to [`open`](Self::open).
@@ -213,17 +205,14 @@ impl Store for SqliteStore {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
-        let has_slots = self.has_slots;
-        let answers = self.transact(|connection, epoch, now| {
-            let far = if has_slots { slots::far(now) } else { Micros::MAX };
-            rows::execute(connection, batch, epoch, now, far).map_err(failed)
-        })?;
+        let answers =
+            self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))?;
         self.tally.add(batch, &answers);
         Ok(answers)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        let page = Page { range, max, epoch: self.epoch, has_slots: self.has_slots };
+        let page = Page { range, max, epoch: self.epoch };
         let (bound, slot) = page.load(&self.connection, self.clock.now(), out).map_err(failed)?;
         if let Some(slot) = slot {
             self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
@@ -237,7 +226,7 @@ impl Store for SqliteStore {
         // failed, the next instance would use the same epoch, so the update returns no row.
         self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
         self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
-        self.tally = Tally::start(&self.connection, self.has_slots).map_err(failed)?;
+        self.tally = Tally::start(&self.connection).map_err(failed)?;
         Ok(())
     }
 
@@ -252,10 +241,8 @@ impl Store for SqliteStore {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let count = |sql| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
-        let near = count("select count(*) from timeout where slot is null")?;
-        let far = count("select count(*) from timeout where slot is not null")?;
-        let dead = count("select count(*) from dead")?;
-        Ok(Counts { pending: (near + far).unsigned_abs(), dead: dead.unsigned_abs() })
+        let pending = count("select count(*) from timeout")?.unsigned_abs();
+        Ok(Counts { pending, dead: count("select count(*) from dead")?.unsigned_abs() })
     }
 
     fn pending(&self) -> Option<u64> {

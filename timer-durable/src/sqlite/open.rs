@@ -1,6 +1,5 @@
 //! Opening a file with its checks, schema and lock.
 
-use super::tombstones;
 use crate::store::Micros;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt;
@@ -10,52 +9,57 @@ use std::path::{Path, PathBuf};
 /// The application id of a file of timeouts, "tmrd".
 const APPLICATION: i64 = 0x746d_7264;
 
-/// The version of the schema.
-const VERSION: i64 = 2;
+/// The scripts that upgrade a file, from version 1 to 2 and so on. A change of the schema adds one.
+const UPGRADES: [&str; 0] = [];
 
+/// The version of the schema.
+const VERSION: i64 = 1 + UPGRADES.len() as i64;
+
+/// The tables. A payload is the last column of its row, so statements about other columns and other
+/// rows do not read it.
 const SCHEMA: &str = "
     create table meta(epoch integer not null, floor integer not null);
     insert into meta values (0, 0);
     create table timeout(
-        id blob primary key,
+        id blob not null,
         due integer not null,
-        topic text not null,
-        key text,
+        planned integer,
+        slot integer,
         attempt integer not null default 0,
         forgiven integer not null default 0,
         begun integer,
-        format integer not null,
-        payload blob not null,
         period integer,
         max_lateness integer,
-        slot integer
-    ) without rowid;
+        format integer not null,
+        topic text not null,
+        key text,
+        payload blob not null
+    );
+    create unique index timeout_by_id on timeout(id);
     create index timeout_by_due on timeout(due, id) where slot is null;
     create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
     create unique index timeout_by_key on timeout(topic, key) where key is not null;
     create table dead(
-        id blob primary key,
+        id blob not null,
         due integer not null,
+        attempt integer not null,
+        died integer not null,
+        format integer not null,
         topic text not null,
         key text,
-        attempt integer not null,
-        format integer not null,
-        payload blob not null,
         reason text not null,
-        died integer not null
-    ) without rowid;";
+        payload blob not null
+    );
+    create unique index dead_by_id on dead(id);
+    create table timer_tombstone(id blob primary key) without rowid;";
+
+/// The names of the tables and indexes.
+const NAMES: &str = "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key',
+    'dead', 'dead_by_id', 'timer_tombstone'";
 
 /// The flags with which a file is opened. Its path is not taken for a URI.
 pub(super) const FLAGS: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
-
-/// The columns of the table `timeout` that the schema lacks. Opening a file adds them, and an
-/// earlier program does not notice them.
-///
-/// A retry writes its due time to `due` and `retry_due`, and the time for which the run was planned
-/// to `planned`. An earlier program changes `due` alone. So `planned` counts only while `due` and
-/// `retry_due` are equal, and otherwise the run is planned for its due time.
-const ADDED: [&str; 3] = ["slot", "planned", "retry_due"];
 
 /// A file that cannot be opened as a store.
 #[derive(Debug)]
@@ -165,8 +169,6 @@ pub(super) struct Opened {
     pub(super) connection: Connection,
     /// The latest time in the file.
     pub(super) floor: Micros,
-    /// Whether the file has slots, as it does since version 2.
-    pub(super) has_slots: bool,
 }
 
 /// Opens and checks a file.
@@ -197,26 +199,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     if is_new {
         create(&connection).map_err(error)?;
     } else {
-        check(&connection, path, version)?;
+        check(&connection, path)?;
     }
-    let has_slots = is_new || version > 1;
-    add_columns(&connection).map_err(error)?;
-    tombstones::take_over(&connection).map_err(error)?;
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
-    Ok(Opened { connection, floor, has_slots })
-}
-
-/// Adds the columns that the statements name. It changes no row.
-fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
-    for column in ADDED {
-        let table = format!("select exists (select 1 from pragma_table_info('timeout') where name = '{column}')");
-        if !number::<bool>(connection, &table)? {
-            connection.execute_batch(&format!("alter table timeout add column {column} integer"))?;
-        }
-    }
-    Ok(())
+    Ok(Opened { connection, floor })
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
@@ -226,16 +214,16 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&create)
 }
 
-/// Gives a file of version 1 the present schema.
+/// Upgrades a file, step by step.
 pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let upgrade = "
-        begin exclusive;
-        drop index timeout_by_due;
-        create index timeout_by_due on timeout(due, id) where slot is null;
-        create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
-        pragma user_version = 2;
-        commit;";
-    connection.execute_batch(upgrade).map_err(|error| explain(path, &error))
+    let error = |error: rusqlite::Error| explain(path, &error);
+    for (version, script) in (1..).zip(UPGRADES) {
+        if number::<i64>(connection, "pragma user_version").map_err(error)? == version {
+            let step = format!("begin exclusive; {script}; pragma user_version = {}; commit;", version + 1);
+            connection.execute_batch(&step).map_err(error)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the settings that make a commit durable have taken effect.
@@ -252,22 +240,17 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
 
 /// Checks that the tables and indexes exist and can be read at their ends. A check of the whole
 /// file would take minutes with many timeouts.
-fn check(connection: &Connection, path: &Path, version: i64) -> Result<(), OpenError> {
+fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let damaged = |findings: String| OpenError::Damaged { path: path.to_owned(), findings };
-    let tables = "select count(*) from sqlite_schema where type in ('table', 'index') and name in ('meta', 'timeout', 'dead', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key')";
-    let expected = if version == 1 { 5 } else { 6 };
-    match number::<i64>(connection, tables) {
+    let expected = NAMES.split(',').count() as i64;
+    let found = format!("select count(*) from sqlite_schema where type in ('table', 'index') and name in ({NAMES})");
+    match number::<i64>(connection, &found) {
         Ok(found) if found == expected => {}
         Ok(found) => return Err(damaged(format!("{found} of {expected} tables and indexes were found"))),
         Err(error) => return Err(explain(path, &error)),
     }
-    let head = match version {
-        1 => "select (select count(*) from meta) - 1, (select max(due) from timeout), (select min(due) from timeout)",
-        _ => {
-            "select (select count(*) from meta) - 1, (select min(due) from timeout where slot is null),
-             (select min(slot) from timeout where slot is not null)"
-        }
-    };
+    let head = "select (select count(*) from meta) - 1, (select min(due) from timeout where slot is null),
+        (select min(slot) from timeout where slot is not null), (select max(id) from timeout)";
     match connection.query_row(head, [], |row| row.get::<_, i64>(0)) {
         Ok(0) => Ok(()),
         Ok(_) => Err(damaged("the table meta does not have one row".to_owned())),

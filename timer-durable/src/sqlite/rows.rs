@@ -17,13 +17,13 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
     TimeoutId::from_u128(u128::from_be_bytes(bytes))
 }
 
-/// Executes the parts of a batch inside a transaction. Timeouts that are due at `far` or later get
-/// a slot.
+/// Executes the parts of a batch inside a transaction.
 ///
 /// The statements of the frequent parts are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros, far: Micros) -> Result<Answers> {
+pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -> Result<Answers> {
+    let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
     Ok(Answers {
         inserts: insert_all(tombstones, &batch.inserts, far)?,
@@ -135,8 +135,7 @@ fn reset(db: &Connection, reset: &Reset, far: Micros) -> Result<Changed> {
 
 /// Changes the due time of a timeout, and plans its run anew.
 fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
-    let mut update =
-        db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null, retry_due = null where id = ?1")?;
+    let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
@@ -189,7 +188,7 @@ fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
     }
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
     let mut repeat = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null, retry_due = null
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     let mut done = |done: &Done| {
@@ -208,7 +207,7 @@ fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
 fn retry(db: &Connection, retry: Retry) -> Result<bool> {
     let mut update = db.prepare_cached(
         "update timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
-                planned = iif(retry_due = due, planned, due), retry_due = ?3
+                planned = coalesce(planned, due)
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     Ok(update.execute(params![blob(retry.id), retry.attempt, retry.due, retry.forgive])? == 1)
@@ -258,7 +257,7 @@ fn begin_all(db: &Connection, begins: &[TimeoutId], epoch: i64, now: Micros) -> 
     }
     let mut find = db.prepare_cached(
         "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-                iif(retry_due = due, planned, due) from timeout
+                coalesce(planned, due) from timeout
          where id = ?1 and (begun is null or begun < ?2)",
     )?;
     let mut update = db.prepare_cached("update timeout set attempt = ?2, begun = ?3 where id = ?1")?;

@@ -40,7 +40,6 @@ pub(super) struct Page {
     pub(super) max: usize,
     /// The epoch whose timeouts run here, so they are not pending.
     pub(super) epoch: i64,
-    pub(super) has_slots: bool,
 }
 
 impl Page {
@@ -52,7 +51,7 @@ impl Page {
         now: Micros,
         out: &mut Vec<Position>,
     ) -> Result<(Position, Option<Micros>)> {
-        let slot = if self.has_slots { self.first_slot(db)? } else { None };
+        let slot = self.first_slot(db)?;
         let begun = slot.filter(|slot| *slot <= now);
         let end = match slot {
             None => self.range.end,

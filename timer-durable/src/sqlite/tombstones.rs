@@ -5,18 +5,14 @@
 //! may be repeated ([`TimeoutId::repeatable_until`]). The instance that made an id knows the
 //! outcome of its insert, so timeouts that end on the instance that made their ids leave nothing.
 //!
-//! The table is created when the first tombstone is left. Programs of earlier releases do not
-//! notice it, so it needs no version of its own. Ids begin with the time at which they were made,
-//! and the table is in their order, so its first tombstones are the oldest ones.
+//! Ids begin with the time at which they were made, and the table is in their order, so its first
+//! tombstones are the oldest ones.
 
 use super::rows;
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::Inserted;
 use rusqlite::{Connection, Result};
-
-/// Creates the table of the tombstones, unless the file has it.
-const CREATE: &str = "create table if not exists timer_tombstone(id blob primary key) without rowid";
 
 /// The most old tombstones that a new one removes.
 const MAX_REMOVED: u32 = 16;
@@ -35,7 +31,6 @@ impl Tombstones<'_> {
         if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {
             return Ok(());
         }
-        self.db.execute_batch(CREATE)?;
         self.db.prepare_cached("insert or ignore into timer_tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
         let mut remove = self.db.prepare_cached(
             "delete from timer_tombstone
@@ -55,21 +50,6 @@ impl Tombstones<'_> {
     }
 
     fn has(&self, id: TimeoutId) -> Result<bool> {
-        let table = "select 1 from sqlite_schema where type = 'table' and name = 'timer_tombstone'";
-        Ok(self.db.prepare_cached(table)?.exists([])?
-            && self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([rows::blob(id)])?)
+        self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([rows::blob(id)])
     }
-}
-
-/// Takes over the tombstones of an earlier program. The name of its table is one that a table of
-/// the user may have too.
-pub(super) fn take_over(db: &Connection) -> Result<()> {
-    let former = "select 1 from sqlite_schema where sql = 'CREATE TABLE tombstone(id blob primary key) without rowid'";
-    if db.prepare(former)?.exists([])? {
-        db.execute_batch(&format!(
-            "begin immediate; {CREATE}; insert or ignore into timer_tombstone select id from tombstone;
-             drop table tombstone; commit"
-        ))?;
-    }
-    Ok(())
 }

@@ -24,23 +24,10 @@ fn end(timer: &DurableTimer, id: TimeoutId) {
 }
 
 #[test]
-fn a_table_of_the_user_may_be_named_tombstone() {
-    let folder = Folder::new();
-    let timer = open(&folder);
-    execute(&timer, "create table tombstone(id text, name text); insert into tombstone values ('1', 'a'), ('2', 'b')")
-        .unwrap();
-    end(&timer, TimeoutId::new());
-    let rows = timer.with_connection(|connection: &mut Connection| {
-        Ok(connection.query_row("select count(*) from tombstone", [], |row| row.get::<_, u32>(0))?)
-    });
-    assert_eq!(rows.unwrap(), 2);
-}
-
-#[test]
 fn triggers_may_have_the_names_of_tables() {
     let folder = Folder::new();
     let timer = open(&folder);
-    for name in ["timeout", "tombstone"] {
+    for name in ["timeout", "timer_tombstone"] {
         let sql =
             format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
         let create = move |connection: &mut Connection| Ok(connection.execute_batch(&sql)?);
@@ -64,25 +51,6 @@ fn no_temporary_table_hides_one_of_the_store() {
     timer.stop(LONG).unwrap();
     drop(timer);
     assert_eq!(open(&folder).counts().unwrap().pending, 1, "D1");
-}
-
-#[test]
-fn tombstones_of_an_earlier_program_stay() {
-    let folder = Folder::new();
-    let timer = open(&folder);
-    let id = TimeoutId::new();
-    end(&timer, id);
-    execute(
-        &timer,
-        "create table tombstone(id blob primary key) without rowid;
-         insert into tombstone select id from timer_tombstone; drop table timer_tombstone",
-    )
-    .unwrap();
-    timer.stop(LONG).unwrap();
-    drop(timer);
-    let timer = open(&folder);
-    timer.new_timeout_with_id(id, "t", LONG, &()).unwrap();
-    assert_eq!(timer.counts().unwrap().pending, 0, "D10");
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Bench {
         // An end of an attempt that does not run is refused.
         ends.dones.push(Done { id: self.ids[0], attempt: 99, next: None });
         self.store.write(&ends).unwrap();
-        // A page that begins behind a slot moves rows of the slot to the exact order.
+        // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;
         self.store.load(far, 9, &mut Vec::new()).unwrap();
     }
@@ -133,4 +133,39 @@ fn pending_is_in_the_figures_of_a_timer() {
     }
     assert_eq!(timer.stats().pending, Some(ROWS as u64));
     assert_eq!(timer.store(), format!("sqlite:{}", folder.file().display()));
+}
+
+/// Returns the number of bytes that this thread has read from files.
+#[cfg(target_os = "linux")]
+fn bytes_read() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
+    const LARGE: usize = 1 << 20;
+    let folder = Folder::new();
+    let mut bench = Bench::open(&folder, Vec::new());
+    for _ in 0..40 {
+        let mut batch = Batch::default();
+        batch.inserts = (0..2).map(|_| Insert::new(TimeoutId::new(), bench.due(), "t")).collect();
+        batch.inserts[0].payload = vec![1; LARGE];
+        bench.ids.push(batch.inserts[1].id);
+        bench.store.write(&batch).unwrap();
+    }
+    let Bench { store, ids, .. } = bench;
+    drop(store);
+    let before = bytes_read();
+    let mut bench = Bench::open(&folder, ids);
+    for id in bench.ids.clone() {
+        let mut batch = Batch::default();
+        batch.resets.push(Reset { target: Target::Id(id), due: bench.due() });
+        bench.store.write(&batch).unwrap();
+    }
+    bench.store.load(Position::START..Position::END, 99, &mut Vec::new()).unwrap();
+    assert_eq!(bench.store.pending(), Some(80));
+    let read = bytes_read() - before;
+    assert!(read < LARGE as u64, "{read} bytes were read");
 }

@@ -56,8 +56,7 @@ fn ids_of_the_instance_itself_leave_nothing() {
     write(&mut store, |batch| batch.begins.push(id));
     let done = write(&mut store, |batch| batch.dones.push(Done { id, attempt: 1, next: None })).dones;
     assert_eq!(done, [true]);
-    let tables = "select count(*) from sqlite_schema where name = 'timer_tombstone'";
-    assert_eq!(number(store, &folder, tables), 0);
+    assert_eq!(number(store, &folder, "select count(*) from timer_tombstone"), 0);
 }
 
 #[test]
