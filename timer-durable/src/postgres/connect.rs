@@ -9,26 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 /// The version of the schema.
-const VERSION: i32 = 3;
-
-/// The oldest version of the schema that is used as it is.
-const OLDEST_VERSION: i32 = 1;
-
-/// The first version of the schema with the columns `planned` and `retry_due`.
-const FIRST_WITH_PLANNED: i32 = 3;
-
-/// Turns version 1 of the schema into version 2.
-const UPGRADE_1: &str = "alter table timer.timeout set (fillfactor = 45)";
-
-/// Turns the tables of version 2 into those of version 3.
-///
-/// The `alter table` needs an exclusive lock, and statements of nodes queue behind it. Its
-/// `lock_timeout` ends before the 2 s for which a node repeats a statement. It is longer than the
-/// second after which the server cancels an autovacuum that holds the lock.
-const UPGRADE_2: &str = "
-    set local lock_timeout = 1500;
-    alter table timer.timeout add column planned bigint, add column retry_due bigint;
-    update timer.meta set version = 3";
+const VERSION: i32 = 1;
 
 /// The oldest supported version of the server.
 const OLDEST_SERVER: i32 = 140_000;
@@ -163,8 +144,6 @@ pub(super) struct Connected {
     pub(super) connection: PostgresConnection,
     /// Whether it leads to a pooler in transaction mode.
     pub(super) pooled: bool,
-    /// Whether the table has the columns `planned` and `retry_due`.
-    pub(super) has_planned: bool,
 }
 
 /// Connects and checks that the server can hold timeouts. Installs the schema into an empty
@@ -177,13 +156,13 @@ pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<C
     if !prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
     }
-    let has_planned = check_schema(&mut connection, &server)? >= FIRST_WITH_PLANNED;
+    check_schema(&mut connection, &server)?;
     let pooled = pooler::is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
     if pooled {
         tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
         check_pooled(&mut connection, &server)?;
     }
-    Ok(Connected { connection, pooled, has_planned })
+    Ok(Connected { connection, pooled })
 }
 
 /// Installs the schema if the database is empty. Returns `false` if the database has no schema.
@@ -208,7 +187,7 @@ pub(super) fn connect_and_install(config: &Config, dial: &Dial, limit: Duration)
     install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
-/// Connects and gives the schema the present version.
+/// Connects and replaces the functions by those of this program.
 pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration) -> Result<(), ConnectError> {
     let server = describe(config);
     let mut connection =
@@ -219,21 +198,12 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
     }
     check_schema(&mut connection, &server)?;
     let upgraded = alone(&mut connection, |connection| {
-        let found = version(connection)?;
-        if found == VERSION && has_functions(connection)? {
-            return Ok(());
-        }
-        if found == 1 {
-            connection.batch_execute(UPGRADE_1)?;
-        }
-        // The table is locked last and only for a moment.
-        connection.batch_execute(&functions())?;
-        if found < VERSION { connection.batch_execute(UPGRADE_2) } else { Ok(()) }
+        if has_functions(connection)? { Ok(()) } else { connection.batch_execute(&functions()) }
     });
     upgraded.map_err(|error| explain(&server, &error))
 }
 
-/// Returns the part of the schema behind the tables, which replaces the functions of any version.
+/// Returns the part of the schema behind the tables, which replaces the functions.
 fn functions() -> String {
     let from = SCHEMA.find("create function").unwrap_or(SCHEMA.len());
     SCHEMA[from..].replace("create function", "create or replace function")
@@ -322,15 +292,12 @@ fn check_pooled(connection: &mut PostgresConnection, server: &str) -> Result<(),
     })
 }
 
-fn version(connection: &mut PostgresConnection) -> Result<i32, QueryError> {
-    let row = connection.ask("select max(version) from timer.meta")?;
-    row.try_get(0).map_err(QueryError::from)
-}
-
-/// Checks the version of the schema and the rights of the user. Returns the version.
-fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<i32, ConnectError> {
-    let found = version(connection).map_err(|error| explain(server, &error))?;
-    if !(OLDEST_VERSION..=VERSION).contains(&found) {
+/// Checks the version of the schema and the rights of the user.
+fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    let version = connection.ask("select max(version) from timer.meta");
+    let found = version.and_then(|row| row.try_get(0).map_err(QueryError::from));
+    let found: i32 = found.map_err(|error| explain(server, &error))?;
+    if found != VERSION {
         return Err(ConnectError::SchemaVersion { server: server.to_owned(), found, expected: VERSION });
     }
     // A statement for each right that the store needs. None of them changes a row.
@@ -351,7 +318,7 @@ fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<i32
         let why = "permission denied for sequence instance, which needs the right usage or update".to_owned();
         return Err(ConnectError::MissingRights { server: server.to_owned(), why });
     }
-    Ok(found)
+    Ok(())
 }
 
 fn explain_connect(server: String, error: &QueryError) -> ConnectError {

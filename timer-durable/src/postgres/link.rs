@@ -44,7 +44,6 @@ pub(super) struct Link {
     pub(super) connection: PostgresConnection,
     /// The statement of each set of parts that has occurred.
     write: HashMap<Parts, Query>,
-    has_planned: bool,
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
     is_in_transaction: bool,
@@ -63,7 +62,6 @@ impl Link {
         mut connection: PostgresConnection,
         limit: Duration,
         pooled: bool,
-        has_planned: bool,
     ) -> Result<Self, QueryError> {
         connection.set_limit(limit + MARGIN);
         let mark = (!pooled).then(pooler::new_mark);
@@ -84,7 +82,6 @@ impl Link {
         let mut query = |sql| Query::new(&mut connection, sql, pooled);
         Ok(Self {
             write: HashMap::new(),
-            has_planned,
             put: query(statements::put())?,
             holders: query(statements::holders())?,
             look: query(statements::look())?,
@@ -124,11 +121,11 @@ impl Link {
     }
 
     pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        let (is_pooled, has_planned) = (self.is_pooled(), self.has_planned);
+        let is_pooled = self.is_pooled();
         let query = match self.write.entry(parts) {
             Entry::Occupied(query) => query.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Query::new(&mut self.connection, statements::write(parts, has_planned), is_pooled)?)
+                place.insert(Query::new(&mut self.connection, statements::write(parts), is_pooled)?)
             }
         };
         run(&mut self.connection, query, !self.is_in_transaction, params)

@@ -89,11 +89,10 @@ impl PostgresStore {
                     let connected = connect::connect(&self.config, &self.dial, limit);
                     let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
                     self.pooled |= connected.pooled;
-                    self.has_planned = connected.has_planned;
                     connected.connection
                 }
             };
-            self.link = Some(Link::new(connection, limit, self.pooled, self.has_planned)?);
+            self.link = Some(Link::new(connection, limit, self.pooled)?);
             // The listening connection may lead to another server, or nowhere.
             self.listener = None;
         }

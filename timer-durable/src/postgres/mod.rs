@@ -20,7 +20,6 @@ mod locks;
 mod membership;
 mod pages;
 mod parts;
-mod planned;
 mod pooler;
 mod put;
 mod statements;
@@ -87,9 +86,6 @@ pub struct PostgresStore {
     lease: Duration,
     /// Whether the URL leads to a pooler in transaction mode.
     pooled: bool,
-    /// Whether the table has the columns `planned` and `retry_due`, as it does since version 3 of
-    /// the schema.
-    has_planned: bool,
     /// `None` after an error whose outcome is unknown.
     link: Option<Link>,
     /// A connection that has no statements yet.
@@ -152,7 +148,7 @@ impl PostgresStore {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;
         let limit = limit_of(DEFAULT_LEASE);
-        let Connected { connection, pooled, has_planned } = connect::connect(&config, &dial, limit)?;
+        let Connected { connection, pooled } = connect::connect(&config, &dial, limit)?;
         let now = Instant::now();
         Ok(Self {
             config,
@@ -160,7 +156,6 @@ impl PostgresStore {
             name: None,
             lease: DEFAULT_LEASE,
             pooled,
-            has_planned,
             link: None,
             fresh: Some(connection),
             instance: 0,
@@ -202,25 +197,16 @@ impl PostgresStore {
         connect::connect_and_install(&config, &dial, limit_of(DEFAULT_LEASE))
     }
 
-    /// Upgrades the schema of the database to the present version, and replaces its functions. Does
-    /// nothing if it has that version with the functions of this program.
+    /// Replaces the functions of the schema by those of this program. Does nothing if they are
+    /// equal.
     ///
-    /// Without this call, a database of the earlier version is used as it is, and programs of that
-    /// version can use it, too. Programs that run during the upgrade go on. It changes no rows and
-    /// takes a moment. The chapter [upgrades](crate::book::upgrades) has the order of the steps.
-    ///
-    /// - From version 1 to 2 it leaves space in the pages of the table, which saves a third of the
-    ///   write-ahead log of a timeout. Pages that were written before get the space little by
-    ///   little.
-    /// - From version 2 to 3 it adds columns for the planned times of runs. With them, retries do
-    ///   not shift a fixed rate. It also lets `timer.schedule` refuse ids that are too old.
-    /// - A function may be mended without a new version. Then only the functions are replaced.
+    /// A function may be mended without a new version of the schema. Programs that run during the
+    /// upgrade go on. It changes no rows. See the chapter [upgrades](crate::book::upgrades).
     ///
     /// # Errors
     ///
-    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer`, if
-    /// the user does not own the table and the functions, or if another transaction keeps the table
-    /// locked for 1.5 s. Nothing was changed.
+    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
+    /// one of another version, or if the user does not own the functions. Nothing was changed.
     pub fn upgrade(url: &str) -> Result<(), ConnectError> {
         let config = configure(url)?;
         let dial = connection::dial(&config)?;

@@ -1,9 +1,9 @@
--- The schema of timer-durable, version 3. Times are microseconds since 1970 on the server's clock.
+-- The schema of timer-durable, version 1. Times are microseconds since 1970 on the server's clock.
 
 create schema if not exists timer;
 
-create table timer.meta(version integer not null);
-insert into timer.meta values (3);
+create table timer.meta(version integer primary key);
+insert into timer.meta values (1);
 
 -- An instance of a node. A node that joins again is a new instance.
 create table timer.node(
@@ -28,9 +28,8 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- Without `ended`, a row is a timeout that is pending or running. With `ended` and a reason it is a
 -- dead letter. With `ended` alone it is a tombstone, which refuses another insert of its id until then.
 --
--- A retry writes its due time to `due` and `retry_due`, and the time for which the run was planned to
--- `planned`. A node that connected before the upgrade to version 3 changes `due` alone. So `planned`
--- counts only while `due` and `retry_due` are equal, and otherwise the run is planned for its due time.
+-- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
+-- its due time.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -47,8 +46,7 @@ create table timer.timeout(
     key text collate "C",
     payload bytea not null,
     reason text,
-    planned bigint,
-    retry_due bigint
+    planned bigint
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -126,7 +124,7 @@ begin
                 return;
             else
                 update timer.timeout t
-                set due = put.due, planned = null, retry_due = null, shard = p_shard, is_foreign = p_is_foreign
+                set due = put.due, planned = null, shard = p_shard, is_foreign = p_is_foreign
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -348,10 +346,10 @@ begin
         return false;
     end if;
     if v_row.period > 0 then
-        v_planned := case when v_row.retry_due = v_row.due then v_row.planned else v_row.due end;
+        v_planned := coalesce(v_row.planned, v_row.due);
         update timer.timeout t set begun = null, forgiven = t.attempt, is_foreign = true,
             due = least(9223372036854775807, v_planned + t.period::numeric * (greatest(v_now - v_planned, 0) / t.period + 1)),
-            planned = null, retry_due = null
+            planned = null
         where t.id = complete.id;
         perform pg_notify('timer', '');
     else

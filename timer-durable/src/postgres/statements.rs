@@ -1,6 +1,5 @@
 //! The SQL of the store.
 
-use super::planned;
 use super::pooler::MARK;
 use tokio_postgres::types::Type;
 
@@ -101,7 +100,7 @@ static PARTS: [Definition; 13] = [
         name: "moved",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}{NEW_RUN}
+    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}, planned = null
     where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
     },
@@ -136,7 +135,8 @@ static PARTS: [Definition; 13] = [
             when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
             else t.shard
         end,
-        forgiven = case ({4})[width_bucket(t.id, {1})] when 1 then t.attempt when 2 then t.forgiven + 1 else t.forgiven end{REPEATED}
+        forgiven = case ({4})[width_bucket(t.id, {1})] when 1 then t.attempt when 2 then t.forgiven + 1 else t.forgiven end,
+        planned = case when ({4})[width_bucket(t.id, {1})] = 1 then null else coalesce(t.planned, t.due) end
     where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
@@ -150,7 +150,7 @@ static PARTS: [Definition; 13] = [
     where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
-        {PLANNED} as planned",
+        coalesce(t.planned, t.due) as planned",
     },
     Definition {
         part: Part::CancelledYoung,
@@ -186,7 +186,7 @@ static PARTS: [Definition; 13] = [
         name: "requeued",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}{NEW_RUN},
+    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}, planned = null,
         due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
@@ -258,7 +258,7 @@ impl Parts {
 
 /// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
 /// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
-pub(super) fn write(parts: Parts, has_planned: bool) -> Sql {
+pub(super) fn write(parts: Parts) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     let mut text = FENCE.to_owned();
     let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint, null::bigint";
@@ -267,9 +267,8 @@ pub(super) fn write(parts: Parts, has_planned: bool) -> Sql {
     for Definition { part, name, types: own, text: statement } in PARTS.iter().filter(|part| parts.has(part.part)) {
         let number = *part as i32;
         let parameter = |n: usize| format!("${}", types.len() + n);
-        let numbered = (1..=own.len()).fold(planned::fill(statement, has_planned), |statement, n| {
-            statement.replace(&format!("{{{n}}}"), &parameter(n))
-        });
+        let numbered = (1..=own.len())
+            .fold((*statement).to_owned(), |statement, n| statement.replace(&format!("{{{n}}}"), &parameter(n)));
         text.push_str(&format!(",\n{name} as ({numbered})"));
         let ids = parameter(if *part == Part::Inserted { 2 } else { 1 });
         match part {

@@ -43,15 +43,3 @@ fn a_file_of_version_1_goes_on() {
     drop(timer);
     assert_eq!(schema(&folder), schema(&new));
 }
-
-/// Only the comments of the script may change.
-#[cfg(feature = "postgres")]
-#[test]
-fn the_script_of_version_3_never_changes() {
-    let statements = |script: &'static str| -> Vec<&str> {
-        let code = script.lines().map(|line| line.split("--").next().unwrap_or_default().trim_end());
-        code.filter(|line| !line.is_empty()).collect()
-    };
-    let old = statements(include_str!("../fixtures/postgres_3.sql"));
-    assert_eq!(statements(timer_durable::PostgresStore::schema()), old);
-}

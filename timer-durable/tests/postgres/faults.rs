@@ -75,15 +75,6 @@ fn the_printed_script_installs_the_schema() {
 }
 
 #[test]
-fn another_version_of_the_schema_is_refused() {
-    let Some(database) = Database::create() else { return };
-    database.join();
-    database.sql("update timer.meta set version = 7");
-    let error = refused(&database.url());
-    assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 3, .. }), "{error}");
-}
-
-#[test]
 fn a_missing_right_is_named() {
     let Some(database) = Database::create() else { return };
     database.join();
