@@ -1,7 +1,8 @@
 //! Connecting to a server with its checks, and installing the schema.
 
-use super::connection::{Dial, PostgresConnection, QueryError};
+use super::connection::{Dial, PostgresConnection};
 use super::pooler;
+use super::query_error::QueryError;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -73,14 +74,6 @@ pub enum ConnectError {
         /// The server's reason.
         why: String,
     },
-    /// The database has a default that breaks the protocol, and a session behind a pooler cannot
-    /// change it.
-    Setting {
-        /// The setting with its value.
-        found: String,
-        /// The allowed value.
-        allowed: &'static str,
-    },
     /// A statement has failed.
     Failed {
         /// The server.
@@ -112,9 +105,6 @@ impl fmt::Display for ConnectError {
             }
             Self::MissingRights { server, why } => {
                 write!(f, "{server} denies a right to the user: {why}; the book lists the rights that are needed")
-            }
-            Self::Setting { found, allowed } => {
-                write!(f, "the database has {found}; allowed behind a pooler is {allowed}")
             }
             Self::Failed { server, why } => write!(f, "{server} cannot be used: {why}"),
         }
@@ -160,7 +150,10 @@ pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<C
     let pooled = pooler::is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
     if pooled {
         tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
-        check_pooled(&mut connection, &server)?;
+    } else {
+        // The connection may wait for its timer.
+        let set = connection.batch_execute("set idle_session_timeout = 0");
+        set.map_err(|error| explain(&server, &error))?;
     }
     Ok(Connected { connection, pooled })
 }
@@ -197,9 +190,13 @@ pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration)
         return Err(ConnectError::NotInstalled { server });
     }
     check_schema(&mut connection, &server)?;
-    let upgraded = alone(&mut connection, |connection| {
-        if has_functions(connection)? { Ok(()) } else { connection.batch_execute(&functions()) }
-    });
+    let upgraded =
+        alone(
+            &mut connection,
+            |connection| {
+                if has_functions(connection)? { Ok(()) } else { connection.run_all(&functions()) }
+            },
+        );
     upgraded.map_err(|error| explain(&server, &error))
 }
 
@@ -218,13 +215,17 @@ fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError
         select from unnest($1) body
         where not exists (select from pg_proc where pronamespace = 'timer'::regnamespace and prosrc = body)
     )";
-    let rows = connection.query_typed(missing, &[Type::TEXT_ARRAY], &[&bodies])?;
+    let rows = connection.run(missing, &[Type::TEXT_ARRAY], &[&bodies])?;
     Ok(!rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
 }
 
 /// Installs the schema unless the database has it.
 pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryError> {
-    alone(connection, |connection| if is_installed(connection)? { Ok(()) } else { connection.batch_execute(SCHEMA) })
+    alone(connection, |connection| {
+        // The setting at the head of the script is for `psql`.
+        let tables = &SCHEMA[SCHEMA.find("create schema").unwrap_or(0)..];
+        if is_installed(connection)? { Ok(()) } else { connection.run_all(tables) }
+    })
 }
 
 /// Changes the schema in a transaction. If several nodes start at once, one of them changes it and
@@ -233,10 +234,10 @@ fn alone(
     connection: &mut PostgresConnection,
     change: impl FnOnce(&mut PostgresConnection) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
-    connection.batch_execute("begin; select pg_advisory_xact_lock(6874019)")?;
+    connection.begin("select pg_advisory_xact_lock(6874019)")?;
     let result = change(connection);
     let end = if result.is_ok() { "commit" } else { "rollback" };
-    result.and(connection.batch_execute(end))
+    result.and(connection.end(end))
 }
 
 /// Returns `true` if the database has the schema. It reads the catalog, because `to_regclass` may
@@ -259,11 +260,14 @@ fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
 }
 
 fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
-    let facts = "select current_setting('server_version_num')::int, current_setting('server_version'),
-        pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool,
-        current_setting('fsync')::bool and current_setting('full_page_writes')::bool
-            and current_setting('synchronous_commit') <> 'off'";
-    let row = connection.ask(facts).map_err(|error| explain(server, &error))?;
+    // The first question, before anything is set.
+    let facts = "select pg_catalog.current_setting('server_version_num')::int,
+        pg_catalog.current_setting('server_version'),
+        pg_catalog.pg_is_in_recovery() or pg_catalog.current_setting('default_transaction_read_only')::boolean,
+        pg_catalog.current_setting('fsync')::boolean and pg_catalog.current_setting('full_page_writes')::boolean
+            and pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.<>) 'off'";
+    let rows = connection.query_typed(facts, &[], &[]).map_err(|error| explain(server, &error))?;
+    let row = rows.first().ok_or_else(|| explain(server, &QueryError::NoRow))?;
     if row.get::<_, i32>(0) < OLDEST_SERVER {
         return Err(ConnectError::ServerVersion { server: server.to_owned(), found: row.get(1) });
     }
@@ -277,19 +281,6 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
         );
     }
     Ok(())
-}
-
-/// Behind a pooler the defaults of the database cannot be changed for a session.
-fn check_pooled(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
-    let isolation = connection.ask("select current_setting('default_transaction_isolation')");
-    let isolation: String = isolation.map_err(|error| explain(server, &error))?.get(0);
-    if isolation == "read committed" {
-        return Ok(());
-    }
-    Err(ConnectError::Setting {
-        found: format!("default_transaction_isolation = '{isolation}'"),
-        allowed: "'read committed'",
-    })
 }
 
 /// Checks the version of the schema and the rights of the user.
@@ -311,7 +302,7 @@ fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(),
         update timer.shard set owner = owner where false;
         select last_value from timer.instance;
         select timer.now();";
-    connection.batch_execute(rights).map_err(|error| explain(server, &error))?;
+    connection.run_all(rights).map_err(|error| explain(server, &error))?;
     // Only a call of `nextval` would show whether it is allowed, and each call uses up a number.
     let usage = connection.ask("select has_sequence_privilege('timer.instance', 'usage, update')");
     if !usage.map_err(|error| explain(server, &error))?.get::<_, bool>(0) {

@@ -4,7 +4,7 @@
 //! has no setting. A connection whose call was given up is not used again.
 
 use super::connect::ConnectError;
-use crate::store::StoreError;
+use super::query_error::QueryError;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,7 +13,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement, ToStatement};
@@ -66,119 +65,10 @@ where
     Ok((client, messages))
 }
 
-/// Returns the text of an error with its cause, which the client's errors leave out.
-pub(super) fn reason(error: &Error) -> String {
-    let cause = std::error::Error::source(error);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-}
-
-/// The classes of errors that the state of the server or of the session causes, whatever the rows
-/// are. `TM` is the class of the error that `timer.join_as` raises.
-const STATES: [&str; 14] = ["0A", "25", "26", "28", "2D", "3D", "40", "42", "53", "55", "57", "58", "F0", "TM"];
-
-/// A call that PostgreSQL refused, or that was given up.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum QueryError {
-    /// The server or the client reports an error.
-    Postgres(Error),
-    /// The server has not answered within the limit.
-    TimedOut(Duration),
-    /// The system refuses the resources for a connection.
-    Io(std::io::Error),
-    /// A query that returns one row has returned none.
-    NoRow,
-}
-
-impl QueryError {
-    /// Returns the code of an error that the server reports.
-    pub(super) fn code(&self) -> Option<&SqlState> {
-        match self {
-            Self::Postgres(error) => error.code(),
-            Self::TimedOut(_) | Self::Io(_) | Self::NoRow => None,
-        }
-    }
-
-    /// Returns `true` if the session has lost a statement, which happens behind a pooler.
-    pub(super) fn has_lost_session(&self) -> bool {
-        let lost = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
-        self.code().is_some_and(|code| lost.contains(code))
-    }
-
-    /// Returns `true` if the transaction would succeed if it were executed again.
-    pub(super) fn is_transient(&self) -> bool {
-        let transient =
-            [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
-        self.code().is_some_and(|code| transient.contains(code))
-    }
-
-    /// Returns `true` if another transaction holds a lock that the statement needs.
-    pub(super) fn is_locked(&self) -> bool {
-        self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
-    }
-
-    /// Returns `true` if the server may accept the transaction without some of its rows. The reason
-    /// may be a constraint, an error with any code that a trigger raises, or a damaged value.
-    pub(super) fn is_refusal(&self) -> bool {
-        self.is_undone() && self.code().is_some_and(|code| !STATES.contains(&&code.code()[..2]))
-    }
-
-    /// Returns `true` if the server has undone the transaction and the connection can be used
-    /// again.
-    fn is_undone(&self) -> bool {
-        // A connection that ends (57P, 08) may have ended after the commit. A server that became
-        // read-only (25006) has been replaced by another one. Without a transaction (25P01) the
-        // user's work has committed or rolled back by itself.
-        self.code().is_some_and(|code| {
-            !self.has_lost_session()
-                && !code.code().starts_with("57P")
-                && !code.code().starts_with("08")
-                && ![SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::NO_ACTIVE_SQL_TRANSACTION].contains(code)
-        })
-    }
-}
-
-impl From<QueryError> for StoreError {
-    fn from(error: QueryError) -> Self {
-        if error.is_refusal() {
-            Self::Refused(error.to_string())
-        } else if error.is_undone() {
-            Self::Failed(error.to_string())
-        } else {
-            Self::InDoubt(error.to_string())
-        }
-    }
-}
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Postgres(error) => match error.as_db_error() {
-                Some(report) => write!(f, "{} ({})", report.message(), report.code().code()),
-                None => f.write_str(&reason(error)),
-            },
-            Self::TimedOut(limit) => write!(f, "the server has not answered for {limit:?}"),
-            Self::Io(error) => write!(f, "the connection cannot be made: {error}"),
-            Self::NoRow => f.write_str("the server has sent no row"),
-        }
-    }
-}
-
-impl std::error::Error for QueryError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Postgres(error) => Some(error),
-            Self::Io(error) => Some(error),
-            Self::TimedOut(_) | Self::NoRow => None,
-        }
-    }
-}
-
-impl From<Error> for QueryError {
-    fn from(error: Error) -> Self {
-        Self::Postgres(error)
-    }
-}
+/// The settings of each statement of the store that has a transaction of its own, before the
+/// session is known to keep settings. With this path, no function, operator or type of another
+/// schema can take the place of one of the system, whatever the path of the role is.
+pub(super) const SAFE_PATH: &str = "set local search_path = pg_catalog, pg_temp";
 
 /// A connection to PostgreSQL whose calls block.
 ///
@@ -189,6 +79,9 @@ pub struct PostgresConnection {
     client: Client,
     limit: Duration,
     driver: Driver,
+    /// The settings of each statement of the store, or `None` if the session has them.
+    settings: Option<String>,
+    is_in_transaction: bool,
 }
 
 impl fmt::Debug for PostgresConnection {
@@ -202,7 +95,12 @@ impl PostgresConnection {
         let driver = Driver::new().map_err(QueryError::Io)?;
         let (client, mut messages) = driver.wait(limit, dial(config.clone()))?;
         driver.runtime().spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
-        Ok(Self { client, limit, driver })
+        Ok(Self { client, limit, driver, settings: Some(SAFE_PATH.to_owned()), is_in_transaction: false })
+    }
+
+    /// Sets the settings of each statement, or `None` if the session has them.
+    pub(super) fn set_settings(&mut self, settings: Option<String>) {
+        self.settings = settings;
     }
 
     /// Sets the longest time that a call may take.
@@ -288,10 +186,51 @@ impl PostgresConnection {
         self.wait(self.client.query_typed(sql, &params))
     }
 
-    /// Executes a query and returns its first row.
+    /// Executes a statement of the store, with its settings and in one round trip.
+    pub(super) fn run(&mut self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        let Some(settings) = self.settings.as_ref().filter(|_| !self.is_in_transaction) else {
+            return self.query_typed(sql, types, params);
+        };
+        let begin = format!("begin isolation level read committed; {settings}");
+        let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
+        self.wait(async {
+            // The three messages leave together. The server rolls back if one of them fails.
+            let (begun, rows, ended) = tokio::join!(
+                self.client.batch_execute(&begin),
+                self.client.query_typed(sql, &params),
+                self.client.batch_execute("commit")
+            );
+            begun?;
+            let rows = rows?;
+            ended.map(|()| rows)
+        })
+    }
+
+    /// Executes statements of the store without parameters as one transaction.
+    pub(super) fn run_all(&mut self, statements: &str) -> Result<(), QueryError> {
+        match self.settings.as_ref().filter(|_| !self.is_in_transaction) {
+            // Statements of one message are one transaction.
+            Some(settings) => self.batch_execute(&format!("{settings}; {statements}")),
+            None => self.batch_execute(statements),
+        }
+    }
+
+    /// Executes a query of the store and returns its first row.
     pub(super) fn ask(&mut self, sql: &str) -> Result<Row, QueryError> {
-        let rows = self.query_typed(sql, &[], &[])?;
-        rows.into_iter().next().ok_or(QueryError::NoRow)
+        self.run(sql, &[], &[])?.into_iter().next().ok_or(QueryError::NoRow)
+    }
+
+    /// Begins a transaction with settings of its own.
+    pub(super) fn begin(&mut self, settings: &str) -> Result<(), QueryError> {
+        self.is_in_transaction = true;
+        self.batch_execute(&format!("begin isolation level read committed; {SAFE_PATH}; {settings}"))
+    }
+
+    /// Ends a transaction. After an error it may be open.
+    pub(super) fn end(&mut self, statements: &str) -> Result<(), QueryError> {
+        self.batch_execute(statements)?;
+        self.is_in_transaction = false;
+        Ok(())
     }
 
     fn wait<R: Send>(&self, call: impl Future<Output = Result<R, Error>> + Send) -> Result<R, QueryError> {

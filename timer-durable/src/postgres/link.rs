@@ -1,7 +1,8 @@
 //! A connection that is ready for the statements of the store.
 
-use super::connection::{Params, PostgresConnection, QueryError};
+use super::connection::{Params, PostgresConnection};
 use super::pooler;
+use super::query_error::QueryError;
 use super::statements::{self, Parts, Sql};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,22 +22,32 @@ const MARGIN: Duration = Duration::from_millis(200);
 /// A statement.
 enum Query {
     Prepared(Statement),
-    /// Behind a pooler a statement has no name. Unless it is part of a transaction of the user, it
-    /// limits the time that it waits for locks.
-    Unnamed {
-        sql: Sql,
-        limited: String,
-    },
+    /// Behind a pooler a statement has no name.
+    Unnamed(Sql),
 }
 
 impl Query {
     fn new(connection: &mut PostgresConnection, sql: Sql, pooled: bool) -> Result<Self, QueryError> {
         if pooled {
-            let limited = sql.limit_locks(LOCK_TIMEOUT);
-            return Ok(Self::Unnamed { sql, limited });
+            return Ok(Self::Unnamed(sql));
         }
         Ok(Self::Prepared(connection.prepare(&sql.text, &sql.types)?))
     }
+}
+
+/// Returns the settings of a session, or of each transaction if `set` is `set local`.
+///
+/// The plans are always searches by an index, whatever the statistics say of a table that is empty
+/// in one minute and full in the next. A server that sends an answer to a frozen process waits for
+/// it with no other limit than `tcp_user_timeout`, and keeps the fence locked.
+fn settings(set: &str, limit: Duration, limits_locks: bool) -> String {
+    let limit = limit.as_millis();
+    let locks = if limits_locks { LOCK_TIMEOUT.as_millis() } else { 0 };
+    format!(
+        "{set} search_path = pg_catalog, pg_temp; {set} statement_timeout = {limit}; {set} lock_timeout = {locks};
+         {set} idle_in_transaction_session_timeout = {limit}; {set} tcp_user_timeout = {limit};
+         {set} enable_seqscan = off; {set} enable_hashjoin = off; {set} enable_mergejoin = off; {set} jit = off"
+    )
 }
 
 /// A connection with the statements of the store.
@@ -46,7 +57,7 @@ pub(super) struct Link {
     write: HashMap<Parts, Query>,
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
-    is_in_transaction: bool,
+    limit: Duration,
     put: Query,
     holders: Query,
     look: Query,
@@ -58,26 +69,16 @@ pub(super) struct Link {
 impl Link {
     /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
     /// nothing is prepared or set.
-    pub(super) fn new(
-        mut connection: PostgresConnection,
-        limit: Duration,
-        pooled: bool,
-    ) -> Result<Self, QueryError> {
+    pub(super) fn new(mut connection: PostgresConnection, limit: Duration, pooled: bool) -> Result<Self, QueryError> {
         connection.set_limit(limit + MARGIN);
         let mark = (!pooled).then(pooler::new_mark);
         if let Some(mark) = &mark {
-            // The plans are always searches by an index, whatever the statistics say of a table
-            // that is empty in one minute and full in the next. A server that sends an answer to a
-            // frozen process waits for it with no other limit, and keeps the fence locked.
             connection.batch_execute(&format!(
-                "set statement_timeout = {0}; set idle_in_transaction_session_timeout = {0};
-                 set tcp_user_timeout = {0};
-                 set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan;
-                 {1};
-                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off",
-                limit.as_millis(),
+                "{}; set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan; {}",
+                settings("set", limit, false),
                 pooler::set_mark(mark)
             ))?;
+            connection.set_settings(None);
         }
         let mut query = |sql| Query::new(&mut connection, sql, pooled);
         Ok(Self {
@@ -89,7 +90,7 @@ impl Link {
             sweep: query(statements::sweep())?,
             renew: query(statements::renew())?,
             mark,
-            is_in_transaction: false,
+            limit,
             connection,
         })
     }
@@ -104,10 +105,10 @@ impl Link {
     }
 
     /// Limits the time that statements wait for locks, or lifts the limit. Joining and leaving wait
-    /// for the statements of other instances. Behind a pooler, each statement of a batch sets the
-    /// limit itself.
+    /// for the statements of other instances.
     pub(super) fn limit_locks(&mut self, limits: bool) -> Result<(), QueryError> {
         if self.is_pooled() {
+            self.connection.set_settings(Some(settings("set local", self.limit, limits)));
             return Ok(());
         }
         let limit = if limits { LOCK_TIMEOUT.as_millis() } else { 0 };
@@ -117,7 +118,7 @@ impl Link {
     /// Returns the rows with these ids that other transactions have locked.
     pub(super) fn locked(&mut self, ids: &[Uuid]) -> Result<Vec<Row>, QueryError> {
         let sql = statements::locked();
-        self.connection.query_typed(&sql.text, &sql.types, &[&ids])
+        self.connection.run(&sql.text, &sql.types, &[&ids])
     }
 
     pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
@@ -128,45 +129,48 @@ impl Link {
                 place.insert(Query::new(&mut self.connection, statements::write(parts), is_pooled)?)
             }
         };
-        run(&mut self.connection, query, !self.is_in_transaction, params)
+        run(&mut self.connection, query, params)
     }
 
     pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.put, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.put, params)
     }
 
     pub(super) fn holders(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.holders, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.holders, params)
     }
 
     pub(super) fn look(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.look, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.look, params)
     }
 
     pub(super) fn load(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.load, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.load, params)
     }
 
     pub(super) fn sweep(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.sweep, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.sweep, params)
     }
 
     pub(super) fn renew(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.renew, !self.is_in_transaction, params)
+        run(&mut self.connection, &self.renew, params)
     }
 
     /// Begins a transaction of the user, who decides how long it waits for locks. If the process
     /// freezes in the middle of it, the server ends it after a while, because no other node can
     /// take over the shards before.
-    pub(super) fn begin(&mut self, limit: Duration) -> Result<(), QueryError> {
-        self.is_in_transaction = true;
-        self.connection.batch_execute(&format!(
-            "begin isolation level read committed; set local statement_timeout = {0};
-             set local idle_in_transaction_session_timeout = {0}; set local lock_timeout = 0;
-             set local plan_cache_mode = auto;
-             set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on",
-            limit.as_millis()
+    pub(super) fn begin(&mut self) -> Result<(), QueryError> {
+        self.connection.begin(&format!(
+            "set local statement_timeout = {0}; set local idle_in_transaction_session_timeout = {0};
+             set local lock_timeout = 0; set local plan_cache_mode = auto; set local enable_seqscan = on;
+             set local enable_hashjoin = on; set local enable_mergejoin = on",
+            self.limit.as_millis()
         ))
+    }
+
+    /// Gives the rest of a transaction the path of the role, for the statements of the user.
+    pub(super) fn restore_path(&mut self) -> Result<(), QueryError> {
+        self.connection.batch_execute("set local search_path to default")
     }
 
     /// Commits a transaction of the user. After an error the transaction may be open.
@@ -174,32 +178,22 @@ impl Link {
     /// PostgreSQL answers `commit` without an error if an earlier statement has failed, and rolls
     /// back. A savepoint is refused in such a transaction, and also if there is no transaction
     /// because the user has ended it. A role that the user has set stays after the commit, and may
-    /// not be allowed to use the schema.
+    /// not be allowed to use the schema, and so does a path.
     pub(super) fn commit(&mut self) -> Result<(), QueryError> {
-        self.connection.batch_execute("savepoint timer_end; commit; reset session authorization; reset role")?;
-        self.is_in_transaction = false;
-        Ok(())
+        let path = if self.is_pooled() { "reset search_path" } else { "set search_path = pg_catalog, pg_temp" };
+        self.connection.end(&format!("savepoint timer_end; commit; reset session authorization; reset role; {path}"))
     }
 
     /// Rolls back a transaction of the user.
     pub(super) fn rollback(&mut self) -> Result<(), QueryError> {
-        self.is_in_transaction = false;
-        self.connection.batch_execute("rollback")
+        self.connection.end("rollback")
     }
 }
 
-/// Executes a statement. Behind a pooler, `limits_locks` decides whether it limits the time that it
-/// waits for locks. Elsewhere the session or the transaction has a limit.
-fn run(
-    connection: &mut PostgresConnection,
-    query: &Query,
-    limits_locks: bool,
-    params: Params<'_>,
-) -> Result<Vec<Row>, QueryError> {
+/// Executes a statement.
+fn run(connection: &mut PostgresConnection, query: &Query, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
     match query {
         Query::Prepared(prepared) => connection.query(prepared, params),
-        Query::Unnamed { sql, limited } => {
-            connection.query_typed(if limits_locks { limited } else { &sql.text }, &sql.types, params)
-        }
+        Query::Unnamed(sql) => connection.run(&sql.text, &sql.types, params),
     }
 }

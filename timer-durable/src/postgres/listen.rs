@@ -130,7 +130,7 @@ async fn listen(config: &Config, dial: &Dial, signals: &Signals, is_listening: &
 async fn follow(client: &Client, mut messages: Messages, signals: &Signals, is_listening: &AtomicBool) {
     // A notification to itself shows that notifications arrive. A pooler would lose them.
     let echo = format!("timer_echo_{:x}", fastrand::u64(..));
-    let statements = format!("listen timer; listen {echo}; notify {echo}");
+    let statements = format!("listen timer; listen {echo}; notify {echo}; set idle_session_timeout = 0");
     let (heard, mut echoed) = watch::channel(false);
     let receive = async {
         loop {

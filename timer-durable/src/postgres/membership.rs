@@ -104,7 +104,7 @@ impl PostgresStore {
         let (name, lease) = (self.name.clone(), self.lease_micros());
         let sql = "select timer.join_as($1, $2, $3, $4, $5)";
         let types = [Type::INT8, Type::INT8_ARRAY, Type::TEXT, Type::BOOL, Type::INT8];
-        let joined = self.link()?.connection.query_typed(sql, &types, &[&new, &tried, &name, &is_first, &lease]);
+        let joined = self.link()?.connection.run(sql, &types, &[&new, &tried, &name, &is_first, &lease]);
         joined.map_err(StoreError::from).inspect_err(|error| {
             if !matches!(error, StoreError::InDoubt(_)) {
                 // The server has refused the number, for example because a later process has the
@@ -246,7 +246,7 @@ impl PostgresStore {
         let sql =
             "update timer.node set lease_until = timer.now() + $2 where id = $1 and alive returning lease_until - $2";
         let (instance, lease) = (self.instance, self.lease_micros());
-        let rows = self.link()?.connection.query_typed(sql, &[Type::INT8, Type::INT8], &[&instance, &lease])?;
+        let rows = self.link()?.connection.run(sql, &[Type::INT8, Type::INT8], &[&instance, &lease])?;
         let now = rows.first().ok_or(StoreError::Fenced)?.get(0);
         self.clock.take(sent, now);
         self.lease_end = sent + self.lease - self.lease / 8;

@@ -22,13 +22,15 @@ mod pages;
 mod parts;
 mod pooler;
 mod put;
+mod query_error;
 mod statements;
 mod store;
 mod tombstones;
 mod write;
 
 pub use connect::ConnectError;
-pub use connection::{PostgresConnection, QueryError};
+pub use connection::PostgresConnection;
+pub use query_error::QueryError;
 
 use crate::store::{Membership, Store, StoreError};
 use crate::transaction::Target;
@@ -294,7 +296,7 @@ fn limit_of(lease: Duration) -> Duration {
 
 fn configure(url: &str) -> Result<Config, ConnectError> {
     let mut config: Config =
-        url.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url { why: connection::reason(&error) })?;
+        url.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url { why: query_error::reason(&error) })?;
     if config.get_application_name().is_none() {
         config.application_name("timer-durable");
     }

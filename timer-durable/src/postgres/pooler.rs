@@ -1,4 +1,4 @@
-//! Finding a pooler in transaction mode, and statements for its sessions.
+//! Finding a pooler in transaction mode.
 //!
 //! Such a pooler gives each transaction of a client a session of the server that is free at that
 //! moment. Settings, prepared statements and notifications belong to a session, so the client loses
@@ -16,13 +16,13 @@
 //! - Each renewal reads the mark of its session. This finds a pooler that was missed, and one that
 //!   was put in the way or changed its mode later.
 
-use super::connection::{Dial, PostgresConnection, QueryError};
-use super::statements::Sql;
+use super::connection::{Dial, PostgresConnection};
+use super::query_error::QueryError;
 use std::time::Duration;
 use tokio_postgres::Config;
 
 /// The mark of a session in SQL, or null. A setting that was reset is empty.
-pub(super) const MARK: &str = "nullif(current_setting('timer.probe', true), '')";
+pub(super) const MARK: &str = "pg_catalog.current_setting('timer_durable.probe', true)";
 
 /// The number of times that a second connection holds a session.
 const PROBES: usize = 4;
@@ -34,12 +34,14 @@ pub(super) fn new_mark() -> String {
 
 /// Returns the statement that marks a session.
 pub(super) fn set_mark(mark: &str) -> String {
-    format!("set timer.probe = '{mark}'")
+    format!("set timer_durable.probe = '{mark}'")
 }
 
 /// Returns the mark of the session that the connection has at present.
 fn mark(connection: &mut PostgresConnection) -> Result<Option<String>, QueryError> {
-    Ok(connection.ask(&format!("select {MARK}"))?.get(0))
+    let rows = connection.query_typed(&format!("select {MARK}"), &[], &[])?;
+    let mark: Option<String> = rows.first().ok_or(QueryError::NoRow)?.get(0);
+    Ok(mark.filter(|mark| !mark.is_empty()))
 }
 
 /// Returns `true` if a new connection does not keep its session.
@@ -66,24 +68,4 @@ pub(super) fn is_pooled(
         }
     }
     Ok(false)
-}
-
-impl Sql {
-    /// Returns the statement with a limit of the time that it waits for locks. The limit ends with
-    /// the transaction.
-    ///
-    /// The fence sets it. A renewal has no fence. Its function needs the answer of `set_config` for
-    /// an argument, and therefore runs after it.
-    pub(super) fn limit_locks(&self, limit: Duration) -> String {
-        let set = format!("set_config('lock_timeout', '{}', true)", limit.as_millis());
-        let places = [
-            ("(select timer.now() as now from", format!("(select timer.now() as now, {set} from")),
-            ("(select from timer.node", format!("(select {set} from timer.node")),
-            (
-                "from timer.renew($1,",
-                format!("from (select {set}) l(limited), timer.renew(case when limited <> '' then $1 end,"),
-            ),
-        ];
-        places.iter().fold(self.text.clone(), |text, (place, limited)| text.replacen(place, limited, 1))
-    }
 }

@@ -1,8 +1,8 @@
 //! The inserts that met another row. They are executed again, and `IfPending` decides the effect on
 //! the row that has their key.
 
-use super::connection::QueryError;
 use super::parts::uuid;
+use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};

@@ -1,5 +1,9 @@
 -- The schema of timer-durable, version 1. Times are microseconds since 1970 on the server's clock.
 
+-- Neither a function nor an operator of another schema takes the place of one of the system. The
+-- functions have this path as well.
+set search_path = pg_catalog, pg_temp;
+
 create schema if not exists timer;
 
 create table timer.meta(version integer primary key);
@@ -59,13 +63,14 @@ create index timeout_foreign on timer.timeout(shard) where is_foreign;
 create index timeout_dead on timer.timeout(id) where reason is not null;
 create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
 
+-- It has no path of its own, because it would cost each statement a call.
 create function timer.now() returns bigint language sql volatile as $$
-    select (extract(epoch from clock_timestamp()) * 1000000)::bigint
+    select (extract(epoch from pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000000)::bigint
 $$;
 
 -- The end of the ten minutes in which an insert of the id may be repeated, or null if nobody but
 -- `p_instance`, which knows the outcome, could repeat it.
-create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql immutable as $$
+create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql immutable set search_path = pg_catalog, pg_temp as $$
     select case when maker in (p_instance, 4294967295) then null else until end
     from (select ('x00000000' || substr(p_id::text, 15, 4) || substr(p_id::text, 20, 4))::bit(64)::bigint as maker,
                  ('x0000' || substr(p_id::text, 1, 8) || substr(p_id::text, 10, 4))::bit(64)::bigint * 1000
@@ -73,7 +78,7 @@ create function timer.repeatable_until(p_id uuid, p_instance bigint) returns big
 $$;
 
 -- Ends a timeout.
-create function timer.end_timeout(p_id uuid, p_instance bigint) returns void language plpgsql as $$
+create function timer.end_timeout(p_id uuid, p_instance bigint) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_until bigint := timer.repeatable_until(p_id, p_instance);
 begin
@@ -92,7 +97,7 @@ create function timer.put(
     p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
     p_period bigint, p_max_lateness bigint, p_until bigint, p_shard smallint, p_is_foreign boolean,
     p_instance bigint, out answer text, out other uuid, out due bigint
-) language plpgsql as $$
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_holder record;
     v_replaced uuid;
@@ -151,7 +156,7 @@ $$;
 -- because the update of their rows waits for all of it. The first instance of a process takes the name
 -- from an earlier process; a later one finds that a later process has taken it.
 create function timer.join_as(p_new bigint, p_tried bigint[], p_name text, p_is_first boolean, p_lease bigint)
-returns bigint language plpgsql as $$
+returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_old bigint[];
 begin
@@ -183,7 +188,7 @@ create function timer.renew(
     p_instance bigint, p_lease bigint, p_running uuid[], p_is_steady boolean, p_suspects bigint[],
     out now bigint, out shards smallint[], out epochs bigint[], out suspects bigint[], out next_lapse bigint,
     out nodes bigint, out taken bigint
-) language plpgsql as $$
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_dead bigint[];
     v_mine smallint[];
@@ -235,7 +240,7 @@ end
 $$;
 
 -- Hands everything back before a process ends.
-create function timer.leave(p_instance bigint) returns void language plpgsql as $$
+create function timer.leave(p_instance bigint) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     update timer.node set alive = false where id = p_instance and alive;
     update timer.shard set owner = null where owner = p_instance;
@@ -249,7 +254,7 @@ $$;
 create function timer.schedule(
     topic text, payload bytea, delay interval, key text default null, if_pending text default 'keep',
     id uuid default null, format smallint default 1
-) returns uuid language plpgsql as $$
+) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_now bigint := timer.now();
     v_id uuid := coalesce(id, (lpad(to_hex(v_now / 1000), 12, '0') || 'ffffffff'
@@ -284,19 +289,19 @@ $$;
 create function timer.schedule(
     topic text, payload text, delay interval, key text default null, if_pending text default 'keep',
     id uuid default null
-) returns uuid language sql as $$
+) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
     select timer.schedule(topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint)
 $$;
 
 create function timer.schedule(
     topic text, payload jsonb, delay interval, key text default null, if_pending text default 'keep',
     id uuid default null
-) returns uuid language sql as $$
+) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
     select timer.schedule(topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint)
 $$;
 
 -- Cancels a timeout. The answers are cancelled, running and unknown.
-create function timer.cancel(id uuid) returns text language plpgsql as $$
+create function timer.cancel(id uuid) returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_begun bigint;
 begin
@@ -311,7 +316,7 @@ begin
 end
 $$;
 
-create function timer.cancel(topic text, key text) returns text language plpgsql as $$
+create function timer.cancel(topic text, key text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_id uuid;
 begin
@@ -334,7 +339,7 @@ $$;
 -- Ends an attempt in the caller's transaction, for an effect that happens exactly once. Returns false,
 -- and changes nothing, if the attempt is not the one that runs. The next run of a periodic timeout
 -- counts from the planned time of this one.
-create function timer.complete(id uuid, attempt integer) returns boolean language plpgsql as $$
+create function timer.complete(id uuid, attempt integer) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_row timer.timeout;
     v_now bigint := timer.now();

@@ -57,7 +57,7 @@ impl Store for PostgresStore {
             order by id limit $3";
         let types = [Type::TEXT, Type::UUID, Type::INT8];
         let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.reader()?.query_typed(sql, &types, &[&topic, &after, &max]);
+        let rows = self.reader()?.run(sql, &types, &[&topic, &after, &max]);
         let letters = self.check_read(rows)?.into_iter().map(|row| DeadLetter {
             key: row.get(3),
             attempt: row.get::<_, i32>(4).unsigned_abs(),
@@ -153,7 +153,7 @@ impl Store for PostgresStore {
             return if self.instance == 0 { Ok(()) } else { Err(lost()) };
         };
         link.limit_locks(false)
-            .and_then(|()| link.connection.query_typed("select timer.leave($1)", &[Type::INT8], &[&self.instance]))
+            .and_then(|()| link.connection.run("select timer.leave($1)", &[Type::INT8], &[&self.instance]))
             .map_err(|error| StoreError::Failed(error.to_string()))?;
         Ok(())
     }
@@ -161,7 +161,9 @@ impl Store for PostgresStore {
 
 impl PostgresStore {
     fn work(&mut self, work: Work) -> Result<(), StoreError> {
-        work(&mut self.link()?.connection).map_err(|error| StoreError::Failed(error.to_string()))
+        let link = self.link()?;
+        link.restore_path()?;
+        work(&mut link.connection).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
     fn execute(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
@@ -200,8 +202,7 @@ impl PostgresStore {
 
     /// Runs `body` in a transaction, and commits it if `body` returns a value.
     fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
-        let limit = self.limit();
-        let begun = self.link.as_mut().ok_or_else(lost)?.begin(limit).map_err(StoreError::from);
+        let begun = self.link.as_mut().ok_or_else(lost)?.begin().map_err(StoreError::from);
         let result = begun.and_then(|()| body(self)).and_then(|value| {
             self.link()?.commit()?;
             Ok(value)

@@ -17,8 +17,8 @@
 //! of the batch without them. In the normal case this costs nothing.
 
 use super::Link;
-use super::connection::QueryError;
 use super::parts::{Tables, uuid};
+use super::query_error::QueryError;
 use super::statements::{Part, Parts};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};

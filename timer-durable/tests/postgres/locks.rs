@@ -10,6 +10,7 @@ use timer_durable::store::Store;
 use timer_durable::transaction::{Changed, Done, Insert, Inserted, Target};
 use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, StoreError, TimeoutId};
 
+use super::pooler::Pooler;
 use super::{Database, LEASE};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -232,14 +233,18 @@ fn a_locked_row_of_another_writer_is_collected_later() {
 #[test]
 fn a_locked_table_makes_calls_wait() {
     let Some(database) = Database::create() else { return };
-    let mut node = database.join();
-    let mut session = Session::begin(&database);
-    session.ask("lock table timer.timeout in access exclusive mode; select 1");
-    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
-    let unlocking = unlock_soon(session);
-    let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now(), "t");
-    node.write(|batch| batch.inserts.push(insert)).unwrap();
-    unlocking.join().unwrap();
+    PostgresStore::install(&database.url()).unwrap();
+    let pooler = Pooler::start(&database, 2);
+    for url in [database.url(), pooler.url()] {
+        let mut node = super::join(&url, |store| store);
+        let mut session = Session::begin(&database);
+        session.ask("lock table timer.timeout in access exclusive mode; select 1");
+        assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
+        let unlocking = unlock_soon(session);
+        let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now(), "t");
+        node.write(|batch| batch.inserts.push(insert)).unwrap();
+        unlocking.join().unwrap();
+    }
 }
 
 /// Locks the whole table for a while.

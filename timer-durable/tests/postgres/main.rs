@@ -14,6 +14,7 @@ mod refusals;
 mod repeated;
 mod replica;
 mod schema;
+mod search_path;
 mod stub;
 mod timers;
 #[cfg(feature = "postgres-tls")]

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use timer_durable::store::Store;
 use timer_durable::transaction::Done;
 use timer_durable::{
-    Cancelled, ConnectError, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry,
-    StoreError, TimeoutId,
+    Cancelled, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry, StoreError,
 };
 
 use super::locks::{self, Session};
@@ -239,22 +238,6 @@ fn work_of_the_user_waits_for_locks() {
 }
 
 #[test]
-fn a_locked_table_behind_a_pooler_is_survived() {
-    let Some(database) = Database::create() else { return };
-    let pooler = Pooler::start(&database, 2);
-    let mut node = join_pooled(&pooler, LEASE);
-    let mut session = Session::begin(&database);
-    session.ask("lock table timer.timeout in access exclusive mode; select 1");
-    let error = node.begin(TimeoutId::new()).unwrap_err();
-    assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("has not answered for")), "{error}");
-    node.0.rejoin().expect_err("a join waits, too");
-    session.end("commit");
-    node.0.rejoin().unwrap();
-    let id = node.insert();
-    assert_eq!(node.attempt(id).attempt, 1);
-}
-
-#[test]
 fn a_locked_row_does_not_cost_the_lease() {
     let Some(database) = Database::create() else { return };
     let pooler = Pooler::start(&database, 2);
@@ -286,29 +269,25 @@ fn a_locked_row_does_not_cost_the_lease() {
 }
 
 #[test]
-fn a_serializable_database_behind_a_pooler_is_refused() {
+fn a_serializable_database_is_used_with_read_committed() {
     let Some(database) = Database::create() else { return };
     database.join().0.leave().unwrap();
     database.sql(&format!("alter database {} set default_transaction_isolation = 'serializable'", database.name));
     let pooler = Pooler::start(&database, 2);
-    let error = PostgresStore::connect(&pooler.url()).expect_err("the default breaks the protocol");
-    assert!(matches!(error, ConnectError::Setting { .. }), "{error}");
-    let text = error.to_string();
-    assert!(text.contains("default_transaction_isolation = 'serializable'"), "{text}");
-    assert!(text.contains("allowed behind a pooler is 'read committed'"), "{text}");
-    // Without a pooler, the store makes the setting itself.
-    let mut node = database.join();
-    let isolation = "select current_setting('default_transaction_isolation')";
-    node.0
-        .transact_with(Box::new(move |connection| {
-            let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
-            let isolation: String = connection.query_one(isolation, &[])?.get(0);
-            assert_eq!(isolation, "read committed");
-            Ok(())
-        }))
-        .unwrap();
-    let id = node.insert();
-    assert_eq!(node.attempt(id).attempt, 1);
+    for url in [database.url(), pooler.url()] {
+        let mut node = join(&url, |store| store);
+        database.sql(
+            "create or replace function isolation() returns trigger language plpgsql as $$ begin
+                 if current_setting('transaction_isolation') <> 'read committed' then raise exception 'no'; end if;
+                 return new;
+             end $$;
+             create or replace trigger isolation before insert or update on timer.timeout
+             for each row execute function isolation()",
+        );
+        let id = node.insert();
+        assert_eq!(node.attempt(id).attempt, 1);
+        node.0.leave().unwrap();
+    }
 }
 
 /// A look each second and a renewal for each third of the lease, 15 s by default, are 72
