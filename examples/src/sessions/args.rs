@@ -28,7 +28,7 @@ Options:
   --executor KIND       where timeouts run: immediate | rayon | threadpool [default: immediate]
   --tick MICROS         tick of the timer in microseconds, 1..=60000000 [default: 1000]
   --speed N             on the real clock, N times as fast as it was recorded, 1..=1000000
-                        [default: 1600, about half a minute for the default log]
+                        [default: 2400, about 20 seconds for the default log]
   --virtual             replay on virtual time, as fast as possible and without lag
   --metrics ADDR        serve http://ADDR/metrics and the live page http://ADDR/ during the replay: a port (on
                         127.0.0.1), or an IP address and a port; port 0 takes a free one, which is printed
@@ -85,7 +85,7 @@ impl Default for Options {
             wheel: Wheel::Hierarchical,
             executor: Executor::Immediate,
             tick: Duration::from_millis(1),
-            clock: Clock::Real { speed: 1600 },
+            clock: Clock::Real { speed: 2400 },
             metrics: None,
             linger: Duration::ZERO,
             report: None,

@@ -102,7 +102,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let log =
         Log::read(BufReader::new(text)).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     if let Some(page) = &options.report {
-        // Before the replay, which takes half a minute.
+        // Before the replay, which takes 20 s.
         OpenOptions::new().create(true).append(true).open(page).map_err(|error| {
             Failure::usage(format!("--report: {}: {error}; allowed: a file that can be written", page.display()))
         })?;

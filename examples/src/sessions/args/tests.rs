@@ -12,9 +12,9 @@ fn refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn the_default_is_the_log_at_1600_times_its_speed() {
+fn the_default_is_the_log_at_2400_times_its_speed() {
     assert_eq!(options(&[]), Options::default());
-    assert_eq!(options(&[]).clock, Clock::Real { speed: 1600 });
+    assert_eq!(options(&[]).clock, Clock::Real { speed: 2400 });
     assert_eq!(options(&[]).idle, 1800);
 }
 
