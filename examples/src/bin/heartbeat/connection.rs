@@ -12,10 +12,12 @@ use mio::net::TcpStream;
 use parking_lot::Mutex;
 
 use crate::HEARTBEAT;
+use crate::peers::Peer;
 
 /// Our end of a connection.
 pub(crate) struct Connection {
     pub(crate) number: usize,
+    pub(crate) peer: Peer,
     pub(crate) stream: TcpStream,
     sent: AtomicU32,
     heard: Mutex<Instant>,
@@ -23,9 +25,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(number: usize, stream: TcpStream) -> Self {
+    pub(crate) fn new(number: usize, peer: Peer, stream: TcpStream) -> Self {
         let (heard, closed_after) = (Mutex::new(Instant::now()), Mutex::new(None));
-        Self { number, stream, sent: AtomicU32::new(0), heard, closed_after }
+        Self { number, peer, stream, sent: AtomicU32::new(0), heard, closed_after }
     }
 
     /// Sends a heartbeat. Called by the periodic timeout.
