@@ -38,9 +38,9 @@ pub(crate) fn cpu_count() -> usize {
     static CPUS: OnceLock<usize> = OnceLock::new();
     *CPUS.get_or_init(|| {
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         let all = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF).ok().flatten();
-        #[cfg(not(unix))]
+        #[cfg(not(target_os = "linux"))]
         let all: Option<i64> = None;
         usable.max(all.and_then(|all| usize::try_from(all).ok()).unwrap_or(1))
     })
@@ -130,7 +130,7 @@ pub(crate) fn wait_on_time(wait: impl FnOnce()) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use nix::sys::prctl::{get_timerslack, set_timerslack};
-        let before = get_timerslack().ok().and_then(|nanos| u64::try_from(nanos).ok());
+        let before = get_timerslack().ok().and_then(|nanos| nanos.try_into().ok());
         let _ = set_timerslack(1);
         wait();
         // 0 is the thread's default.
