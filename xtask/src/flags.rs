@@ -34,8 +34,8 @@ xflags::xflags! {
             optional --log path: PathBuf
             optional --keep-going
         }
-        /// Replays half a day's log as sessions that time out, in 20 s, with metrics and a report at
-        /// the end.
+        /// Replays half a day's log as sessions that time out, in 20 s, with metrics and a report
+        /// at the end.
         cmd demo {
             /// Arguments of the example after `--`; `--virtual` needs no `--`.
             repeated args: String
