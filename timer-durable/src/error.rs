@@ -52,7 +52,7 @@ pub enum Error {
     UnknownTopic {
         /// The topic that was given.
         given: String,
-        /// The topics that the builder names.
+        /// The topics that the builder names, but not more than nine of them.
         known: Vec<String>,
     },
     /// A topic, a key or a payload is too long.
@@ -100,6 +100,9 @@ pub enum Error {
 /// The longest delay, 290,000 years.
 pub(crate) const MAX_DELAY: Duration = Duration::from_micros(i64::MAX as u64);
 
+/// The most topics that [`Error::UnknownTopic`] has.
+pub(crate) const MAX_KNOWN: usize = 9;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,7 +118,11 @@ impl fmt::Display for Error {
                 write!(f, "the topic `{given}` has no handler here; the builder names none")
             }
             Self::UnknownTopic { given, known } => {
-                write!(f, "the topic `{given}` has no handler here; there are {}", known.join(", "))
+                write!(f, "the topic `{given}` has no handler here; there are ")?;
+                match known.split_at_checked(MAX_KNOWN - 1) {
+                    Some((first, [_, ..])) => write!(f, "{} and others", first.join(", ")),
+                    _ => f.write_str(&known.join(", ")),
+                }
             }
             Self::TooLong { part, given, allowed } => {
                 write!(f, "a {part} of {given} bytes was given; at most {allowed} are allowed")

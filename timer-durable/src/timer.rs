@@ -4,7 +4,7 @@ use crate::TimeoutId;
 use crate::answer::{Cancelled, ResetAnswer, cancelled, reset};
 use crate::builder::{DurableTimerBuilder, Parts};
 use crate::engine::{Answer, Message, NewTimeout, Reply, Request, When, is_keeper, micros};
-use crate::error::{Error, MAX_DELAY};
+use crate::error::{Error, MAX_DELAY, MAX_KNOWN};
 use crate::manual::Shared;
 use crate::payload::Payload;
 use crate::store::Store;
@@ -229,7 +229,7 @@ impl DurableTimer {
     pub(crate) fn build<P: Payload>(&self, topic: &str, when: When, payload: &P) -> Result<NewTimeout, Error> {
         let parts = &self.inner.parts;
         let Some(topic) = parts.topics.iter().find(|known| &***known == topic) else {
-            let known = parts.topics.iter().map(ToString::to_string).collect();
+            let known = parts.topics.iter().take(MAX_KNOWN).map(ToString::to_string).collect();
             return Err(Error::UnknownTopic { given: topic.to_owned(), known });
         };
         check_name("topic", topic)?;

@@ -2,20 +2,24 @@
 //!
 //! - The file is in WAL mode with `synchronous=FULL`, so each commit is synced. Both are read back
 //!   when the file is opened.
-//! - The process holds an exclusive lock on the file. Another process that opens it gets an error
-//!   that names the owner.
+//! - The process is the [owner](owner) of the file. Another process that opens it gets an error that
+//!   names the owner. If the path does not lead to the file any more, every call is an error.
 //! - One connection on the keeper's thread does everything, so no statement waits for another one.
 //!
 //! Times are the wall clock of the machine, but never less than the latest time in the file.
 
+mod log;
 mod open;
+mod owner;
 mod rows;
 mod slots;
 mod tally;
 mod tombstones;
 
+use log::Log;
 pub use open::OpenError;
 use open::Opened;
+use owner::Owner;
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upkeep, Work};
@@ -38,9 +42,13 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// A store in an SQLite file.
 ///
-/// The file and its `-wal` file belong to one process at a time. There is no `-shm` file. The
-/// type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
+/// The file and its `-wal` file belong to one process at a time, which has a lock on an `-owner`
+/// file beside them. There is no `-shm` file. A new file can be read and written by its user alone
+/// (mode 600). The type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
 /// `rusqlite::Connection`.
+///
+/// If the file is removed, renamed or replaced while it is open, every later call is an error and
+/// no timeout begins, until the file is opened again.
 ///
 /// # Examples
 ///
@@ -62,7 +70,12 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug)]
 pub struct SqliteStore {
+    /// The connection is closed before another process may own the file.
     connection: Connection,
+    owner: Owner,
+    /// The error of each call once the path does not lead to the file any more.
+    lost: Option<String>,
+    log: Log,
     path: PathBuf,
     epoch: i64,
     clock: Clock,
@@ -107,9 +120,10 @@ impl SqliteStore {
     /// belongs to another process, or cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let Opened { connection, floor } = open::open(path)?;
+        let Opened { connection, owner, floor } = open::open(path)?;
         let clock = Clock { floor: std::cell::Cell::new(floor), written: floor };
-        Ok(Self { connection, path: path.to_owned(), epoch: 0, clock, tally: Tally::default() })
+        let log = Log::new(owner.path());
+        Ok(Self { connection, owner, lost: None, log, path: path.to_owned(), epoch: 0, clock, tally: Tally::default() })
     }
 
     /// Gives a file of an earlier version the schema of this version. Does nothing if the file has
@@ -128,11 +142,27 @@ impl SqliteStore {
         &self.path
     }
 
+    /// Returns an error once the path does not lead to the file any more, because other programs
+    /// find another file there, or none.
+    fn check(&mut self) -> Result<(), StoreError> {
+        if self.lost.is_none() {
+            let Err(error) = self.owner.check() else { return Ok(()) };
+            let why = format!("{error}; open it again");
+            if error.kind() != std::io::ErrorKind::NotFound {
+                return Err(StoreError::Failed(why));
+            }
+            tracing::error!(path = %self.path.display(), %error, "the file is not at its path any more");
+            self.lost = Some(why);
+        }
+        self.lost.clone().map_or(Ok(()), |why| Err(StoreError::Failed(why)))
+    }
+
     /// Executes the batch and the commit. The first error before the commit undoes everything.
     fn transact<R>(
         &mut self,
         body: impl FnOnce(&mut Connection, i64, Micros) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
+        self.check()?;
         let now = self.clock.now();
         let (epoch, written) = (self.epoch, self.clock.written);
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
@@ -160,7 +190,11 @@ impl SqliteStore {
         };
         if committed.is_err() {
             self.clock.written = written;
+            return committed;
         }
+        // The file may have been replaced before it was written.
+        self.check().map_err(|error| StoreError::InDoubt(error.to_string()))?;
+        self.log.look(&self.connection);
         committed
     }
 
@@ -212,6 +246,7 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.check()?;
         let page = Page { range, max, epoch: self.epoch };
         let (bound, slot) = page.load(&self.connection, self.clock.now(), out).map_err(failed)?;
         if let Some(slot) = slot {
@@ -221,6 +256,7 @@ impl Store for SqliteStore {
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
+        self.check()?;
         self.roll_back();
         // `query_row` ends a statement without looking at the result of its commit. If the commit
         // failed, the next instance would use the same epoch, so the update returns no row.
@@ -236,10 +272,12 @@ impl Store for SqliteStore {
         after: Option<TimeoutId>,
         max: usize,
     ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.check()?;
         rows::dead_letters(&self.connection, topic, after, max).map_err(failed)
     }
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.check()?;
         let count = |sql| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
         let pending = count("select count(*) from timeout")?.unsigned_abs();
         Ok(Counts { pending, dead: count("select count(*) from dead")?.unsigned_abs() })
@@ -284,12 +322,8 @@ impl Store for SqliteStore {
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
-        // SQLite takes either for a database without a file.
-        if path.as_os_str().is_empty() || path == Path::new(":memory:") {
-            let given = path.display();
-            return Err(StoreError::Failed(format!("the target `{given}` was given; allowed is the path of a file")));
-        }
-        let mut copy = Connection::open_with_flags(path, open::FLAGS).map_err(failed)?;
+        self.check()?;
+        let (mut copy, _owner) = open::connect(path).map_err(|error| StoreError::Failed(error.to_string()))?;
         // All calls wait during a backup, so it does not wait for others that use the target.
         copy.busy_timeout(Duration::ZERO).map_err(failed)?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
@@ -307,6 +341,7 @@ impl Store for SqliteStore {
     }
 
     fn leave(&mut self) -> Result<(), StoreError> {
+        self.check()?;
         // A clean end leaves no log behind, so that the file alone can be copied.
         if let Err(error) = self.connection.execute_batch("pragma wal_checkpoint(truncate)") {
             tracing::warn!(%error, "the log could not be written back");
@@ -332,6 +367,7 @@ fn failed(error: impl std::borrow::Borrow<rusqlite::Error>) -> StoreError {
     let error = error.borrow();
     match error.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => StoreError::Refused(error.to_string()),
+        Some(ErrorCode::DiskFull) => StoreError::Failed(format!("the disk is full: {error}")),
         _ => StoreError::Failed(error.to_string()),
     }
 }

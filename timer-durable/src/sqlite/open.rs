@@ -1,5 +1,6 @@
 //! Opening a file with its checks, schema and lock.
 
+use super::owner::Owner;
 use crate::store::Micros;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt;
@@ -57,9 +58,8 @@ const SCHEMA: &str = "
 const NAMES: &str = "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key',
     'dead', 'dead_by_id', 'timer_tombstone'";
 
-/// The flags with which a file is opened. Its path is not taken for a URI.
-pub(super) const FLAGS: OpenFlags =
-    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+/// The flags with which a file is opened. It exists by then.
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// A file that cannot be opened as a store.
 #[derive(Debug)]
@@ -167,14 +167,37 @@ impl From<OpenError> for io::Error {
 /// An open file.
 pub(super) struct Opened {
     pub(super) connection: Connection,
+    pub(super) owner: Owner,
     /// The latest time in the file.
     pub(super) floor: Micros,
+}
+
+/// Becomes the owner of a file, which is created if there is none, and connects to it.
+pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
+    if path.as_os_str().is_empty() || path == Path::new(":memory:") {
+        let setting = "journal_mode=wal (this is not the path of a file)".to_owned();
+        return Err(OpenError::NotDurable { path: path.to_owned(), setting });
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // SQLite takes a path that begins with `file:` for a URI, unless it is absolute.
+    let absolute = match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ if cfg!(unix) => path.canonicalize(),
+        _ => std::path::absolute(path),
+    };
+    let absolute = absolute.map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
+    let owner = Owner::take(&absolute)?;
+    let connection = Connection::open_with_flags(&absolute, FLAGS).map_err(|error| explain(path, &error))?;
+    Ok((connection, owner))
 }
 
 /// Opens and checks a file.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
-    let connection = Connection::open_with_flags(path, FLAGS).map_err(error)?;
+    let (connection, owner) = connect(path)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first access takes the lock, and the connection keeps it until it is closed.
     connection.execute_batch("pragma locking_mode = exclusive; pragma busy_timeout = 0;").map_err(error)?;
@@ -204,7 +227,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
-    Ok(Opened { connection, floor })
+    Ok(Opened { connection, owner, floor })
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
@@ -266,30 +289,8 @@ fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            let owner = owner_of(&path);
-            OpenError::InUse { path, owner }
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path, owner: None },
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { path, findings: error.to_string() },
         _ => OpenError::Io { path, why: error.to_string() },
     }
-}
-
-/// Returns the process that holds a lock on the file, from `/proc/locks`.
-#[cfg(target_os = "linux")]
-fn owner_of(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let inode = std::fs::metadata(path).ok()?.ino().to_string();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    // For example "1: POSIX  ADVISORY  WRITE 4711 08:01:131 1073741826 1073742335".
-    let line = locks.lines().find(|line| {
-        let device = line.split_whitespace().nth(5);
-        device.and_then(|device| device.rsplit(':').next()) == Some(inode.as_str())
-    })?;
-    line.split_whitespace().nth(4)?.parse().ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn owner_of(_: &Path) -> Option<u32> {
-    None
 }

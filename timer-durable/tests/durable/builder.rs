@@ -77,6 +77,10 @@ fn bad_settings_show_when_the_call_is_made() {
     assert!(matches!(call("x").key("k").schedule(), Err(Error::UnknownTopic { .. })));
     assert!(matches!(call("t").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
     assert!(matches!(call("t").key("\0").schedule(), Err(Error::NulCharacter { .. })));
+    let many = (0..99).fold(DurableTimer::builder(), |builder, n| builder.topic_elsewhere(n.to_string()));
+    let (many, _driver) = many.build_manual(MemoryStore::new()).unwrap();
+    let topic = many.new_timeout("x", SECOND, &()).unwrap_err().to_string();
+    assert!(topic.ends_with(" and others") && topic.len() < 100, "{topic}");
     let named = DurableTimer::builder().name("a\0b").open(MemoryStore::new()).unwrap_err();
     assert_eq!(named.to_string(), "name: \"a\\0b\" was given; allowed is a name without NUL characters");
     assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), [], "no timeout has such a topic");

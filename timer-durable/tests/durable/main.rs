@@ -21,6 +21,8 @@ mod lateness;
 #[cfg(feature = "sqlite")]
 mod names;
 mod overdue;
+#[cfg(all(feature = "sqlite", unix))]
+mod owner;
 mod points;
 #[cfg(feature = "sqlite")]
 mod processes;

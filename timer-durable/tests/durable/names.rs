@@ -59,6 +59,6 @@ fn a_backup_needs_a_file() {
     let timer = open(&folder);
     for target in ["", ":memory:"] {
         let error = timer.backup(target).unwrap_err();
-        assert!(error.to_string().contains("allowed is the path of a file"), "{target}: {error}");
+        assert!(error.to_string().contains("not the path of a file"), "{target}: {error}");
     }
 }

@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, OpenError, Retry, SqliteStore, Topic};
+use timer_durable::{Due, DurableTimer, Retry, SqliteStore, Topic};
 
 use crate::folder::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The variable that makes a test a child, with the folder of its parent.
-const CHILD: &str = "TIMER_DURABLE_CHILD";
+pub(crate) const CHILD: &str = "TIMER_DURABLE_CHILD";
 
-/// Starts a test of this file as a child process.
-fn child(test: &str, folder: &Folder) -> Command {
+/// Returns a command that runs a test as a child process.
+pub(crate) fn child(test: &str, folder: &Folder) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads", "1"]).env(CHILD, folder.path());
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -62,30 +62,6 @@ fn a_handler_that_ends_the_process_is_buried() {
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((&*letters[0].payload, &*letters[0].reason), (&b"deadly"[..], "no end after 3 attempts"));
-}
-
-#[test]
-fn a_file_of_another_process_names_it() {
-    if let Some(folder) = std::env::var_os(CHILD) {
-        let _store = SqliteStore::open(Path::new(&folder).join("timeouts.db")).unwrap();
-        std::fs::write(Path::new(&folder).join("open"), "").unwrap();
-        // Until the parent kills it.
-        loop {
-            std::thread::park();
-        }
-    }
-    let folder = Folder::new();
-    let mut owner = child("processes::a_file_of_another_process_names_it", &folder).spawn().unwrap();
-    while !folder.path().join("open").exists() {
-        assert!(owner.try_wait().unwrap().is_none(), "the child has ended without the file");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    let error = SqliteStore::open(folder.file()).unwrap_err();
-    let id = owner.id();
-    owner.kill().unwrap();
-    owner.wait().unwrap();
-    assert!(matches!(&error, OpenError::InUse { owner: Some(owner), .. } if *owner == id), "{error}");
-    SqliteStore::open(folder.file()).expect("a dead process owns nothing");
 }
 
 #[test]
