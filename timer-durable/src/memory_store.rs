@@ -10,7 +10,7 @@ pub use faults::{Fault, FaultPoint};
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
-use crate::transaction::{Answers, Batch, Done, Insert};
+use crate::transaction::{Insert, Operation, Outcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,19 +132,17 @@ impl Store for MemoryStore {
         inner.floor
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let epoch = self.epoch;
         let mut inner = self.lock();
         if epoch != inner.epoch {
             return Err(StoreError::Fenced);
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
-        let answers = match fault {
-            Some(Fault::TearAnswer) => inner.execute(&faults::half(batch), epoch),
-            _ => inner.execute(batch, epoch),
-        };
+        let executed = if fault == Some(Fault::TearAnswer) { batch.len().div_ceil(2) } else { batch.len() };
+        let outcomes = inner.execute(&batch[..executed], epoch);
         inner.commits += 1;
-        inner.end_call(fault, answers)
+        inner.end_call(fault, outcomes)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
@@ -196,14 +194,20 @@ impl Store for MemoryStore {
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
         let fault = {
             let mut inner = self.lock();
             let fault = inner.begin_call(FaultPoint::CompleteIn)?;
             if self.epoch != inner.epoch {
                 return Err(StoreError::Fenced);
             }
-            if inner.running(done.id, done.attempt).is_none() {
+            if inner.running(id, attempt).is_none() {
                 return Ok(false);
             }
             fault
@@ -211,7 +215,7 @@ impl Store for MemoryStore {
         // The work may use another handle of this store.
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))?;
         let mut inner = self.lock();
-        let is_done = inner.done(done);
-        inner.end_call(fault, is_done)
+        let outcome = inner.done(id, attempt, next);
+        inner.end_call(fault, matches!(outcome, Outcome::Changed(_)))
     }
 }

@@ -14,7 +14,7 @@
 mod boxed;
 
 use crate::TimeoutId;
-use crate::transaction::{Answers, Batch, Done, Target};
+use crate::transaction::{Operation, Outcome};
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
@@ -59,13 +59,14 @@ impl Position {
 pub enum StoreError {
     /// Nothing was written.
     Failed(String),
-    /// Nothing was written, because the store accepts the batch only without some of its parts. For
-    /// example, a check or a trigger of the user refuses a row. The keeper divides the batch, so
-    /// that only the calls of these parts fail.
+    /// Nothing was written, because the store accepts the batch only without some of its
+    /// operations, and does not know which. For example, a check or a trigger of the user refuses a
+    /// row. The keeper divides the batch to find them. A store that knows the operation returns
+    /// [`Outcome::Refused`] instead.
     Refused(String),
-    /// Nothing was written, because other transactions have locked these timeouts or keys. The
-    /// keeper writes all other parts at once, and these parts later.
-    Locked(Vec<Target>),
+    /// Another transaction has locked the timeout for longer than a call waits. Nothing was
+    /// written. A store returns [`Outcome::Locked`] instead.
+    Locked,
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),
     /// Nothing was written, because there is no connection. The keeper joins again.
@@ -81,9 +82,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
             Self::Refused(why) => write!(f, "the store refuses this and wrote nothing: {why}"),
-            Self::Locked(locked) => {
-                write!(f, "other transactions have locked {} timeouts; the store wrote nothing", locked.len())
-            }
+            Self::Locked => f.write_str("another transaction has locked the timeout; the store wrote nothing"),
             Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
             Self::Disconnected(why) => write!(f, "the store cannot be reached, and nothing was written: {why}"),
             Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
@@ -208,13 +207,21 @@ pub trait Store: Send + 'static {
         None
     }
 
-    /// Executes the batch as one transaction, durably.
+    /// Executes the batch as one transaction, durably. Returns one outcome for each operation, in
+    /// the same order.
+    ///
+    /// No two operations name the same id or the same key, but one may name the key of a timeout
+    /// that another one names by its id. The store may execute operations in any order.
+    ///
+    /// An error is for the batch as a whole. A fault that belongs to one operation, because its row
+    /// cannot be read or the user's own triggers refuse it, is the [`Outcome::Refused`] of that
+    /// operation, and all others are executed.
     ///
     /// # Errors
     ///
-    /// On [`StoreError::InDoubt`] each part of the batch was written or not. On all other errors
-    /// nothing was written.
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError>;
+    /// On [`StoreError::InDoubt`] each operation was executed or not. On all other errors nothing
+    /// was written.
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
 
     /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in
     /// order and at most `max`. Timeouts that run here are not pending.
@@ -315,14 +322,20 @@ pub trait Store: Send + 'static {
         None
     }
 
-    /// Ends an attempt in one transaction with `work`. Returns `false`, and undoes the work, if the
-    /// attempt is not the one that runs.
+    /// Ends an attempt in one transaction with `work`, as [`Operation::Done`] does. Returns `false`
+    /// and undoes the work if the attempt is not the one that runs.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        let _ = (done, work);
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
+        let _ = (id, attempt, next, work);
         Err(StoreError::Unsupported("transactions of the user"))
     }
 

@@ -1,7 +1,7 @@
 //! Topics, which are handlers with their rules.
 
 use crate::due::{Due, Retry, Started};
-use crate::engine::{Outcome, Report};
+use crate::engine::{AttemptResult, Report};
 use crate::payload::Payload;
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
@@ -85,7 +85,7 @@ impl From<String> for Topic {
     }
 }
 
-/// A handler of any payload. It takes the bytes of the payload, and reports the outcome once.
+/// A handler of any payload. It takes the bytes of the payload, and reports the result once.
 pub(crate) type Handler = Arc<dyn Fn(Started, Vec<u8>, i16, Report) + Send + Sync>;
 
 /// A function that runs a future to its end on a runtime of the user.
@@ -99,7 +99,7 @@ pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retr
             let mark = started.link.handler_mark();
             call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
         });
-        report.end(Outcome::of(result));
+        report.end(AttemptResult::of(result));
     })
 }
 
@@ -120,9 +120,9 @@ where
                 let Some(report) = report.start() else { return };
                 let mut future = pin!(future);
                 let result = poll_fn(|context| mark.during(|| future.as_mut().poll(context))).await;
-                report.end(Outcome::of(result));
+                report.end(AttemptResult::of(result));
             })),
-            Err(failure) => report.end(Outcome::of(Err(failure))),
+            Err(failure) => report.end(AttemptResult::of(Err(failure))),
         }
     })
 }

@@ -1,8 +1,9 @@
-//! The parts of a transaction, and the store's answers to them.
+//! The operations of a transaction, and their outcomes.
 //!
-//! The keeper collects the messages that arrive during a commit into one [`Batch`], and the store
-//! executes it as one transaction. Each part has the name of an action of the protocol, which the
-//! chapter [protocol](crate::book::protocol) describes.
+//! The keeper collects the messages that arrive during a commit into one batch, a list of
+//! [`Operation`]s. The store executes it as one transaction and returns an [`Outcome`] for each of
+//! them. Each operation has the name of an action of the protocol, which the chapter
+//! [protocol](crate::book::protocol) describes.
 
 use crate::TimeoutId;
 use crate::store::Micros;
@@ -81,14 +82,6 @@ impl Insert {
             max_lateness: None,
         }
     }
-
-    /// Returns the key, or the id if there is no key.
-    pub(crate) fn target(&self) -> Target {
-        match &self.key {
-            Some(key) => Target::Key { topic: self.topic.to_string(), key: key.clone() },
-            None => Target::Id(self.id),
-        }
-    }
 }
 
 /// The timeout that a call addresses.
@@ -105,146 +98,133 @@ pub enum Target {
     },
 }
 
-/// A new due time of a pending timeout, from which its run is planned anew.
+/// An operation on one timeout.
 #[derive(Clone, Debug)]
-pub struct Reset {
-    /// The timeout.
-    pub target: Target,
-    /// The new due time.
-    pub due: Micros,
-}
-
-/// The successful end of an attempt.
-#[derive(Clone, Copy, Debug)]
-pub struct Done {
-    /// The timeout.
-    pub id: TimeoutId,
-    /// The attempt. The store refuses an end of any attempt but the last one.
-    pub attempt: u32,
-    /// The due time of the next run of a periodic timeout.
-    pub next: Option<Micros>,
-}
-
-/// The end of an attempt that is to be repeated. The run stays the same one, so its
-/// [planned time](Attempt::planned) does not change.
-#[derive(Clone, Copy, Debug)]
-pub struct Retry {
-    /// The timeout.
-    pub id: TimeoutId,
-    /// The attempt.
-    pub attempt: u32,
-    /// The new due time.
-    pub due: Micros,
-    /// Whether this attempt does not count towards the limit of attempts. Earlier attempts that
-    /// have failed count nevertheless. A store adds one to [`Attempt::forgiven`].
-    pub forgive: bool,
-}
-
-/// The end of an attempt that makes the timeout a dead letter.
-#[derive(Clone, Debug)]
-pub struct Bury {
-    /// The timeout.
-    pub id: TimeoutId,
-    /// The attempt.
-    pub attempt: u32,
-    /// The reason, for people.
-    pub reason: String,
-}
-
-/// A dead letter that becomes pending again.
-#[derive(Clone, Copy, Debug)]
-pub struct Requeue {
-    /// The dead letter.
-    pub id: TimeoutId,
-    /// The new due time.
-    pub due: Micros,
-}
-
-/// One transaction. No id occurs twice in it.
-#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Batch {
-    /// New timeouts.
-    pub inserts: Vec<Insert>,
-    /// New due times.
-    pub resets: Vec<Reset>,
-    /// Timeouts to be cancelled.
-    pub cancels: Vec<Target>,
-    /// Attempts that succeeded.
-    pub dones: Vec<Done>,
-    /// Attempts to be repeated.
-    pub retries: Vec<Retry>,
-    /// Attempts that failed for good.
-    pub buries: Vec<Bury>,
-    /// Dead letters to be run again.
-    pub requeues: Vec<Requeue>,
-    /// Dead letters to be deleted.
-    pub purges: Vec<TimeoutId>,
-    /// Timeouts to begin.
-    pub begins: Vec<TimeoutId>,
+pub enum Operation {
+    /// Creates a timeout.
+    Insert(Insert),
+    /// Moves a pending timeout, whose run is then planned anew.
+    Reset {
+        /// The timeout.
+        target: Target,
+        /// The new due time.
+        due: Micros,
+    },
+    /// Ends a pending timeout.
+    Cancel(Target),
+    /// Ends an attempt that has succeeded. A store refuses the end of any attempt but the last one.
+    Done {
+        /// The timeout.
+        id: TimeoutId,
+        /// The attempt.
+        attempt: u32,
+        /// The due time of the next run of a periodic timeout. Its attempts count anew.
+        next: Option<Micros>,
+    },
+    /// Ends an attempt that is to be repeated. The run stays the same one, so its
+    /// [planned time](Attempt::planned) does not change.
+    Retry {
+        /// The timeout.
+        id: TimeoutId,
+        /// The attempt.
+        attempt: u32,
+        /// The new due time.
+        due: Micros,
+        /// Whether this attempt does not count towards the limit of attempts. Earlier attempts
+        /// that have failed count nevertheless. A store adds one to [`Attempt::forgiven`].
+        forgive: bool,
+    },
+    /// Ends an attempt and makes the timeout a dead letter.
+    Bury {
+        /// The timeout.
+        id: TimeoutId,
+        /// The attempt.
+        attempt: u32,
+        /// The reason, for people.
+        reason: String,
+    },
+    /// Makes a dead letter pending again.
+    Requeue {
+        /// The dead letter.
+        id: TimeoutId,
+        /// The new due time.
+        due: Micros,
+    },
+    /// Deletes a dead letter.
+    Purge(TimeoutId),
+    /// Begins an attempt of a timeout that is due.
+    Begin(TimeoutId),
 }
 
-impl Batch {
-    /// Returns the number of parts.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        let calls = self.inserts.len() + self.resets.len() + self.cancels.len();
-        let ends = self.dones.len() + self.retries.len() + self.buries.len();
-        calls + ends + self.requeues.len() + self.purges.len() + self.begins.len()
+impl Operation {
+    /// Returns the id that the operation names. A target may be a key instead.
+    pub(crate) fn id(&self) -> Option<TimeoutId> {
+        match self {
+            Self::Insert(insert) => Some(insert.id),
+            Self::Reset { target, .. } | Self::Cancel(target) => match target {
+                Target::Id(id) => Some(*id),
+                Target::Key { .. } => None,
+            },
+            Self::Done { id, .. } | Self::Retry { id, .. } | Self::Bury { id, .. } | Self::Requeue { id, .. } => {
+                Some(*id)
+            }
+            Self::Purge(id) | Self::Begin(id) => Some(*id),
+        }
     }
 
-    /// Returns `true` if there is nothing to execute.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Returns the topic and the key that the operation names.
+    pub(crate) fn key(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Insert(insert) => Some((&insert.topic, insert.key.as_deref()?)),
+            Self::Reset { target: Target::Key { topic, key }, .. } | Self::Cancel(Target::Key { topic, key }) => {
+                Some((topic, key))
+            }
+            _ => None,
+        }
     }
 }
 
-/// The answer to an insert.
+/// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inserted {
-    /// The timeout was created. If it replaced another one, this is the id of that one.
+#[non_exhaustive]
+pub enum Outcome {
+    /// The operation has changed this timeout or dead letter, as a reset, a cancel, an end, a
+    /// requeue or a purge does.
+    Changed(TimeoutId),
+    /// An insert has created the timeout. If it replaced another one, this is the id of that one.
     Created {
         /// The timeout that was ended.
         replaced: Option<TimeoutId>,
     },
-    /// The store has this id already, so the call was executed before.
+    /// The store has the id of the insert already, so the call was executed before.
     Exists,
-    /// The key has this pending timeout, which was left alone.
+    /// The key of the insert has this pending timeout, which was left alone.
     Kept(TimeoutId),
-    /// The key has this pending timeout, which was moved.
+    /// The key of the insert has this pending timeout, which was moved.
     Moved(TimeoutId, Micros),
-    /// The id is older than the store accepts, so an earlier call with it may have been executed
-    /// and ended.
+    /// The id of the insert is older than the store accepts, so an earlier call with it may have
+    /// been executed and ended.
     TooOld,
-    /// The store refuses this insert, for example because a trigger of the user does, and has
-    /// executed the rest of the batch.
-    Refused(String),
-    /// Another transaction has locked the pending timeout of the key. The store has executed the
-    /// rest of the batch. The keeper writes this insert again later.
-    Locked,
-}
-
-/// The answer to a reset or a cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
-    /// The timeout was pending and was changed.
-    Changed(TimeoutId),
-    /// An attempt has begun, and nothing was changed.
-    Running,
-    /// No timeout is pending under this id or key.
-    Unknown,
-}
-
-/// The answer to a begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
     /// The attempt has begun.
-    Attempt(Box<Attempt>),
-    /// The timeout is pending in a shard of this instance, and due later than the keeper thought.
+    Begun(Box<Attempt>),
+    /// The timeout to begin is pending in a shard of this instance, and due later than the keeper
+    /// thought.
     NotYet(Micros),
-    /// The timeout has ended, runs already, or belongs to another instance.
-    Gone,
+    /// An attempt has begun, so a reset or a cancel has changed nothing.
+    Running,
+    /// There is nothing to change: no timeout is pending under this id or key, the attempt to end
+    /// is not the last one, or there is no such dead letter. A timeout to begin has ended, runs
+    /// already, or belongs to another instance.
+    NotFound,
+    /// The store does not accept this operation, and has executed the rest of the batch. For
+    /// example, a trigger of the user refuses the row, or the row has a value of another type than
+    /// the store has written. A call fails with the reason. The keeper repeats an end or a begin
+    /// apart from all others, after pauses that grow.
+    Refused(String),
+    /// Another transaction has locked the timeout, and the store has executed the rest of the
+    /// batch. The keeper repeats the operation later.
+    Locked,
 }
 
 /// A timeout whose attempt has begun.
@@ -257,10 +237,10 @@ pub struct Attempt {
     pub forgiven: u32,
     /// The due time.
     pub due: Micros,
-    /// The due time that the run had before its first [`Retry`]. A [`Reset`], an insert that moves
-    /// the timeout, a [`Requeue`] and the end of a periodic run begin a new run. The next run of a
-    /// periodic timeout counts from here, and so does the lateness until an attempt of the run has
-    /// failed.
+    /// The due time that the run had before its first [retry](Operation::Retry). A reset, an insert
+    /// that moves the timeout, a requeue and the end of a periodic run begin a new run. The next
+    /// run of a periodic timeout counts from here, and so does the lateness until an attempt of the
+    /// run has failed.
     pub planned: Micros,
     /// The topic.
     pub topic: String,
@@ -294,28 +274,4 @@ impl Attempt {
             max_lateness: None,
         }
     }
-}
-
-/// The answers to a batch, in the order of its parts. A store fills the fields of the default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Answers {
-    /// To [`Batch::inserts`].
-    pub inserts: Vec<Inserted>,
-    /// To [`Batch::resets`].
-    pub resets: Vec<Changed>,
-    /// To [`Batch::cancels`].
-    pub cancels: Vec<Changed>,
-    /// To [`Batch::dones`]. `false` if the attempt is not the one that runs.
-    pub dones: Vec<bool>,
-    /// To [`Batch::retries`].
-    pub retries: Vec<bool>,
-    /// To [`Batch::buries`].
-    pub buries: Vec<bool>,
-    /// To [`Batch::requeues`]. `false` if there is no such dead letter.
-    pub requeues: Vec<bool>,
-    /// To [`Batch::purges`].
-    pub purges: Vec<bool>,
-    /// To [`Batch::begins`].
-    pub begins: Vec<Begun>,
 }

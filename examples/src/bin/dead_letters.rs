@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use examples::cli::{self, Args, Checks, Refused, Stop};
 use examples::durable::{LEASE, StoreName};
-use timer_durable::transaction::{Batch, Requeue};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{DeadLetter, Store, TimeoutId};
 
 const USAGE: &str = "\
@@ -102,13 +102,12 @@ fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Re
     // Only one of two letters with the same key can get the key back, so each letter has a batch of
     // its own.
     for letter in letters {
-        let (id, mut batch) = (letter.id, Batch::default());
-        match action {
-            Action::Requeue => batch.requeues.push(Requeue { id, due: store.now() }),
-            _ => batch.purges.push(id),
-        }
-        let answers = store.write(&batch)?;
-        let is_written = answers.requeues.first().or(answers.purges.first()) == Some(&true);
+        let id = letter.id;
+        let operation = match action {
+            Action::Requeue => Operation::Requeue { id, due: store.now() },
+            _ => Operation::Purge(id),
+        };
+        let is_written = store.write(&[operation])? == [Outcome::Changed(id)];
         println!(
             "{} {id}",
             match action {

@@ -3,9 +3,7 @@
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
 use crate::store::{Position, Store, StoreError};
-use crate::transaction::{
-    Attempt, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
-};
+use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
@@ -22,21 +20,27 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
 }
 
 fn done<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, next: Option<i64>) -> bool {
-    bench.write(|batch| batch.dones.push(Done { id, attempt, next })).dones[0]
+    bench.changes(Operation::Done { id, attempt, next })
 }
 
-fn retry<S: Store>(bench: &mut Bench<S>, retry: Retry) -> bool {
-    bench.write(|batch| batch.retries.push(retry)).retries[0]
+/// Repeats an attempt that counts.
+fn retry<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, due: i64) -> bool {
+    bench.changes(Operation::Retry { id, attempt, due, forgive: false })
+}
+
+/// Repeats an attempt that does not count.
+fn forgive<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, due: i64) -> bool {
+    bench.changes(Operation::Retry { id, attempt, due, forgive: true })
 }
 
 fn begins<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let (early, due) = (bench.insert(future), bench.insert(past));
-    assert_eq!(bench.begin(early), Begun::NotYet(future));
+    assert_eq!(bench.begin(early), Outcome::NotYet(future));
     assert_eq!(bench.attempt(due).attempt, 1);
-    assert_eq!(bench.begin(due), Begun::Gone, "it runs");
+    assert_eq!(bench.begin(due), Outcome::NotFound, "it runs");
     assert_eq!(bench.pending(), [Position { due: future, id: early }], "a running timeout is not pending");
-    assert_eq!(bench.begin(TimeoutId::new()), Begun::Gone);
+    assert_eq!(bench.begin(TimeoutId::new()), Outcome::NotFound);
 }
 
 fn ends<S: Store>(bench: &mut Bench<S>) {
@@ -54,18 +58,18 @@ fn retries<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let id = bench.insert(past);
     bench.attempt(id);
-    assert!(!retry(bench, Retry { id, attempt: 2, due: past, forgive: false }));
-    assert!(retry(bench, Retry { id, attempt: 1, due: past + 1, forgive: false }));
+    assert!(!retry(bench, id, 2, past));
+    assert!(retry(bench, id, 1, past + 1));
     let second = bench.attempt(id);
     assert_eq!((second.attempt, second.forgiven, second.due), (2, 0, past + 1));
-    assert!(retry(bench, Retry { id, attempt: 2, due: past, forgive: true }));
+    assert!(forgive(bench, id, 2, past));
     let third = bench.attempt(id);
     assert_eq!((third.attempt, third.forgiven), (3, 1), "the first attempt counts");
-    assert!(retry(bench, Retry { id, attempt: 3, due: past, forgive: true }));
+    assert!(forgive(bench, id, 3, past));
     let fourth = bench.attempt(id);
     assert_eq!((fourth.attempt, fourth.forgiven), (4, 2));
-    assert!(retry(bench, Retry { id, attempt: 4, due: future, forgive: false }));
-    assert_eq!(bench.begin(id), Begun::NotYet(future));
+    assert!(retry(bench, id, 4, future));
+    assert_eq!(bench.begin(id), Outcome::NotYet(future));
 }
 
 fn periods<S: Store>(bench: &mut Bench<S>) {
@@ -84,14 +88,14 @@ fn planned_times<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(past);
     let times = |attempt: Attempt| (attempt.due - past, attempt.planned - past);
     assert_eq!(times(bench.attempt(id)), (0, 0));
-    assert!(retry(bench, Retry { id, attempt: 1, due: past + 1, forgive: false }));
+    assert!(retry(bench, id, 1, past + 1));
     assert_eq!(times(bench.attempt(id)), (1, 0));
-    assert!(retry(bench, Retry { id, attempt: 2, due: past + 2, forgive: true }));
+    assert!(forgive(bench, id, 2, past + 2));
     ok(bench.store.rejoin(), bench.name);
     assert_eq!(times(bench.attempt(id)), (2, 0), "a new instance knows it, too");
     assert!(done(bench, id, 3, Some(past + 10)));
     assert_eq!(times(bench.attempt(id)), (10, 10), "the next run");
-    assert!(retry(bench, Retry { id, attempt: 4, due: past + 11, forgive: false }));
+    assert!(retry(bench, id, 4, past + 11));
     assert_eq!(times(bench.attempt(id)), (11, 10));
 }
 
@@ -106,20 +110,19 @@ fn new_runs<S: Store>(bench: &mut Bench<S>) {
     let id = first.id;
     bench.insert_as(first);
     bench.attempt(id);
-    assert!(retry(bench, Retry { id, attempt: 1, due: past + 9, forgive: false }));
-    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Later)), Inserted::Kept(id));
+    assert!(retry(bench, id, 1, past + 9));
+    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Later)), Outcome::Kept(id));
     assert_eq!(bench.attempt(id).planned, past, "nothing has moved it");
-    assert!(retry(bench, Retry { id, attempt: 2, due: past + 9, forgive: false }));
-    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Earlier)), Inserted::Moved(id, past + 5));
+    assert!(retry(bench, id, 2, past + 9));
+    assert_eq!(bench.insert_as(keyed(past + 5, IfPending::Earlier)), Outcome::Moved(id, past + 5));
     assert_eq!(bench.attempt(id).planned, past + 5, "an insert has moved it");
-    assert!(retry(bench, Retry { id, attempt: 3, due: past + 9, forgive: false }));
-    let reset = Reset { target: Target::Id(id), due: past + 9 };
-    assert_eq!(bench.write(|batch| batch.resets.push(reset)).resets, [Changed::Changed(id)]);
+    assert!(retry(bench, id, 3, past + 9));
+    assert!(bench.changes(Operation::Reset { target: Target::Id(id), due: past + 9 }));
     assert_eq!(bench.attempt(id).planned, past + 9, "a reset has moved it, to the same time");
-    assert!(retry(bench, Retry { id, attempt: 4, due: past + 10, forgive: false }));
+    assert!(retry(bench, id, 4, past + 10));
     let attempt = bench.attempt(id).attempt;
-    assert!(bench.write(|batch| batch.buries.push(Bury { id, attempt, reason: String::new() })).buries[0]);
-    assert!(bench.write(|batch| batch.requeues.push(Requeue { id, due: past + 10 })).requeues[0]);
+    assert!(bench.changes(Operation::Bury { id, attempt, reason: String::new() }));
+    assert!(bench.changes(Operation::Requeue { id, due: past + 10 }));
     assert_eq!(bench.attempt(id).planned, past + 10, "a dead letter runs anew");
 }
 
@@ -127,11 +130,9 @@ fn late_results<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let id = bench.insert(past);
     bench.attempt(id);
-    let again = Retry { id, attempt: 1, due: past, forgive: false };
-    assert!(retry(bench, again));
-    let reset = Reset { target: Target::Id(id), due: future };
-    assert_eq!(bench.write(|batch| batch.resets.push(reset)).resets, [Changed::Changed(id)]);
-    assert!(!retry(bench, again), "its answer was lost, and it is sent again");
+    assert!(retry(bench, id, 1, past));
+    assert!(bench.changes(Operation::Reset { target: Target::Id(id), due: future }));
+    assert!(!retry(bench, id, 1, past), "its answer was lost, and it is sent again");
     assert_eq!(bench.pending(), [Position { due: future, id }]);
 }
 
@@ -154,13 +155,13 @@ fn completes<S: Store>(bench: &mut Bench<S>) {
     let past = bench.past();
     let id = bench.insert(past);
     bench.attempt(id);
-    let end = |attempt| Done { id, attempt, next: None };
-    match bench.store.complete_in(end(2), Box::new(|_| Ok(()))) {
+    match bench.store.complete_in(id, 2, None, Box::new(|_| Ok(()))) {
         Err(StoreError::Unsupported(_)) => return,
         result => assert!(!ok(result, bench.name), "not the last attempt"),
     }
-    let failed = bench.store.complete_in(end(1), Box::new(|_| Err("the work fails".into())));
+    let failed = bench.store.complete_in(id, 1, None, Box::new(|_| Err("the work fails".into())));
     assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
-    assert!(ok(bench.store.complete_in(end(1), Box::new(|_| Ok(()))), bench.name), "the failed work has undone all");
+    let completed = bench.store.complete_in(id, 1, None, Box::new(|_| Ok(())));
+    assert!(ok(completed, bench.name), "the failed work has undone all");
     assert!(!done(bench, id, 1, None), "it has ended");
 }

@@ -1,6 +1,6 @@
 //! Checks for implementations of [`Store`].
 //!
-//! Each check opens an empty store, executes batches, and compares the answers with the meaning
+//! Each check opens an empty store, executes batches, and compares the outcomes with the meaning
 //! that [`transaction`](crate::transaction) documents. A check that fails panics with its name.
 //! [`run_shared`] has further checks for stores that several instances share.
 //!
@@ -18,7 +18,7 @@ mod shared;
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::{Answers, Attempt, Batch, Begun, Insert, Inserted};
+use crate::transaction::{Attempt, Insert, Operation, Outcome};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -70,32 +70,43 @@ impl<S: Store> Bench<S> {
         self.store.now() + 3_600_000_000
     }
 
-    fn write(&mut self, fill: impl FnOnce(&mut Batch)) -> Answers {
-        let mut batch = Batch::default();
-        fill(&mut batch);
-        ok(self.store.write(&batch), self.name)
+    fn write(&mut self, batch: &[Operation]) -> Vec<Outcome> {
+        let outcomes = ok(self.store.write(batch), self.name);
+        assert_eq!(outcomes.len(), batch.len(), "{}: an outcome for each operation", self.name);
+        outcomes
+    }
+
+    /// Executes a batch of one operation.
+    fn execute(&mut self, operation: Operation) -> Outcome {
+        self.write(&[operation]).remove(0)
+    }
+
+    /// Executes one operation. Returns `true` if it has changed the timeout that it names.
+    fn changes(&mut self, operation: Operation) -> bool {
+        let id = operation.id();
+        matches!(self.execute(operation), Outcome::Changed(changed) if Some(changed) == id)
     }
 
     /// Inserts a timeout without key.
     fn insert(&mut self, due: Micros) -> TimeoutId {
         let insert = Insert { payload: b"payload".to_vec(), ..Insert::new(TimeoutId::new(), due, "topic") };
         let id = insert.id;
-        assert_eq!(self.insert_as(insert), Inserted::Created { replaced: None }, "{}", self.name);
+        assert_eq!(self.insert_as(insert), Outcome::Created { replaced: None }, "{}", self.name);
         id
     }
 
-    fn insert_as(&mut self, insert: Insert) -> Inserted {
-        self.write(|batch| batch.inserts.push(insert)).inserts.remove(0)
+    fn insert_as(&mut self, insert: Insert) -> Outcome {
+        self.execute(Operation::Insert(insert))
     }
 
-    fn begin(&mut self, id: TimeoutId) -> Begun {
-        self.write(|batch| batch.begins.push(id)).begins.remove(0)
+    fn begin(&mut self, id: TimeoutId) -> Outcome {
+        self.execute(Operation::Begin(id))
     }
 
     /// Begins an attempt that has to begin.
     fn attempt(&mut self, id: TimeoutId) -> Attempt {
         match self.begin(id) {
-            Begun::Attempt(attempt) => *attempt,
+            Outcome::Begun(attempt) => *attempt,
             other => panic!("{}: the timeout should have begun, but {other:?}", self.name),
         }
     }

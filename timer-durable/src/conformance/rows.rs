@@ -3,7 +3,7 @@
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
 use crate::store::{Counts, Position, Store, StoreError};
-use crate::transaction::{Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Target};
+use crate::transaction::{IfPending, Insert, Operation, Outcome, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
@@ -16,7 +16,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
         ("payload, key and limits come back when a timeout begins", contents),
-        ("all parts of a batch are executed", batches),
+        ("all operations of a batch are executed, in any order", batches),
         ("an empty batch is executed", empty_batches),
         ("a NUL character harms nothing else", nul_characters),
         ("a backup is a file", backups),
@@ -26,7 +26,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
 fn ids<S: Store>(bench: &mut Bench<S>) {
     let due = bench.future();
     let id = bench.insert(due);
-    assert_eq!(bench.insert_as(Insert::new(id, due + 1, "other")), Inserted::Exists);
+    assert_eq!(bench.insert_as(Insert::new(id, due + 1, "other")), Outcome::Exists);
     assert_eq!(bench.pending(), [Position { due, id }], "the first insert stays as it is");
 }
 
@@ -36,26 +36,24 @@ fn ended_ids<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let cancelled = keyed(future, IfPending::Keep);
     bench.insert_as(cancelled.clone());
-    bench.write(|batch| batch.cancels.push(Target::Id(cancelled.id)));
+    bench.execute(Operation::Cancel(Target::Id(cancelled.id)));
     let replaced = keyed(future, IfPending::Keep);
     bench.insert_as(replaced.clone());
     let last = keyed(future, IfPending::Replace);
-    assert_eq!(bench.insert_as(last.clone()), Inserted::Created { replaced: Some(replaced.id) });
-    bench.write(|batch| {
-        let (topic, key) = (last.topic.to_string(), last.key.clone().unwrap_or_default());
-        batch.cancels.push(Target::Key { topic, key });
-    });
+    assert_eq!(bench.insert_as(last.clone()), Outcome::Created { replaced: Some(replaced.id) });
+    let (topic, key) = (last.topic.to_string(), last.key.clone().unwrap_or_default());
+    bench.execute(Operation::Cancel(Target::Key { topic, key }));
     let done = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(done.clone());
     let attempt = bench.attempt(done.id).attempt;
-    bench.write(|batch| batch.dones.push(Done { id: done.id, attempt, next: None }));
+    bench.execute(Operation::Done { id: done.id, attempt, next: None });
     let dead = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
-    bench.write(|batch| batch.buries.push(Bury { id: dead.id, attempt, reason: String::new() }));
-    bench.write(|batch| batch.purges.push(dead.id));
+    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new() });
+    bench.execute(Operation::Purge(dead.id));
     for again in [cancelled, replaced, last, done, dead] {
-        assert_eq!(bench.insert_as(again), Inserted::Exists);
+        assert_eq!(bench.insert_as(again), Outcome::Exists);
     }
     assert_eq!(bench.pending(), []);
 }
@@ -69,10 +67,10 @@ fn old_ids<S: Store>(bench: &mut Bench<S>) {
     };
     let [old, young] = [11, 9].map(made_before);
     let own = TimeoutId::from_u128(made_before(11).as_u128() | u128::from(bench.store.instance()) << 48);
-    assert_eq!(bench.insert_as(Insert::new(old, due, "topic")), Inserted::TooOld);
+    assert_eq!(bench.insert_as(Insert::new(old, due, "topic")), Outcome::TooOld);
     for id in [young, own] {
-        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Inserted::Created { replaced: None });
-        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Inserted::Exists);
+        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Outcome::Created { replaced: None });
+        assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Outcome::Exists);
     }
     assert_eq!(bench.pending().len(), 2, "the old one was not inserted");
 }
@@ -82,7 +80,7 @@ fn taken_ids<S: Store>(bench: &mut Bench<S>) {
     let dead = keyed(past, IfPending::Keep);
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
-    bench.write(|batch| batch.buries.push(Bury { id: dead.id, attempt, reason: String::new() }));
+    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new() });
     let pending = bench.insert(future + 1);
     let own = TimeoutId::made_by(bench.store.instance());
     bench.insert_as(Insert::new(own, future + 3, "topic"));
@@ -91,7 +89,7 @@ fn taken_ids<S: Store>(bench: &mut Bench<S>) {
     for id in [dead.id, pending, own] {
         for if_pending in [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later] {
             let again = Insert { id, ..keyed(future + 2, if_pending) };
-            assert_eq!(bench.insert_as(again), Inserted::Exists, "{if_pending:?}");
+            assert_eq!(bench.insert_as(again), Outcome::Exists, "{if_pending:?}");
         }
     }
     let rest = [(future, holder.id), (future + 1, pending), (future + 3, own)];
@@ -108,20 +106,20 @@ fn keys<S: Store>(bench: &mut Bench<S>) {
     let holder = first.id;
     bench.insert_as(first);
     let other_topic = Insert { topic: "another".into(), ..keyed(start + 50, IfPending::Refuse) };
-    assert_eq!(bench.insert_as(other_topic), Inserted::Created { replaced: None }, "keys belong to topics");
+    assert_eq!(bench.insert_as(other_topic), Outcome::Created { replaced: None }, "keys belong to topics");
     for (due, if_pending, expected) in [
-        (10, IfPending::Keep, Inserted::Kept(holder)),
-        (10, IfPending::Refuse, Inserted::Kept(holder)),
-        (60, IfPending::Earlier, Inserted::Kept(holder)),
-        (40, IfPending::Earlier, Inserted::Moved(holder, start + 40)),
-        (30, IfPending::Later, Inserted::Kept(holder)),
-        (70, IfPending::Later, Inserted::Moved(holder, start + 70)),
+        (10, IfPending::Keep, Outcome::Kept(holder)),
+        (10, IfPending::Refuse, Outcome::Kept(holder)),
+        (60, IfPending::Earlier, Outcome::Kept(holder)),
+        (40, IfPending::Earlier, Outcome::Moved(holder, start + 40)),
+        (30, IfPending::Later, Outcome::Kept(holder)),
+        (70, IfPending::Later, Outcome::Moved(holder, start + 70)),
     ] {
         assert_eq!(bench.insert_as(keyed(start + due, if_pending)), expected, "{if_pending:?} at {due}");
     }
     let new = keyed(start + 20, IfPending::Replace);
     let id = new.id;
-    assert_eq!(bench.insert_as(new), Inserted::Created { replaced: Some(holder) });
+    assert_eq!(bench.insert_as(new), Outcome::Created { replaced: Some(holder) });
     assert_eq!(bench.pending()[0], Position { due: start + 20, id });
     assert_eq!(bench.pending().len(), 2, "the replaced timeout has ended");
 }
@@ -134,53 +132,51 @@ fn running_keys<S: Store>(bench: &mut Bench<S>) {
     bench.attempt(holder);
     for if_pending in [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later, IfPending::Refuse] {
         let due = bench.future();
-        assert_eq!(bench.insert_as(keyed(due, if_pending)), Inserted::Kept(holder), "{if_pending:?}");
+        assert_eq!(bench.insert_as(keyed(due, if_pending)), Outcome::Kept(holder), "{if_pending:?}");
     }
 }
 
 fn targets<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let key = || Target::Key { topic: "topic".to_owned(), key: "key".to_owned() };
-    let cancel = |bench: &mut Bench<S>, target: Target| bench.write(|batch| batch.cancels.push(target)).cancels[0];
-    let reset = |bench: &mut Bench<S>, target: Target, due| {
-        bench.write(|batch| batch.resets.push(Reset { target, due })).resets[0]
-    };
-    assert_eq!((cancel(bench, key()), reset(bench, key(), 1)), (Changed::Unknown, Changed::Unknown));
+    let cancel = |bench: &mut Bench<S>, target: Target| bench.execute(Operation::Cancel(target));
+    let reset = |bench: &mut Bench<S>, target: Target, due| bench.execute(Operation::Reset { target, due });
+    assert_eq!((cancel(bench, key()), reset(bench, key(), 1)), (Outcome::NotFound, Outcome::NotFound));
     let new = keyed(past, IfPending::Keep);
     let id = new.id;
     bench.insert_as(new);
-    assert_eq!(reset(bench, key(), future), Changed::Changed(id));
+    assert_eq!(reset(bench, key(), future), Outcome::Changed(id));
     assert_eq!(bench.pending(), [Position { due: future, id }]);
-    assert_eq!(reset(bench, Target::Id(id), past), Changed::Changed(id));
+    assert_eq!(reset(bench, Target::Id(id), past), Outcome::Changed(id));
     bench.attempt(id);
-    assert_eq!((cancel(bench, key()), reset(bench, Target::Id(id), 1)), (Changed::Running, Changed::Running));
+    assert_eq!((cancel(bench, key()), reset(bench, Target::Id(id), 1)), (Outcome::Running, Outcome::Running));
     let other = bench.insert(past);
-    assert_eq!(cancel(bench, Target::Id(other)), Changed::Changed(other));
-    assert_eq!(cancel(bench, Target::Id(other)), Changed::Unknown);
-    assert_eq!(bench.begin(other), crate::transaction::Begun::Gone, "it was cancelled");
+    assert_eq!(cancel(bench, Target::Id(other)), Outcome::Changed(other));
+    assert_eq!(cancel(bench, Target::Id(other)), Outcome::NotFound);
+    assert_eq!(bench.begin(other), Outcome::NotFound, "it was cancelled");
 }
 
 fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     let due = bench.past();
     let id = bench.insert(due);
     let attempt = bench.attempt(id).attempt;
-    let bury = |attempt| Bury { id, attempt, reason: "broken".to_owned() };
-    assert!(!bench.write(|batch| batch.buries.push(bury(attempt + 1))).buries[0], "not the last attempt");
-    assert!(bench.write(|batch| batch.buries.push(bury(attempt))).buries[0]);
+    let bury = |attempt| Operation::Bury { id, attempt, reason: "broken".to_owned() };
+    assert!(!bench.changes(bury(attempt + 1)), "not the last attempt");
+    assert!(bench.changes(bury(attempt)));
     assert_eq!(bench.pending(), []);
     let letters = ok(bench.store.dead_letters(Some("topic"), None, 9), bench.name);
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].id, &*letters[0].reason, &*letters[0].payload), (id, "broken", &b"payload"[..]));
     assert_eq!(ok(bench.store.dead_letters(Some("other"), None, 9), bench.name), []);
     assert_eq!(ok(bench.store.dead_letters(None, Some(id), 9), bench.name), [], "behind the id");
-    assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Inserted::Exists);
-    assert!(bench.write(|batch| batch.requeues.push(Requeue { id, due })).requeues[0]);
+    assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Outcome::Exists);
+    assert!(bench.changes(Operation::Requeue { id, due }));
     let again = bench.attempt(id);
     assert_eq!((again.attempt, again.forgiven), (attempt + 1, attempt), "attempts go on, and count anew");
-    bench.write(|batch| batch.buries.push(bury(again.attempt)));
+    bench.execute(bury(again.attempt));
     assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 0, dead: 1 });
-    assert!(bench.write(|batch| batch.purges.push(id)).purges[0]);
-    assert!(!bench.write(|batch| batch.purges.push(id)).purges[0]);
+    assert!(bench.changes(Operation::Purge(id)));
+    assert!(!bench.changes(Operation::Purge(id)));
 }
 
 fn contents<S: Store>(bench: &mut Bench<S>) {
@@ -203,24 +199,24 @@ fn batches<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let ids: Vec<TimeoutId> = (0..6).map(|_| bench.insert(past)).collect();
     (2..5).for_each(|n| _ = bench.attempt(ids[n]));
-    let answers = bench.write(|batch| {
-        batch.inserts.push(Insert::new(TimeoutId::new(), future, "topic"));
-        batch.resets.push(Reset { target: Target::Id(ids[0]), due: future });
-        batch.cancels.push(Target::Id(ids[1]));
-        batch.dones.push(crate::transaction::Done { id: ids[2], attempt: 1, next: None });
-        batch.retries.push(crate::transaction::Retry { id: ids[3], attempt: 1, due: future, forgive: false });
-        batch.buries.push(Bury { id: ids[4], attempt: 1, reason: String::new() });
-        batch.begins.push(ids[5]);
-    });
-    assert_eq!(answers.resets, [Changed::Changed(ids[0])]);
-    assert_eq!(answers.cancels, [Changed::Changed(ids[1])]);
-    assert_eq!((answers.dones, answers.retries, answers.buries), (vec![true], vec![true], vec![true]));
-    assert!(matches!(answers.begins[0], crate::transaction::Begun::Attempt(_)));
+    let new = Insert::new(TimeoutId::new(), future, "topic");
+    let outcomes = bench.write(&[
+        Operation::Begin(ids[5]),
+        Operation::Insert(new),
+        Operation::Done { id: ids[2], attempt: 1, next: None },
+        Operation::Reset { target: Target::Id(ids[0]), due: future },
+        Operation::Cancel(Target::Id(ids[1])),
+        Operation::Bury { id: ids[4], attempt: 1, reason: String::new() },
+        Operation::Retry { id: ids[3], attempt: 1, due: future, forgive: false },
+    ]);
+    assert!(matches!(outcomes[0], Outcome::Begun(_)), "{outcomes:?}");
+    assert_eq!(outcomes[1], Outcome::Created { replaced: None });
+    assert_eq!(outcomes[2..], [2, 0, 1, 4, 3].map(|n| Outcome::Changed(ids[n])));
     assert_eq!(bench.pending().len(), 3);
 }
 
 fn empty_batches<S: Store>(bench: &mut Bench<S>) {
-    assert_eq!(bench.write(|_| ()), crate::transaction::Answers::default());
+    assert_eq!(bench.write(&[]), []);
 }
 
 /// The keeper refuses to insert such a key, but a call may address one, and the message of a panic
@@ -230,11 +226,8 @@ fn nul_characters<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(due);
     let attempt = bench.attempt(id).attempt;
     let key = Target::Key { topic: "topic".to_owned(), key: "a\0b".to_owned() };
-    let answers = bench.write(|batch| {
-        batch.cancels.push(key);
-        batch.buries.push(Bury { id, attempt, reason: "bad\0reason".to_owned() });
-    });
-    assert_eq!((answers.cancels, answers.buries), (vec![Changed::Unknown], vec![true]));
+    let bury = Operation::Bury { id, attempt, reason: "bad\0reason".to_owned() };
+    assert_eq!(bench.write(&[Operation::Cancel(key), bury]), [Outcome::NotFound, Outcome::Changed(id)]);
     let letters = ok(bench.store.dead_letters(None, None, 9), bench.name);
     assert!(letters[0].reason.starts_with("bad") && letters[0].reason.ends_with("reason"), "{letters:?}");
 }

@@ -3,7 +3,7 @@
 use super::{Bench, ok};
 use crate::TimeoutId;
 use crate::store::{Position, Store, StoreError};
-use crate::transaction::{Begun, Done, Insert};
+use crate::transaction::{Insert, Operation, Outcome};
 use std::time::{Duration, Instant};
 
 /// A check of two stores with one list.
@@ -55,7 +55,7 @@ fn insert_some<S: Store>(bench: &mut Bench<S>, due: i64) -> Vec<TimeoutId> {
     let instance = bench.store.instance();
     let inserts: Vec<Insert> = (0..64).map(|_| Insert::new(TimeoutId::made_by(instance), due, "topic")).collect();
     let ids = inserts.iter().map(|insert| insert.id).collect();
-    bench.write(|batch| batch.inserts.extend(inserts));
+    bench.write(&inserts.into_iter().map(Operation::Insert).collect::<Vec<_>>());
     ids
 }
 
@@ -117,8 +117,9 @@ fn releases<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
         second.store.membership().is_some_and(|it| it.shards > 0)
     });
     assert_eq!(pending(second), [], "{name}: all of them run");
-    let ends = first.write(|batch| batch.dones.extend(ids.iter().map(|id| Done { id: *id, attempt: 1, next: None })));
-    assert!(ends.dones.iter().all(|is_written| *is_written), "{name}: {ends:?}");
+    let ends: Vec<Operation> = ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None }).collect();
+    let ended: Vec<Outcome> = ids.iter().copied().map(Outcome::Changed).collect();
+    assert_eq!(first.write(&ends), ended, "{name}");
 }
 
 fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
@@ -128,7 +129,7 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     assert_eq!(first.attempt(ids[0]).attempt, 1);
     assert!(first.store.may_begin(), "{}: its lease holds", first.name);
     join(second);
-    assert_eq!(second.begin(ids[0]), Begun::Gone, "{}: another instance runs it", second.name);
+    assert_eq!(second.begin(ids[0]), Outcome::NotFound, "{}: another instance runs it", second.name);
     // The first instance renews nothing from here on.
     until(second.name, || {
         keep_up(second, &[]);
@@ -136,15 +137,10 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     });
     assert!(!first.store.may_begin(), "{}: its lease is over", first.name);
     assert_eq!(second.attempt(ids[0]).attempt, 2);
-    let fenced = first.store.write(&{
-        let mut batch = crate::transaction::Batch::default();
-        batch.dones.push(Done { id: ids[0], attempt: 1, next: None });
-        batch
-    });
-    assert_eq!(fenced, Err(StoreError::Fenced), "{}", first.name);
+    let end = Operation::Done { id: ids[0], attempt: 1, next: None };
+    assert_eq!(first.store.write(std::slice::from_ref(&end)), Err(StoreError::Fenced), "{}", first.name);
     join(first);
-    let late = first.write(|batch| batch.dones.push(Done { id: ids[0], attempt: 1, next: None }));
-    assert_eq!(late.dones, [false], "{}: a later attempt runs", first.name);
+    assert_eq!(first.execute(end), Outcome::NotFound, "{}: a later attempt runs", first.name);
 }
 
 fn departures<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {

@@ -1,35 +1,27 @@
-//! Collecting messages into a batch.
+//! Collecting messages into a batch, and dividing a batch that the store does not accept.
 
-use super::divide::{Waited, ends};
 use super::head::IdHasher;
-use super::{Answer, Ended, Message, NewTimeout, Reply, Request};
+use super::{Answer, AttemptEnd, Message, NewTimeout, Reply, Request};
 use crate::TimeoutId;
 use crate::error::Error;
 use crate::store::{Micros, StoreError};
-use crate::transaction::{Answers, Batch, Changed, IfPending, Insert, Inserted, Requeue, Reset, Target};
+use crate::transaction::{IfPending, Insert, Operation, Outcome, Target};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
 
-/// The number of payload bytes from which no part is added to a batch. The last payload may exceed
-/// the limit.
+/// The number of payload bytes from which no operation is added to a batch. The last payload may
+/// exceed the limit.
 const MAX_BYTES: usize = 16 << 20;
 
-/// The part of a batch that a call has become, and the way back to the caller.
-pub(super) struct Call {
-    pub(super) part: Part,
-    pub(super) index: usize,
-    id: Option<TimeoutId>,
-    refuses: bool,
-    reply: Reply,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Part {
-    Insert,
-    Reset,
-    Cancel,
-    Requeue,
-    Purge,
+/// The message from which an operation comes.
+pub(super) enum Origin {
+    /// A call, with the way back to the caller.
+    Call(Reply),
+    /// The end of an attempt, which is written again if the commit fails.
+    End(AttemptEnd),
+    /// A timeout in memory is due.
+    Begin,
 }
 
 /// A timeout or a key that a message is about. A key is represented by its hash. If two keys have
@@ -41,7 +33,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    fn key(topic: &str, key: &str) -> Self {
+    fn key((topic, key): (&str, &str)) -> Self {
         let mut hasher = DefaultHasher::new();
         (topic, key).hash(&mut hasher);
         Self::Key(hasher.finish())
@@ -50,7 +42,7 @@ impl Place {
     fn target(target: &Target) -> Self {
         match target {
             Target::Id(id) => Self::Id(*id),
-            Target::Key { topic, key } => Self::key(topic, key),
+            Target::Key { topic, key } => Self::key((topic, key)),
         }
     }
 
@@ -58,17 +50,15 @@ impl Place {
     fn of(message: &Message) -> [Option<Self>; 2] {
         match message {
             Message::Ended(ended) => [Some(Self::Id(ended.id)), None],
-            Message::Call(request, _) => Self::of_request(request),
+            Message::Call(request, _) => match request {
+                // No other message can be about an id that is made here.
+                Request::Insert(new) => {
+                    [new.id.map(Self::Id), new.key.as_deref().map(|key| Self::key((&new.topic, key)))]
+                }
+                Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
+                Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
+            },
             _ => [None, None],
-        }
-    }
-
-    fn of_request(request: &Request) -> [Option<Self>; 2] {
-        match request {
-            // No other message can be about an id that is made here.
-            Request::Insert(new) => [new.id.map(Self::Id), new.key.as_ref().map(|key| Self::key(&new.topic, key))],
-            Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
-            Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
         }
     }
 }
@@ -130,23 +120,33 @@ impl Held {
     }
 }
 
+/// The time that operations have spent aside, and the pause before they are written again.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Waited {
+    pub(super) since: Option<Instant>,
+    pub(super) pause: Duration,
+    /// The time at which a turn first left them to the next one. It is their place in the queue,
+    /// which they keep when they are divided.
+    pub(super) postponed: Option<Instant>,
+}
+
 /// A batch that is being collected.
 ///
-/// No id and no key occurs twice in it, because a store may execute all parts at once. A second
-/// message with the same id or key waits for the next batch.
+/// No id and no key occurs twice in it, because a store may execute all operations at once. A
+/// second message with the same id or key waits for the next batch. An operation with a key and one
+/// with an id may concern the same timeout, and the keeper accepts either order.
 #[derive(Default)]
 pub(super) struct Collection {
-    pub(super) batch: Batch,
-    pub(super) calls: Vec<Call>,
-    /// The ends in the batch, to be written again if the commit fails.
-    pub(super) ends: Vec<Ended>,
-    /// The time that its parts have spent aside.
+    pub(super) batch: Vec<Operation>,
+    /// The origin of each operation.
+    pub(super) origins: Vec<Origin>,
+    /// The time that its operations have spent aside.
     pub(super) waited: Waited,
     places: Places,
     bytes: usize,
 }
 
-/// The places of the parts of a batch.
+/// The places of the operations of a batch.
 #[derive(Default)]
 struct Places {
     ids: HashSet<TimeoutId, BuildHasherDefault<IdHasher>>,
@@ -171,25 +171,23 @@ impl Places {
 }
 
 impl Collection {
-    /// Reserves a timeout for this batch. Returns `false` if it occurs in the batch already.
-    pub(super) fn reserve(&mut self, id: TimeoutId) -> bool {
-        self.places.insert(Place::Id(id))
+    /// Returns an empty collection that has waited as this one has.
+    pub(super) fn sibling(&self) -> Self {
+        Self { waited: self.waited, ..Self::default() }
     }
 
-    /// Reserves the timeouts of the parts of this batch, and no others.
-    pub(super) fn reserve_parts(&mut self) {
-        let batch = &self.batch;
-        let ids = batch.inserts.iter().map(|part| part.id).chain(batch.requeues.iter().map(|part| part.id));
-        let ids = ids.chain(batch.purges.iter().chain(&batch.begins).copied()).chain(ends(batch)).map(Place::Id);
-        let keys = batch.inserts.iter().filter_map(|part| Some(Place::key(&part.topic, part.key.as_ref()?)));
-        let targets = batch.resets.iter().map(|part| &part.target).chain(&batch.cancels).map(Place::target);
-        self.places = Places::default();
-        ids.chain(keys).chain(targets).for_each(|place| _ = self.places.insert(place));
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
     }
 
-    /// Returns `true` if the batch can take another part.
+    /// Returns `true` if the batch can take another operation.
     pub(super) fn has_room(&self, max_batch: usize) -> bool {
         self.batch.len() < max_batch && self.bytes < MAX_BYTES
+    }
+
+    /// Returns `true` if an operation of the batch names this id.
+    pub(super) fn has(&self, id: TimeoutId) -> bool {
+        self.places.contains(&Place::Id(id))
     }
 
     /// Returns the place at which the message has to wait, if it is about a timeout that occurs in
@@ -198,38 +196,65 @@ impl Collection {
         Place::of(message).into_iter().flatten().find(|place| self.places.contains(place))
     }
 
-    /// Adds a call to the batch.
+    /// Adds an operation.
+    pub(super) fn push(&mut self, operation: Operation, origin: Origin) {
+        let places = [operation.id().map(Place::Id), operation.key().map(Place::key)];
+        places.into_iter().flatten().for_each(|place| _ = self.places.insert(place));
+        if let Operation::Insert(insert) = &operation {
+            self.bytes += insert.payload.len();
+        }
+        self.batch.push(operation);
+        self.origins.push(origin);
+    }
+
+    /// Adds the operation of a call.
     pub(super) fn add(&mut self, request: Request, reply: Reply, now: Micros, instance: u32) {
-        let places = Place::of_request(&request).into_iter().flatten();
-        places.for_each(|place| _ = self.places.insert(place));
-        let mut refuses = false;
-        let (part, index, id) = match request {
-            Request::Insert(new) => {
-                refuses = new.if_pending == IfPending::Refuse;
-                self.bytes += new.payload.len();
-                let insert = insert(*new, now, instance);
-                let id = insert.id;
-                self.batch.inserts.push(insert);
-                (Part::Insert, self.batch.inserts.len(), Some(id))
-            }
-            Request::Reset(target, when) => {
-                self.batch.resets.push(Reset { target, due: when.from(now) });
-                (Part::Reset, self.batch.resets.len(), None)
-            }
-            Request::Cancel(target) => {
-                self.batch.cancels.push(target);
-                (Part::Cancel, self.batch.cancels.len(), None)
-            }
-            Request::Requeue(id) => {
-                self.batch.requeues.push(Requeue { id, due: now });
-                (Part::Requeue, self.batch.requeues.len(), None)
-            }
-            Request::Purge(id) => {
-                self.batch.purges.push(id);
-                (Part::Purge, self.batch.purges.len(), None)
-            }
+        let operation = match request {
+            Request::Insert(new) => Operation::Insert(insert(*new, now, instance)),
+            Request::Reset(target, when) => Operation::Reset { target, due: when.from(now) },
+            Request::Cancel(target) => Operation::Cancel(target),
+            Request::Requeue(id) => Operation::Requeue { id, due: now },
+            Request::Purge(id) => Operation::Purge(id),
         };
-        self.calls.push(Call { part, index: index - 1, id, refuses, reply: reply.about(id) });
+        let id = if let Operation::Insert(insert) = &operation { Some(insert.id) } else { None };
+        self.push(operation, Origin::Call(reply.about(id)));
+    }
+
+    /// Removes the operations with their origins.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (Operation, Origin)> + use<> {
+        std::mem::take(&mut self.batch).into_iter().zip(std::mem::take(&mut self.origins))
+    }
+
+    /// Divides a batch into halves.
+    pub(super) fn split(self) -> [Self; 2] {
+        let mut room = self.batch.len() / 2;
+        self.divide(|_, _| {
+            let fits = room > 0;
+            room = room.saturating_sub(1);
+            fits
+        })
+    }
+
+    /// Divides a batch into the operations for which `is_first` returns `true`, and all others.
+    pub(super) fn divide(mut self, mut is_first: impl FnMut(&Operation, &Origin) -> bool) -> [Self; 2] {
+        let mut parts = [self.sibling(), self.sibling()];
+        for (operation, origin) in self.take() {
+            let part = usize::from(!is_first(&operation, &origin));
+            parts[part].push(operation, origin);
+        }
+        parts
+    }
+
+    /// Fails the calls of the batch. Returns the other operations.
+    pub(super) fn fail_calls(mut self, error: &StoreError) -> Self {
+        let mut rest = self.sibling();
+        for (operation, origin) in self.take() {
+            match origin {
+                Origin::Call(reply) => reply.fail(error),
+                origin => rest.push(operation, origin),
+            }
+        }
+        rest
     }
 }
 
@@ -246,40 +271,19 @@ fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     }
 }
 
-impl Call {
-    /// Answers the caller after the commit.
-    pub(super) fn answer(self, answers: &Answers) {
-        let changed = |changed: Changed| match changed {
-            Changed::Changed(_) => Answer::Changed,
-            Changed::Running => Answer::Running,
-            Changed::Unknown => Answer::Unknown,
-        };
-        let found = |found: bool| if found { Answer::Changed } else { Answer::Unknown };
-        let answer = match self.part {
-            Part::Insert => match (&answers.inserts[self.index], self.id) {
-                (Inserted::Created { .. } | Inserted::Exists, Some(id)) => Ok(Answer::Scheduled(id)),
-                (Inserted::Kept(id), _) if self.refuses => Err(Error::KeyTaken { id: *id }),
-                (Inserted::Kept(id) | Inserted::Moved(id, _), _) => Ok(Answer::Scheduled(*id)),
-                (Inserted::TooOld, _) => Err(Error::IdTooOld),
-                // The keeper has taken these inserts out of the batch.
-                (Inserted::Locked, _) => Err(Error::Store(StoreError::Locked(Vec::new()))),
-                (Inserted::Refused(why), _) => Err(Error::Store(StoreError::Refused(why.clone()))),
-                (_, None) => Ok(Answer::Unknown),
-            },
-            Part::Reset => Ok(changed(answers.resets[self.index])),
-            Part::Cancel => Ok(changed(answers.cancels[self.index])),
-            Part::Requeue => Ok(found(answers.requeues[self.index])),
-            Part::Purge => Ok(found(answers.purges[self.index])),
-        };
-        self.reply.send(answer);
-    }
-
-    /// Tells the caller that the commit has failed.
-    pub(super) fn fail(self, error: &StoreError) {
-        let error = match error {
-            StoreError::InDoubt(why) => Error::OutcomeUnknown { id: self.id, why: why.clone() },
-            error => Error::Store(error.clone()),
-        };
-        self.reply.send(Err(error));
-    }
+/// Answers the caller after the commit.
+pub(super) fn answer(operation: &Operation, outcome: Outcome, reply: Reply) {
+    let answer = match (outcome, operation) {
+        (Outcome::Created { .. } | Outcome::Exists, Operation::Insert(insert)) => Ok(Answer::Scheduled(insert.id)),
+        (Outcome::Kept(id), Operation::Insert(insert)) if insert.if_pending == IfPending::Refuse => {
+            Err(Error::KeyTaken { id })
+        }
+        (Outcome::Kept(id) | Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(id)),
+        (Outcome::TooOld, _) => Err(Error::IdTooOld),
+        (Outcome::Refused(why), _) => Err(Error::Store(StoreError::Refused(why))),
+        (Outcome::Changed(_), _) => Ok(Answer::Changed),
+        (Outcome::Running, _) => Ok(Answer::Running),
+        _ => Ok(Answer::Unknown),
+    };
+    reply.send(answer);
 }

@@ -4,7 +4,6 @@
 //! memory, so neither has a lock. A caller waits for the answer on a channel of its own.
 
 mod collect;
-mod divide;
 mod handler_mark;
 mod head;
 mod keeper;
@@ -18,7 +17,7 @@ pub(crate) use reply::Reply;
 pub(crate) use term::{Progress, Term};
 
 use crate::TimeoutId;
-use crate::due::{CompleteError, How, Retry};
+use crate::due::{CompleteError, Retry};
 use crate::error::Error;
 use crate::stop::StopReport;
 use crate::store::{Micros, Store, Work};
@@ -32,7 +31,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Message {
     Call(Request, Reply),
     /// An attempt has ended.
-    Ended(Ended),
+    Ended(AttemptEnd),
     /// An attempt is to be ended in a transaction of the user.
     Complete {
         id: TimeoutId,
@@ -103,15 +102,15 @@ pub(crate) enum Answer {
 
 /// The end of an attempt.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct AttemptEnd {
     pub(crate) id: TimeoutId,
     pub(crate) attempt: u32,
-    pub(crate) outcome: Outcome,
+    pub(crate) result: AttemptResult,
 }
 
-/// The outcome of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptResult {
     Done,
     Failed(Retry),
     /// The timeout was too late to begin.
@@ -124,19 +123,13 @@ pub(crate) enum Outcome {
     Completed,
 }
 
-impl Outcome {
+impl AttemptResult {
     pub(crate) fn of(result: Result<(), Retry>) -> Self {
         result.map_or_else(Self::Failed, |()| Self::Done)
     }
 }
 
-impl Outcome {
-    pub(crate) fn buries(&self) -> bool {
-        matches!(self, Self::Failed(Retry { how: How::Bury, .. }))
-    }
-}
-
-/// The duty of a handler to report its outcome. If it is dropped without a report, the attempt has
+/// The duty of a handler to report its result. If it is dropped without a report, the attempt has
 /// failed.
 pub(crate) struct Report {
     keeper: Sender<Message>,
@@ -156,28 +149,28 @@ impl Report {
     /// Returns the report if the handler may start. Otherwise reports that it has not started.
     pub(crate) fn start(self) -> Option<Self> {
         if !self.term.start(&self.progress) {
-            self.end(Outcome::NotStarted);
+            self.end(AttemptResult::NotStarted);
             return None;
         }
         Some(self)
     }
 
-    pub(crate) fn end(mut self, outcome: Outcome) {
-        self.send(outcome);
+    pub(crate) fn end(mut self, result: AttemptResult) {
+        self.send(result);
     }
 
-    fn send(&mut self, outcome: Outcome) {
+    fn send(&mut self, result: AttemptResult) {
         self.is_pending = false;
-        let outcome = if self.progress.has_completed() { Outcome::Completed } else { outcome };
+        let result = if self.progress.has_completed() { AttemptResult::Completed } else { result };
         // A keeper that has ended makes the attempt pending again at the next start.
-        let _sent = self.keeper.send(Message::Ended(Ended { id: self.id, attempt: self.attempt, outcome }));
+        let _sent = self.keeper.send(Message::Ended(AttemptEnd { id: self.id, attempt: self.attempt, result }));
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
         if self.is_pending {
-            self.send(Outcome::Failed(Retry::new("the executor or the runtime dropped the handler")));
+            self.send(AttemptResult::Failed(Retry::new("the executor or the runtime dropped the handler")));
         }
     }
 }

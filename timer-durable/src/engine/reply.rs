@@ -3,6 +3,7 @@
 use super::Answer;
 use crate::TimeoutId;
 use crate::error::Error;
+use crate::store::StoreError;
 use timer_executor::panics;
 
 /// The channel for the answer to a call.
@@ -25,6 +26,15 @@ impl<T, E: From<Error>> Reply<T, E> {
     pub(super) fn about(mut self, id: Option<TimeoutId>) -> Self {
         self.id = id;
         self
+    }
+
+    /// Tells the caller that the commit has failed.
+    pub(super) fn fail(self, error: &StoreError) {
+        let error = match error {
+            StoreError::InDoubt(why) => Error::OutcomeUnknown { id: self.id, why: why.clone() },
+            error => Error::Store(error.clone()),
+        };
+        self.send(Err(E::from(error)));
     }
 
     pub(crate) fn send(mut self, answer: Result<T, E>) {

@@ -2,7 +2,6 @@
 
 use super::{Inner, MemoryStore};
 use crate::store::{Micros, StoreError};
-use crate::transaction::Batch;
 use std::time::Duration;
 
 /// A fault of a [`MemoryStore`]. Each fault affects one call.
@@ -15,8 +14,8 @@ pub enum Fault {
     LoseAnswer,
     /// The outcome is unknown, and nothing was executed.
     LoseRequest,
-    /// The outcome is unknown, and only half of the batch was executed, as by a store that needs
-    /// several transactions for a batch. Other calls are executed as a whole.
+    /// The outcome is unknown, and only the first half of the batch was executed, as by a store
+    /// that needs several transactions for a batch. Other calls are executed as a whole.
     TearAnswer,
     /// Another instance has taken over.
     Fence,
@@ -106,23 +105,4 @@ impl Inner {
 
 fn in_doubt() -> StoreError {
     StoreError::InDoubt("an injected fault".to_owned())
-}
-
-/// Returns the parts of a batch that are executed if the answer is torn.
-pub(super) fn half(batch: &Batch) -> Batch {
-    fn first<T: Clone>(parts: &[T]) -> Vec<T> {
-        parts[..parts.len().div_ceil(2)].to_vec()
-    }
-    // Begins are the last to be executed.
-    Batch {
-        inserts: first(&batch.inserts),
-        resets: first(&batch.resets),
-        cancels: first(&batch.cancels),
-        dones: first(&batch.dones),
-        retries: first(&batch.retries),
-        buries: first(&batch.buries),
-        requeues: first(&batch.requeues),
-        purges: first(&batch.purges),
-        begins: Vec::new(),
-    }
 }

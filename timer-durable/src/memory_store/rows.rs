@@ -3,9 +3,7 @@
 use super::{Inner, Row};
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros, Position};
-use crate::transaction::{
-    Answers, Attempt, Batch, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
-};
+use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
 use std::sync::Arc;
 
 impl Inner {
@@ -13,32 +11,33 @@ impl Inner {
         self.now.max(self.floor)
     }
 
-    pub(super) fn execute(&mut self, batch: &Batch, epoch: u32) -> Answers {
+    pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32) -> Vec<Outcome> {
         self.floor = self.present();
-        Answers {
-            inserts: batch.inserts.iter().map(|insert| self.insert(insert)).collect(),
-            resets: batch.resets.iter().map(|reset| self.reset(reset)).collect(),
-            cancels: batch.cancels.iter().map(|target| self.cancel(target)).collect(),
-            dones: batch.dones.iter().map(|done| self.done(*done)).collect(),
-            retries: batch.retries.iter().map(|retry| self.retry(*retry)).collect(),
-            buries: batch.buries.iter().map(|bury| self.bury(bury)).collect(),
-            requeues: batch.requeues.iter().map(|requeue| self.requeue(*requeue)).collect(),
-            purges: batch.purges.iter().map(|id| self.purge(*id)).collect(),
-            begins: batch.begins.iter().map(|id| self.begin(*id, epoch)).collect(),
-        }
+        let execute = |operation: &Operation| match operation {
+            Operation::Insert(insert) => self.insert(insert),
+            Operation::Reset { target, due } => self.reset(target, *due),
+            Operation::Cancel(target) => self.cancel(target),
+            Operation::Done { id, attempt, next } => self.done(*id, *attempt, *next),
+            Operation::Retry { id, attempt, due, forgive } => self.retry(*id, *attempt, *due, *forgive),
+            Operation::Bury { id, attempt, reason } => self.bury(*id, *attempt, reason),
+            Operation::Requeue { id, due } => self.requeue(*id, *due),
+            Operation::Purge(id) => self.purge(*id),
+            Operation::Begin(id) => self.begin(*id, epoch),
+        };
+        batch.iter().map(execute).collect()
     }
 
-    pub(super) fn insert(&mut self, insert: &Insert) -> Inserted {
+    fn insert(&mut self, insert: &Insert) -> Outcome {
         if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) || self.ended.contains(&insert.id) {
-            return Inserted::Exists;
+            return Outcome::Exists;
         }
         if insert.id.repeatable_until(self.epoch).is_some_and(|until| until <= self.present()) {
-            return Inserted::TooOld;
+            return Outcome::TooOld;
         }
         let mut replaced = None;
         let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())));
         if let Some(&holder) = holder {
-            let Some(row) = self.rows.get(&holder) else { return Inserted::Kept(holder) };
+            let Some(row) = self.rows.get(&holder) else { return Outcome::Kept(holder) };
             let due = match insert.if_pending {
                 _ if row.begun.is_some() => row.insert.due,
                 IfPending::Keep | IfPending::Refuse => row.insert.due,
@@ -52,92 +51,92 @@ impl Inner {
             };
             if replaced.is_none() {
                 if due == self.rows[&holder].insert.due {
-                    return Inserted::Kept(holder);
+                    return Outcome::Kept(holder);
                 }
                 self.move_to(holder, due, None);
-                return Inserted::Moved(holder, due);
+                return Outcome::Moved(holder, due);
             }
         }
         self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None });
-        Inserted::Created { replaced }
+        Outcome::Created { replaced }
     }
 
-    pub(super) fn reset(&mut self, reset: &Reset) -> Changed {
-        let changed = self.find_pending(&reset.target);
-        if let Changed::Changed(id) = changed {
-            self.move_to(id, reset.due, None);
+    fn reset(&mut self, target: &Target, due: Micros) -> Outcome {
+        let found = self.find_pending(target);
+        if let Outcome::Changed(id) = found {
+            self.move_to(id, due, None);
         }
-        changed
+        found
     }
 
-    pub(super) fn cancel(&mut self, target: &Target) -> Changed {
-        let changed = self.find_pending(target);
-        if let Changed::Changed(id) = changed {
+    fn cancel(&mut self, target: &Target) -> Outcome {
+        let found = self.find_pending(target);
+        if let Outcome::Changed(id) = found {
             self.end(id);
         }
-        changed
+        found
     }
 
-    pub(super) fn done(&mut self, done: Done) -> bool {
-        let Some(row) = self.running(done.id, done.attempt) else { return false };
-        match done.next {
+    pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>) -> Outcome {
+        let Some(row) = self.running(id, attempt) else { return Outcome::NotFound };
+        match next {
             Some(next) => {
                 row.begun = None;
                 row.forgiven = row.attempt;
-                self.move_to(done.id, next, None);
+                self.move_to(id, next, None);
             }
-            None => self.end(done.id),
+            None => self.end(id),
         }
-        true
+        Outcome::Changed(id)
     }
 
-    pub(super) fn retry(&mut self, retry: Retry) -> bool {
-        let Some(row) = self.running(retry.id, retry.attempt) else { return false };
+    fn retry(&mut self, id: TimeoutId, attempt: u32, due: Micros, forgive: bool) -> Outcome {
+        let Some(row) = self.running(id, attempt) else { return Outcome::NotFound };
         row.begun = None;
-        row.forgiven += u32::from(retry.forgive);
+        row.forgiven += u32::from(forgive);
         let planned = row.planned.unwrap_or(row.insert.due);
-        self.move_to(retry.id, retry.due, Some(planned));
-        true
+        self.move_to(id, due, Some(planned));
+        Outcome::Changed(id)
     }
 
-    pub(super) fn bury(&mut self, bury: &Bury) -> bool {
-        let Some(row) = self.running(bury.id, bury.attempt).cloned() else { return false };
+    fn bury(&mut self, id: TimeoutId, attempt: u32, reason: &str) -> Outcome {
+        let Some(row) = self.running(id, attempt).cloned() else { return Outcome::NotFound };
         let letter = DeadLetter {
             key: row.insert.key.clone(),
             attempt: row.attempt,
             format: row.insert.format,
             payload: row.insert.payload.clone(),
             died: self.present(),
-            ..DeadLetter::new(bury.id, row.insert.due, &*row.insert.topic, &*bury.reason)
+            ..DeadLetter::new(id, row.insert.due, &*row.insert.topic, reason)
         };
-        self.remove(bury.id);
-        self.dead.insert(bury.id, letter);
-        true
+        self.remove(id);
+        self.dead.insert(id, letter);
+        Outcome::Changed(id)
     }
 
-    pub(super) fn requeue(&mut self, requeue: Requeue) -> bool {
-        let Some(letter) = self.dead.remove(&requeue.id) else { return false };
-        let mut insert = Insert::new(requeue.id, requeue.due, &*letter.topic);
+    fn requeue(&mut self, id: TimeoutId, due: Micros) -> Outcome {
+        let Some(letter) = self.dead.remove(&id) else { return Outcome::NotFound };
+        let mut insert = Insert::new(id, due, &*letter.topic);
         // A timeout with the same key may be pending by now.
         insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
         insert.format = letter.format;
         insert.payload = letter.payload;
         self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, planned: None, begun: None });
-        true
+        Outcome::Changed(id)
     }
 
-    pub(super) fn begin(&mut self, id: TimeoutId, epoch: u32) -> Begun {
+    fn begin(&mut self, id: TimeoutId, epoch: u32) -> Outcome {
         let now = self.present();
-        let Some(row) = self.rows.get_mut(&id) else { return Begun::Gone };
+        let Some(row) = self.rows.get_mut(&id) else { return Outcome::NotFound };
         if !row.is_pending(epoch) {
-            return Begun::Gone;
+            return Outcome::NotFound;
         }
         if row.insert.due > now {
-            return Begun::NotYet(row.insert.due);
+            return Outcome::NotYet(row.insert.due);
         }
         row.attempt += 1;
         row.begun = Some(epoch);
-        Begun::Attempt(Box::new(Attempt {
+        Outcome::Begun(Box::new(Attempt {
             forgiven: row.forgiven,
             planned: row.planned.unwrap_or(row.insert.due),
             key: row.insert.key.clone(),
@@ -149,15 +148,15 @@ impl Inner {
         }))
     }
 
-    pub(super) fn find_pending(&self, target: &Target) -> Changed {
+    fn find_pending(&self, target: &Target) -> Outcome {
         let id = match target {
             Target::Id(id) => Some(*id),
             Target::Key { topic, key } => self.keys.get(&(Arc::from(topic.as_str()), key.clone())).copied(),
         };
         match id.and_then(|id| Some((id, self.rows.get(&id)?))) {
-            None => Changed::Unknown,
-            Some((_, row)) if row.begun.is_some() => Changed::Running,
-            Some((id, _)) => Changed::Changed(id),
+            None => Outcome::NotFound,
+            Some((_, row)) if row.begun.is_some() => Outcome::Running,
+            Some((id, _)) => Outcome::Changed(id),
         }
     }
 
@@ -165,7 +164,7 @@ impl Inner {
         self.rows.get_mut(&id).filter(|row| row.begun.is_some() && row.attempt == attempt)
     }
 
-    pub(super) fn add(&mut self, row: Row) {
+    fn add(&mut self, row: Row) {
         let id = row.insert.id;
         self.order.insert(Position { due: row.insert.due, id });
         if let Some(key) = &row.insert.key {
@@ -174,12 +173,12 @@ impl Inner {
         self.rows.insert(id, row);
     }
 
-    fn purge(&mut self, id: TimeoutId) -> bool {
-        let purged = self.dead.remove(&id).is_some();
-        if purged {
-            self.end(id);
+    fn purge(&mut self, id: TimeoutId) -> Outcome {
+        if self.dead.remove(&id).is_none() {
+            return Outcome::NotFound;
         }
-        purged
+        self.end(id);
+        Outcome::Changed(id)
     }
 
     /// Ends the life of a timeout, and leaves a tombstone if somebody may insert its id again.
@@ -190,7 +189,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn remove(&mut self, id: TimeoutId) {
+    fn remove(&mut self, id: TimeoutId) {
         let Some(row) = self.rows.remove(&id) else { return };
         self.order.remove(&Position { due: row.insert.due, id });
         if let Some(key) = row.insert.key {
@@ -199,7 +198,7 @@ impl Inner {
     }
 
     /// Changes the due time. A retry names the time for which the run is planned.
-    pub(super) fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
+    fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
         let Some(row) = self.rows.get_mut(&id) else { return };
         self.order.remove(&Position { due: row.insert.due, id });
         row.insert.due = due;

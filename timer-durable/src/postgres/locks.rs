@@ -4,7 +4,7 @@ use super::parts::uuid;
 use super::write::{self, Writer};
 use crate::TimeoutId;
 use crate::store::StoreError;
-use crate::transaction::{Batch, Insert, Target};
+use crate::transaction::{Operation, Target};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -12,30 +12,20 @@ use uuid::Uuid;
 const MAX_REMEMBERED: usize = 10_000;
 
 impl Writer<'_> {
-    /// Returns `true` if one of the timeouts of the batch was locked at the last look.
-    pub(super) fn expects_locks(&self, batch: &Batch) -> bool {
-        let addressed = batch.resets.iter().map(|reset| &reset.target).chain(&batch.cancels);
-        addressed.into_iter().any(|target| self.locked.contains(target))
-            || ids(batch).any(|id| self.locked.contains(&Target::Id(id)))
-            || batch.inserts.iter().any(|insert| self.locked.contains(&insert.target()))
+    /// Returns `true` if a timeout of these operations was locked at the last look.
+    pub(super) fn expects_locks(&self, batch: &[Operation], among: &[usize]) -> bool {
+        among.iter().filter_map(|n| target(&batch[*n])).any(|target| self.locked.contains(&target))
     }
 
-    /// Looks for locked rows of the batch.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Locked`] with these rows, if there are any.
-    pub(super) fn check_locks(
+    /// Returns those of some operations whose rows other transactions have locked.
+    pub(super) fn find_locked(
         &mut self,
-        batch: &Batch,
-        [resets, cancels]: &[Vec<Option<TimeoutId>>; 2],
-    ) -> Result<(), StoreError> {
-        let addressed = batch.resets.iter().map(|reset| &reset.target).zip(resets);
-        let addressed = addressed.chain(batch.cancels.iter().zip(cancels));
-        let mut rows: Vec<(TimeoutId, Target)> =
-            addressed.filter_map(|(target, id)| Some(((*id)?, target.clone()))).collect();
-        rows.extend(ids(batch).map(|id| (id, Target::Id(id))));
-        rows.extend(self.rows_of_inserts(batch)?);
+        batch: &[Operation],
+        ids: &[Option<TimeoutId>],
+        among: &[usize],
+    ) -> Result<Vec<usize>, StoreError> {
+        let mut rows: Vec<(TimeoutId, usize)> = among.iter().filter_map(|n| Some((ids[*n]?, *n))).collect();
+        rows.extend(self.holders_of_inserts(batch, among)?);
         let ids: Vec<Uuid> = rows.iter().map(|(id, _)| uuid(*id)).collect();
         let locked: HashSet<TimeoutId> = match self.link.locked(&ids) {
             Ok(found) => found.iter().map(|row| write::id(row, 0)).collect(),
@@ -46,63 +36,60 @@ impl Writer<'_> {
         if self.locked.len() > MAX_REMEMBERED {
             self.locked.clear();
         }
-        let mut targets = Vec::new();
-        for (id, target) in rows {
-            if locked.contains(&id) {
-                self.locked.insert(target.clone());
-                targets.push(target);
-            } else {
-                self.locked.remove(&target);
-            }
-        }
-        if targets.is_empty() { Ok(()) } else { Err(StoreError::Locked(targets)) }
+        among.iter().filter_map(|n| target(&batch[*n])).for_each(|target| _ = self.locked.remove(&target));
+        let mut found: Vec<usize> = rows.iter().filter(|(id, _)| locked.contains(id)).map(|(_, n)| *n).collect();
+        found.sort_unstable();
+        found.dedup();
+        self.locked.extend(found.iter().filter_map(|n| target(&batch[*n])));
+        Ok(found)
     }
 
-    /// Returns the rows that hold the keys or the ids of inserts.
-    fn rows_of_inserts(&mut self, batch: &Batch) -> Result<Vec<(TimeoutId, Target)>, StoreError> {
-        let inserts = || batch.inserts.iter().filter(|insert| insert.key.is_some());
-        let (topics, keys): (Vec<&str>, Vec<&str>) =
-            inserts().map(|insert| (&*insert.topic, insert.key.as_deref().unwrap_or_default())).unzip();
-        let mut rows: Vec<(TimeoutId, Target)> =
-            batch.inserts.iter().map(|insert| (insert.id, insert.target())).collect();
-        if !keys.is_empty() {
-            let keyed: Vec<&Insert> = inserts().collect();
-            let found = self.ask(|link| link.holders(&[&topics, &keys]))?;
-            rows.extend(found.iter().map(|row| {
-                let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
-                (write::id(row, 1), keyed[n].target())
-            }));
+    /// Returns the rows that hold the keys of inserts.
+    fn holders_of_inserts(
+        &mut self,
+        batch: &[Operation],
+        among: &[usize],
+    ) -> Result<Vec<(TimeoutId, usize)>, StoreError> {
+        let inserts = among.iter().filter(|n| matches!(batch[**n], Operation::Insert(_)));
+        let keyed = inserts.filter_map(|n| Some((*n, batch[*n].key()?)));
+        let (places, (topics, keys)): (Vec<usize>, (Vec<&str>, Vec<&str>)) = keyed.unzip();
+        if places.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(rows)
+        let found = self.ask(|link| link.holders(&[&topics, &keys]))?;
+        let holder = |row: &tokio_postgres::Row| {
+            let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
+            (write::id(row, 1), places[n])
+        };
+        Ok(found.iter().map(holder).collect())
     }
 
-    /// Returns an error if another transaction may be inserting the key or id of an insert. Until
-    /// it commits, no statement can see its row.
+    /// Returns the inserts whose key or id another transaction may be inserting. Until it commits,
+    /// no statement can see its row.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Locked`] if the rest of the batch can be written without them.
-    /// [`StoreError::Refused`] if the batch has to be divided to find the one that waits.
-    pub(super) fn suspect_inserts(&self, batch: &Batch) -> Result<(), StoreError> {
-        let may_wait =
-            |insert: &&Insert| insert.key.is_some() || insert.id.repeatable_until(self.instance as u32).is_some();
-        let suspects: Vec<Target> = batch.inserts.iter().filter(may_wait).map(Insert::target).collect();
-        match suspects.len() {
-            0 => Ok(()),
-            count if count > 1 && count == batch.len() => {
-                Err(StoreError::Refused("another transaction inserts a timeout with the same key".to_owned()))
+    /// [`StoreError::Refused`] if there is nothing else, so that the batch has to be divided to
+    /// find the insert that waits.
+    pub(super) fn suspect_inserts(&self, batch: &[Operation], among: &[usize]) -> Result<Vec<usize>, StoreError> {
+        let may_wait = |n: &usize| match &batch[*n] {
+            Operation::Insert(insert) => {
+                insert.key.is_some() || insert.id.repeatable_until(self.instance as u32).is_some()
             }
-            _ => Err(StoreError::Locked(suspects)),
+            _ => false,
+        };
+        let suspects: Vec<usize> = among.iter().copied().filter(may_wait).collect();
+        if suspects.len() > 1 && suspects.len() == among.len() {
+            return Err(StoreError::Refused("another transaction inserts a timeout with the same key".to_owned()));
         }
+        Ok(suspects)
     }
 }
 
-/// Returns the ids that the parts of a batch name, except for those of calls with a target.
-fn ids(batch: &Batch) -> impl Iterator<Item = TimeoutId> {
-    let dones = batch.dones.iter().map(|part| part.id);
-    let retries = batch.retries.iter().map(|part| part.id);
-    let buries = batch.buries.iter().map(|part| part.id);
-    let requeues = batch.requeues.iter().map(|part| part.id);
-    let (purges, begins) = (batch.purges.iter().copied(), batch.begins.iter().copied());
-    dones.chain(retries).chain(buries).chain(requeues).chain(purges).chain(begins)
+/// Returns the key of an operation, or its id if it names no key.
+fn target(operation: &Operation) -> Option<Target> {
+    match operation.key() {
+        Some((topic, key)) => Some(Target::Key { topic: topic.to_owned(), key: key.to_owned() }),
+        None => operation.id().map(Target::Id),
+    }
 }

@@ -6,8 +6,7 @@ use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
-use crate::transaction::{Batch, IfPending, Insert, Inserted, Target};
-use std::collections::HashSet;
+use crate::transaction::{IfPending, Insert, Operation, Outcome};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -19,12 +18,14 @@ impl Writer<'_> {
     /// Executes the inserts that step 2 has not executed.
     ///
     /// They are sorted by key, so that two nodes lock the holders of their keys in the same order.
-    pub(super) fn put(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {
-        let mut missed: Vec<usize> = (0..batch.inserts.len()).filter(|n| draft.inserts[*n].is_none()).collect();
-        missed.sort_unstable_by_key(|n| {
-            let insert = &batch.inserts[*n];
-            (&insert.topic, &insert.key, insert.id)
+    pub(super) fn put(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<(), StoreError> {
+        let inserts = batch.iter().enumerate().filter_map(|(n, operation)| match operation {
+            Operation::Insert(insert) => Some((n, insert)),
+            _ => None,
         });
+        let mut missed: Vec<(usize, &Insert)> = inserts.collect();
+        missed.retain(|(n, _)| draft.outcomes[*n].is_none());
+        missed.sort_unstable_by_key(|(_, insert)| (&insert.topic, &insert.key, insert.id));
         self.put_some(batch, draft, &missed, Instant::now() + DIVIDING)
     }
 
@@ -34,38 +35,45 @@ impl Writer<'_> {
     /// a lock are left out.
     fn put_some(
         &mut self,
-        batch: &Batch,
+        batch: &[Operation],
         draft: &mut Draft,
-        missed: &[usize],
+        missed: &[(usize, &Insert)],
         until: Instant,
     ) -> Result<(), StoreError> {
         let mut attempts = 0;
         let rows = loop {
-            match self.send_put(batch, missed) {
+            match self.send_put(missed) {
                 Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
                 Err(error) if error.is_locked() || error.is_refusal() => match missed {
-                    [n] => {
-                        let answer =
-                            if error.is_locked() { Inserted::Locked } else { Inserted::Refused(error.to_string()) };
-                        draft.inserts[*n] = Some(answer);
+                    [(n, _)] => {
+                        let is_locked = error.is_locked();
+                        let outcome = if is_locked { Outcome::Locked } else { Outcome::Refused(error.to_string()) };
+                        draft.outcomes[*n] = Some(outcome);
                         return Ok(());
                     }
                     missed => {
-                        let (locked, free): (Vec<usize>, Vec<usize>) = if !error.is_locked() {
-                            (Vec::new(), missed.to_vec())
+                        let all = || missed.iter().map(|(n, _)| *n).collect();
+                        let locked: Vec<usize> = if !error.is_locked() {
+                            Vec::new()
                         } else if Instant::now() >= until {
-                            (missed.to_vec(), Vec::new())
+                            all()
                         } else {
-                            let targets = self.locked_of(batch, missed)?;
-                            missed.iter().partition(|n| targets.contains(&batch.inserts[**n].target()))
+                            match self.find_locked(batch, &draft.ids, &all()) {
+                                // The whole table is locked. Step 2 was committed, so the batch
+                                // cannot fail.
+                                Err(StoreError::Failed(_)) => all(),
+                                locked => locked?,
+                            }
                         };
-                        if !locked.is_empty() {
-                            locked.iter().for_each(|n| draft.inserts[*n] = Some(Inserted::Locked));
-                            return self.put_some(batch, draft, &free, until);
+                        if locked.is_empty() {
+                            let (first, second) = missed.split_at(missed.len() / 2);
+                            self.put_some(batch, draft, first, until)?;
+                            return self.put_some(batch, draft, second, until);
                         }
-                        let (first, second) = free.split_at(free.len() / 2);
-                        self.put_some(batch, draft, first, until)?;
-                        return self.put_some(batch, draft, second, until);
+                        locked.iter().for_each(|n| draft.outcomes[*n] = Some(Outcome::Locked));
+                        let free: Vec<(usize, &Insert)> =
+                            missed.iter().copied().filter(|(n, _)| !locked.contains(n)).collect();
+                        return self.put_some(batch, draft, &free, until);
                     }
                 },
                 result => break result?,
@@ -74,37 +82,26 @@ impl Writer<'_> {
         if rows.is_empty() && !missed.is_empty() {
             return Err(StoreError::Fenced);
         }
+        missed.iter().for_each(|(n, _)| draft.outcomes[*n] = Some(Outcome::Exists));
         for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
-            let n = missed[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
+            let (n, _) = missed[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
             let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
-            draft.inserts[n] = Some(match (row.get::<_, &str>(1), other) {
-                ("created", replaced) => Inserted::Created { replaced },
-                ("kept", Some(holder)) => Inserted::Kept(holder),
-                ("moved", Some(holder)) => Inserted::Moved(holder, row.get(3)),
-                ("too_old", _) => Inserted::TooOld,
-                _ => Inserted::Exists,
+            draft.outcomes[n] = Some(match (row.get::<_, &str>(1), other) {
+                ("created", replaced) => Outcome::Created { replaced },
+                ("kept", Some(holder)) => Outcome::Kept(holder),
+                ("moved", Some(holder)) => Outcome::Moved(holder, row.get(3)),
+                ("too_old", _) => Outcome::TooOld,
+                _ => Outcome::Exists,
             });
         }
         Ok(())
     }
 
-    /// Returns those of some inserts whose rows another transaction has locked.
-    fn locked_of(&mut self, batch: &Batch, missed: &[usize]) -> Result<HashSet<Target>, StoreError> {
-        let inserts = missed.iter().map(|n| batch.inserts[*n].clone()).collect();
-        match self.check_locks(&Batch { inserts, ..Batch::default() }, &Default::default()) {
-            Ok(()) => Ok(HashSet::new()),
-            Err(StoreError::Locked(targets)) => Ok(targets.into_iter().collect()),
-            // The whole table is locked. Step 2 was committed, so the batch cannot fail.
-            Err(StoreError::Failed(_)) => Ok(missed.iter().map(|n| batch.inserts[*n].target()).collect()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn send_put(&mut self, batch: &Batch, missed: &[usize]) -> Result<Vec<Row>, QueryError> {
+    fn send_put(&mut self, missed: &[(usize, &Insert)]) -> Result<Vec<Row>, QueryError> {
         if missed.is_empty() {
             return Ok(Vec::new());
         }
-        let inserts: Vec<&Insert> = missed.iter().map(|n| &batch.inserts[*n]).collect();
+        let inserts: Vec<&Insert> = missed.iter().map(|(_, insert)| *insert).collect();
         let shards = self.spread(inserts.len());
         let is_foreign = self.shards.is_empty();
         let column =

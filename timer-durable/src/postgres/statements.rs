@@ -37,7 +37,7 @@ pub(super) enum Part {
 }
 
 /// The statement of a part. `{1}` is the first of its own parameters.
-struct Definition {
+pub(super) struct Definition {
     part: Part,
     name: &'static str,
     types: &'static [Type],
@@ -50,7 +50,7 @@ struct Definition {
 /// The ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
 /// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
 /// be planned the other way round.
-static PARTS: [Definition; 13] = [
+pub(super) static PARTS: [Definition; 13] = [
     // Rows without a key whose ids this instance has made. Nothing is there to conflict with, and
     // a statement that expects a conflict looks for it before each row.
     Definition {
@@ -239,11 +239,15 @@ pub(super) struct Parts(u16);
 impl Parts {
     /// All parts, with the insert that expects a conflict. All sets with a rare part share one
     /// statement, so that a connection prepares at most 97 of them.
-    const ALL: Self = Self((1 << 13) - 2);
+    pub(super) const ALL: Self = Self((1 << PARTS.len()) - 2);
 
     /// Adds a part if it has rows.
     pub(super) fn add(&mut self, part: Part, is_used: bool) {
         self.0 |= u16::from(is_used) << part as u16;
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = Part> {
+        PARTS.iter().map(|definition| definition.part).filter(move |part| self.has(*part))
     }
 
     pub(super) fn has(self, part: Part) -> bool {

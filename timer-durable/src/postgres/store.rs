@@ -5,7 +5,7 @@ use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
-use crate::transaction::{Answers, Batch, Begun, Done};
+use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl Store for PostgresStore {
         self.clock.until(time)
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let result = self.execute(batch);
         self.check(result)
     }
@@ -114,10 +114,15 @@ impl Store for PostgresStore {
         Some(self.lease_end)
     }
 
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
         let result = self.transact(|store| {
-            let batch = Batch { dones: vec![done], ..Batch::default() };
-            let is_running = store.execute(&batch)?.dones[0];
+            let is_running = store.execute(&[Operation::Done { id, attempt, next }])? == [Outcome::Changed(id)];
             if is_running {
                 store.work(work)?;
             }
@@ -166,7 +171,7 @@ impl PostgresStore {
         work(&mut link.connection).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
-    fn execute(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let (sent, now) = (Instant::now(), self.clock.now());
         let instance = self.instance;
         let link = self.link.as_mut().ok_or_else(lost)?;
@@ -179,19 +184,19 @@ impl PostgresStore {
             locked: &mut self.locked,
             now,
         };
-        let (answers, server) = writer.write(batch)?;
+        let (outcomes, server) = writer.write(batch)?;
         self.clock.take(sent, server);
         if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
-            self.hold(&answers, server);
+            self.hold(&outcomes, server);
         }
-        Ok(answers)
+        Ok(outcomes)
     }
 
     /// Holds the next begins until the first timeout that was not due yet, at most for a second, if
     /// the server's clock was set back. Otherwise the keeper would try again and again.
-    fn hold(&mut self, answers: &Answers, server: Micros) {
-        let early = answers.begins.iter().filter_map(|begun| match begun {
-            Begun::NotYet(due) => Some(due - server),
+    fn hold(&mut self, outcomes: &[Outcome], server: Micros) {
+        let early = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::NotYet(due) => Some(due - server),
             _ => None,
         });
         if let Some(wait) = early.min() {

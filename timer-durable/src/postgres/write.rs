@@ -13,8 +13,8 @@
 //!
 //! A transaction of the user that calls `timer.cancel` or `timer.complete` keeps its timeout locked
 //! until it ends, and a statement that needs the lock waits with all of its parts. So statements
-//! give up soon. The writer then asks for the locked rows (`locks`), and the keeper writes the rest
-//! of the batch without them. In the normal case this costs nothing.
+//! give up soon. The writer then asks for the locked rows (`locks`), and writes the rest of the
+//! batch without them. In the normal case this costs nothing.
 
 use super::Link;
 use super::parts::{Tables, uuid};
@@ -22,7 +22,7 @@ use super::query_error::QueryError;
 use super::statements::{Part, Parts};
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
-use crate::transaction::{Answers, Attempt, Batch, Begun, Changed, Inserted, Target};
+use crate::transaction::{Attempt, Operation, Outcome, Target};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -55,16 +55,21 @@ pub(super) struct Writer<'a> {
     pub(super) now: Micros,
 }
 
-/// The answers of step 2. Calls that changed nothing are `None`.
+/// A batch whose step 2 is done.
 pub(super) struct Draft {
     now: Micros,
-    pub(super) inserts: Vec<Option<Inserted>>,
-    resets: Vec<Option<Changed>>,
-    cancels: Vec<Option<Changed>>,
-    begins: Vec<Option<Begun>>,
-    ends: [Vec<bool>; 5],
-    /// The ids of the targets.
-    targets: [Vec<Option<TimeoutId>>; 2],
+    /// `None` if step 2 has changed nothing and the reason is not known yet.
+    pub(super) outcomes: Vec<Option<Outcome>>,
+    /// The timeouts of the operations.
+    pub(super) ids: Vec<Option<TimeoutId>>,
+}
+
+/// The answer to a statement.
+enum Sent {
+    Rows(Parts, Vec<Row>),
+    /// Nothing was written, because other transactions have locked the timeouts of these
+    /// operations.
+    Locked(Vec<usize>),
 }
 
 /// A timeout that a batch did not change.
@@ -76,68 +81,38 @@ struct Seen {
 
 impl Writer<'_> {
     /// Executes a batch. Returns the store's time of the commit, too.
-    pub(super) fn write(&mut self, batch: &Batch) -> Result<(Answers, Micros), StoreError> {
+    pub(super) fn write(&mut self, batch: &[Operation]) -> Result<(Vec<Outcome>, Micros), StoreError> {
         let mut draft = self.execute(batch)?;
-        let now = draft.now;
         self.follow_up(batch, &mut draft).map_err(after_commit)?;
-        let unknown = |changed: Option<Changed>| changed.unwrap_or(Changed::Unknown);
-        let [dones, retries, buries, requeues, purges] = draft.ends;
-        let answers = Answers {
-            inserts: draft.inserts.into_iter().map(|answer| answer.unwrap_or(Inserted::Exists)).collect(),
-            resets: draft.resets.into_iter().map(unknown).collect(),
-            cancels: draft.cancels.into_iter().map(unknown).collect(),
-            dones,
-            retries,
-            buries,
-            requeues,
-            purges,
-            begins: draft.begins.into_iter().map(|begun| begun.unwrap_or(Begun::Gone)).collect(),
-        };
-        Ok((answers, now))
+        let outcomes = draft.outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::NotFound));
+        Ok((outcomes.collect(), draft.now))
     }
 
-    fn follow_up(&mut self, batch: &Batch, draft: &mut Draft) -> Result<(), StoreError> {
+    fn follow_up(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<(), StoreError> {
         for _ in 0..REPETITIONS {
             let again = self.explain(batch, draft)?;
-            let [resets, cancels] = &again;
-            if resets.is_empty() && cancels.is_empty() {
+            if again.is_empty() {
                 break;
             }
             // The timeout was moved or replaced by another instance at the same moment.
-            let repeated = Batch {
-                resets: resets.iter().map(|n| batch.resets[*n].clone()).collect(),
-                cancels: cancels.iter().map(|n| batch.cancels[*n].clone()).collect(),
-                ..Batch::default()
-            };
-            let next = self.execute(&repeated)?;
-            for (from, n) in resets.iter().enumerate() {
-                draft.resets[*n] = next.resets[from];
-                draft.targets[0][*n] = next.targets[0][from];
-            }
-            for (from, n) in cancels.iter().enumerate() {
-                draft.cancels[*n] = next.cancels[from];
-                draft.targets[1][*n] = next.targets[1][from];
+            let repeated: Vec<Operation> = again.iter().map(|n| batch[*n].clone()).collect();
+            let mut next = self.execute(&repeated)?;
+            for (from, n) in again.into_iter().enumerate() {
+                draft.outcomes[n] = next.outcomes[from].take();
+                draft.ids[n] = next.ids[from];
             }
         }
         self.put(batch, draft)
     }
 
-    /// Step 1. Returns the ids of the targets.
-    fn resolve<'t>(&mut self, targets: impl Iterator<Item = &'t Target>) -> Result<Vec<Option<TimeoutId>>, StoreError> {
-        let (mut ids, mut topics, mut keys, mut places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for target in targets {
-            match target {
-                Target::Id(id) => ids.push(Some(*id)),
-                // No timeout has such a key, and PostgreSQL refuses to compare it.
-                Target::Key { topic, key } if topic.contains('\0') || key.contains('\0') => ids.push(None),
-                Target::Key { topic, key } => {
-                    topics.push(topic.as_str());
-                    keys.push(key.as_str());
-                    places.push(ids.len());
-                    ids.push(None);
-                }
-            }
-        }
+    /// Step 1. Returns the timeout of each operation, or `None` if it names a key that has none.
+    fn resolve(&mut self, batch: &[Operation]) -> Result<Vec<Option<TimeoutId>>, StoreError> {
+        let mut ids: Vec<Option<TimeoutId>> = batch.iter().map(Operation::id).collect();
+        let by_key = (0..batch.len()).filter(|n| ids[*n].is_none());
+        // No timeout has a key with a NUL character, and PostgreSQL refuses to compare it.
+        let named = by_key.filter_map(|n| Some((n, batch[n].key()?)));
+        let named = named.filter(|(_, (topic, key))| !topic.contains('\0') && !key.contains('\0'));
+        let (places, (topics, keys)): (Vec<usize>, (Vec<&str>, Vec<&str>)) = named.unzip();
         if !places.is_empty() {
             for row in self.ask(|link| link.holders(&[&topics, &keys]))? {
                 let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
@@ -147,83 +122,73 @@ impl Writer<'_> {
         Ok(ids)
     }
 
-    /// Steps 1 and 2.
-    fn execute(&mut self, batch: &Batch) -> Result<Draft, StoreError> {
-        let targets =
-            [self.resolve(batch.resets.iter().map(|reset| &reset.target))?, self.resolve(batch.cancels.iter())?];
-        let instance = self.instance as u32;
-        let tables = Tables::new(batch, &targets[0], &targets[1], instance, self.now);
-        let shard = self.spread(1)[0];
-        let (parts, rows) = self.send(batch, &targets, &tables, shard)?;
-        let mut draft = Draft {
-            now: 0,
-            inserts: vec![None; batch.inserts.len()],
-            // A key without a timeout needs no second look.
-            resets: targets[0].iter().map(|id| id.is_none().then_some(Changed::Unknown)).collect(),
-            cancels: targets[1].iter().map(|id| id.is_none().then_some(Changed::Unknown)).collect(),
-            begins: vec![None; batch.begins.len()],
-            ends: [
-                &batch.dones.len(),
-                &batch.retries.len(),
-                &batch.buries.len(),
-                &batch.requeues.len(),
-                &batch.purges.len(),
-            ]
-            .map(|len| vec![false; *len]),
-            targets,
+    /// Steps 1 and 2. Operations whose timeouts other transactions have locked are left out.
+    fn execute(&mut self, batch: &[Operation]) -> Result<Draft, StoreError> {
+        let ids = self.resolve(batch)?;
+        // A key without a timeout needs no second look.
+        let mut outcomes: Vec<Option<Outcome>> =
+            ids.iter().map(|id| id.is_none().then_some(Outcome::NotFound)).collect();
+        let (instance, now, shard) = (self.instance as u32, self.now, self.spread(1)[0]);
+        let (tables, parts, rows) = loop {
+            let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
+            let tables = Tables::new(batch, &ids, &open, instance, now);
+            match self.send(batch, &ids, &open, &tables, shard)? {
+                Sent::Rows(parts, rows) => break (tables, parts, rows),
+                Sent::Locked(locked) => locked.into_iter().for_each(|n| outcomes[n] = Some(Outcome::Locked)),
+            }
         };
-        let mut is_alive = false;
+        let mut committed = None;
         for row in &rows {
             let number = row.get(0);
             if number == FENCE_ROW {
-                is_alive = true;
-                draft.now = row.get(1);
+                committed = Some(row.get(1));
                 if parts.has(Part::Created) {
-                    draft.inserts.fill(Some(Inserted::Created { replaced: None }));
+                    let created = tables.executed(Part::Created, None);
+                    created.iter().for_each(|(_, n)| outcomes[*n] = Some(Outcome::Created { replaced: None }));
                 }
             }
-            let Some(part) = Part::of_row(number) else { continue };
-            if part == Part::Begun {
-                if let Some(n) = tables.begins.find(id(row, 3)) {
-                    draft.begins[n] = Some(Begun::Attempt(Box::new(attempt(row))));
+            match Part::of_row(number) {
+                Some(Part::Begun) => {
+                    if let Some((_, n)) = tables.find(Part::Begun, id(row, 3)) {
+                        outcomes[n] = Some(Outcome::Begun(Box::new(attempt(row))));
+                    }
                 }
-                continue;
+                Some(part) => {
+                    for (id, n) in tables.executed(part, row.get(2)) {
+                        let is_insert = part == Part::Inserted;
+                        let created = Outcome::Created { replaced: None };
+                        outcomes[n] = Some(if is_insert { created } else { Outcome::Changed(id) });
+                    }
+                }
+                None => {}
             }
-            let ids: Option<Vec<Uuid>> = row.get(2);
-            tables.each(part, ids.as_deref(), |id, n| match part {
-                Part::Inserted => draft.inserts[n] = Some(Inserted::Created { replaced: None }),
-                Part::Moved => draft.resets[n] = Some(Changed::Changed(id)),
-                Part::Cancelled | Part::CancelledYoung => draft.cancels[n] = Some(Changed::Changed(id)),
-                Part::Done | Part::DoneYoung => draft.ends[0][n] = true,
-                Part::Repeated if n < tables.dones_len => draft.ends[0][n] = true,
-                Part::Repeated => draft.ends[1][n - tables.dones_len] = true,
-                Part::Buried => draft.ends[2][n] = true,
-                Part::Requeued => draft.ends[3][n] = true,
-                Part::Purged | Part::PurgedYoung => draft.ends[4][n] = true,
-                Part::Created | Part::Begun => {}
-            });
         }
-        if is_alive { Ok(draft) } else { Err(StoreError::Fenced) }
+        let now = committed.ok_or(StoreError::Fenced)?;
+        Ok(Draft { now, outcomes, ids })
     }
 
-    /// Step 2. Returns the parts that were executed, too.
+    /// Step 2 for the operations that are `open`.
     fn send(
         &mut self,
-        batch: &Batch,
-        targets: &[Vec<Option<TimeoutId>>; 2],
+        batch: &[Operation],
+        ids: &[Option<TimeoutId>],
+        open: &[usize],
         tables: &Tables<'_>,
         shard: i16,
-    ) -> Result<(Parts, Vec<Row>), StoreError> {
-        if !self.locked.is_empty() && self.expects_locks(batch) {
-            self.check_locks(batch, targets)?;
+    ) -> Result<Sent, StoreError> {
+        if !self.locked.is_empty() && self.expects_locks(batch, open) {
+            let locked = self.find_locked(batch, ids, open)?;
+            if !locked.is_empty() {
+                return Ok(Sent::Locked(locked));
+            }
         }
         let (own, epochs) = (self.instance, self.epochs);
         let refuge = (!self.shards.is_empty()).then_some(shard);
-        let mut new = tables.has_new_inserts_only(own as u32);
+        let mut new = tables.has_new_inserts_only();
         let (begun, mut attempts) = (Instant::now(), 0);
         loop {
             let parts = tables.parts(new);
-            let columns = tables.parameters(shard, own as u32, parts);
+            let columns = tables.parameters(shard, parts);
             let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&own, &epochs, &refuge];
             parameters.extend(columns.iter().map(|column| &**column));
             match self.link.write(parts, &parameters) {
@@ -233,50 +198,48 @@ impl Writer<'_> {
                     attempts += 1;
                 }
                 Err(error) if error.is_locked() => {
-                    self.check_locks(batch, targets)?;
-                    self.suspect_inserts(batch)?;
+                    let mut locked = self.find_locked(batch, ids, open)?;
+                    if locked.is_empty() {
+                        locked = self.suspect_inserts(batch, open)?;
+                    }
+                    if !locked.is_empty() {
+                        return Ok(Sent::Locked(locked));
+                    }
                     if begun.elapsed() > MAX_TABLE_WAIT {
                         return Err(error.into());
                     }
                 }
-                result => return Ok((parts, result?)),
+                result => return Ok(Sent::Rows(parts, result?)),
             }
         }
     }
 
     /// Step 3. Returns the resets and cancels that have to be repeated.
-    fn explain(&mut self, batch: &Batch, draft: &mut Draft) -> Result<[Vec<usize>; 2], StoreError> {
-        let missed = |answers: &[Option<Changed>]| -> Vec<usize> {
-            answers.iter().enumerate().filter(|(_, answer)| answer.is_none()).map(|(n, _)| n).collect()
+    fn explain(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<Vec<usize>, StoreError> {
+        let needs_reason = |operation: &Operation| {
+            matches!(operation, Operation::Reset { .. } | Operation::Cancel(_) | Operation::Begin(_))
         };
-        let calls = [missed(&draft.resets), missed(&draft.cancels)];
-        let begins: Vec<usize> = (0..batch.begins.len()).filter(|n| draft.begins[*n].is_none()).collect();
-        let targets = calls.iter().zip(&draft.targets).flat_map(|(missed, ids)| missed.iter().filter_map(|n| ids[*n]));
-        let ids: Vec<Uuid> = targets.chain(begins.iter().map(|n| batch.begins[*n])).map(uuid).collect();
-        if ids.is_empty() {
-            return Ok([Vec::new(), Vec::new()]);
+        let missed: Vec<usize> =
+            (0..batch.len()).filter(|n| draft.outcomes[*n].is_none() && needs_reason(&batch[*n])).collect();
+        if missed.is_empty() {
+            return Ok(missed);
         }
+        let ids: Vec<Uuid> = missed.iter().filter_map(|n| draft.ids[*n]).map(uuid).collect();
         let seen: HashMap<TimeoutId, Seen> = self.ask(|link| link.look(&[&ids]))?.iter().map(seen).collect();
-        for n in begins {
-            let pending = seen.get(&batch.begins[n]).filter(|seen| self.is_pending_here(seen));
-            draft.begins[n] = Some(pending.map_or(Begun::Gone, |seen| Begun::NotYet(seen.due)));
-        }
-        let mut again = [Vec::new(), Vec::new()];
-        for (part, missed) in calls.iter().enumerate() {
-            for n in missed {
-                let target = draft.targets[part][*n];
-                let by_key = match part {
-                    0 => matches!(batch.resets[*n].target, Target::Key { .. }),
-                    _ => matches!(batch.cancels[*n], Target::Key { .. }),
-                };
-                let answers = if part == 0 { &mut draft.resets } else { &mut draft.cancels };
-                match target.and_then(|id| seen.get(&id)) {
-                    Some(seen) if seen.begun.is_some() => answers[*n] = Some(Changed::Running),
-                    // The key may belong to another timeout by now.
-                    None if !by_key => answers[*n] = Some(Changed::Unknown),
-                    _ => again[part].push(*n),
+        let mut again = Vec::new();
+        for n in missed {
+            let seen = draft.ids[n].and_then(|id| seen.get(&id));
+            draft.outcomes[n] = match (&batch[n], seen) {
+                (Operation::Begin(_), Some(seen)) if self.is_pending_here(seen) => Some(Outcome::NotYet(seen.due)),
+                (Operation::Begin(_), _) => Some(Outcome::NotFound),
+                (_, Some(seen)) if seen.begun.is_some() => Some(Outcome::Running),
+                // The key may belong to another timeout by now.
+                (operation, None) if operation.key().is_none() => Some(Outcome::NotFound),
+                _ => {
+                    again.push(n);
+                    None
                 }
-            }
+            };
         }
         Ok(again)
     }

@@ -23,7 +23,7 @@ use owner::Owner;
 
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upkeep, Work};
-use crate::transaction::{Answers, Batch, Done};
+use crate::transaction::{Operation, Outcome};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
 use slots::Page;
@@ -238,11 +238,11 @@ impl Store for SqliteStore {
         Some(MAX_SLEEP)
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
-        let answers =
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let outcomes =
             self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))?;
-        self.tally.add(batch, &answers);
-        Ok(answers)
+        self.tally.add(batch, &outcomes);
+        Ok(outcomes)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
@@ -297,22 +297,28 @@ impl Store for SqliteStore {
         Ok(Upkeep::default())
     }
 
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        let mut accepted = false;
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
+        let done = [Operation::Done { id, attempt, next }];
+        let mut outcomes = Vec::new();
         let result = self.transact(|connection, epoch, now| {
-            accepted = rows::done(connection, &done, epoch, now).map_err(failed)?;
-            if !accepted {
+            outcomes = rows::execute(connection, &done, epoch, now).map_err(failed)?;
+            if outcomes != [Outcome::Changed(id)] {
                 return Err(StoreError::Fenced);
             }
             run(work, connection)
         });
         match result {
             Ok(()) => {
-                let answers = Answers { dones: vec![true], ..Answers::default() };
-                self.tally.add(&Batch { dones: vec![done], ..Batch::default() }, &answers);
+                self.tally.add(&done, &outcomes);
                 Ok(true)
             }
-            Err(StoreError::Fenced) if !accepted => Ok(false),
+            Err(StoreError::Fenced) => Ok(false),
             Err(error) => Err(error),
         }
     }

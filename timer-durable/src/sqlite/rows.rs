@@ -4,10 +4,9 @@ use super::slots;
 use super::tombstones::Tombstones;
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros};
-use crate::transaction::{
-    Answers, Attempt, Batch, Begun, Bury, Changed, Done, IfPending, Insert, Inserted, Requeue, Reset, Retry, Target,
-};
+use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
+use std::cell::OnceCell;
 
 pub(super) fn blob(id: TimeoutId) -> [u8; 16] {
     id.as_u128().to_be_bytes()
@@ -17,55 +16,60 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
     TimeoutId::from_u128(u128::from_be_bytes(bytes))
 }
 
-/// Executes the parts of a batch inside a transaction.
+/// Executes a batch inside a transaction.
 ///
-/// The statements of the frequent parts are looked up once per batch. None of them needs a
+/// The statements of the frequent operations are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &Batch, epoch: i64, now: Micros) -> Result<Answers> {
+pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Micros) -> Result<Vec<Outcome>> {
     let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
-    Ok(Answers {
-        inserts: insert_all(tombstones, &batch.inserts, far)?,
-        resets: batch.resets.iter().map(|part| reset(db, part, far)).collect::<Result<_>>()?,
-        cancels: batch.cancels.iter().map(|part| cancel(tombstones, part)).collect::<Result<_>>()?,
-        dones: done_all(tombstones, &batch.dones)?,
-        retries: batch.retries.iter().map(|part| retry(db, *part)).collect::<Result<_>>()?,
-        buries: batch.buries.iter().map(|part| bury(db, part, now)).collect::<Result<_>>()?,
-        requeues: batch.requeues.iter().map(|part| requeue(db, *part)).collect::<Result<_>>()?,
-        purges: batch.purges.iter().map(|part| purge(tombstones, *part)).collect::<Result<_>>()?,
-        begins: begin_all(db, &batch.begins, epoch, now)?,
-    })
+    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far };
+    let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
+    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, epoch, now };
+    let execute = |operation: &Operation| match operation {
+        Operation::Insert(new) => insert(tombstones, &mut create, new),
+        Operation::Reset { target, due } => reset(db, target, *due, far),
+        Operation::Cancel(target) => cancel(tombstones, target),
+        Operation::Done { id, attempt, next: None } => {
+            let ended = changed(*id, end.execute(params![blob(*id), attempt])?);
+            if ended != Outcome::NotFound {
+                tombstones.leave(*id)?;
+            }
+            Ok(ended)
+        }
+        Operation::Done { id, attempt, next: Some(next) } => repeat(db, *id, *attempt, *next),
+        Operation::Retry { id, attempt, due, forgive } => retry(db, *id, *attempt, *due, *forgive),
+        Operation::Bury { id, attempt, reason } => bury(db, *id, *attempt, reason, now),
+        Operation::Requeue { id, due } => requeue(db, *id, *due),
+        Operation::Purge(id) => purge(tombstones, *id),
+        Operation::Begin(id) => begin.execute(*id),
+    };
+    batch.iter().map(execute).collect()
 }
 
-fn insert_all(tombstones: Tombstones<'_>, inserts: &[Insert], far: Micros) -> Result<Vec<Inserted>> {
-    let db = tombstones.db;
-    if inserts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut has_dead = db.prepare_cached("select exists (select 1 from dead)")?;
-    let has_dead = has_dead.query_row([], |row| row.get(0))?;
-    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead, far };
-    inserts.iter().map(|new| insert(tombstones, &mut create, new)).collect()
+/// Returns the outcome of a statement that has changed `rows` rows with this id.
+fn changed(id: TimeoutId, rows: usize) -> Outcome {
+    if rows == 0 { Outcome::NotFound } else { Outcome::Changed(id) }
 }
 
-fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> Result<Inserted> {
+fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> Result<Outcome> {
     let db = tombstones.db;
     if let Some(refusal) = tombstones.refusal(new.id)? {
         return Ok(refusal);
     }
-    if let Some(inserted) = create.execute(db, new)? {
-        return Ok(inserted);
+    if create.execute(db, new)? {
+        return Ok(Outcome::Created { replaced: None });
     }
-    let Some(key) = &new.key else { return Ok(Inserted::Exists) };
+    let Some(key) = &new.key else { return Ok(Outcome::Exists) };
     if is_taken(db, new.id)? {
-        return Ok(Inserted::Exists);
+        return Ok(Outcome::Exists);
     }
     let mut holder = db.prepare_cached("select id, due, begun from timeout where topic = ?1 and key = ?2")?;
     let holder = holder.query_row(params![new.topic, key], |row| {
         Ok((id(row.get(0)?), row.get::<_, Micros>(1)?, row.get::<_, Option<i64>>(2)?.is_some()))
     });
-    let Some((holder, due, runs)) = holder.optional()? else { return Ok(Inserted::Exists) };
+    let Some((holder, due, runs)) = holder.optional()? else { return Ok(Outcome::Exists) };
     let new_due = match new.if_pending {
         _ if runs => due,
         IfPending::Keep | IfPending::Refuse => due,
@@ -74,15 +78,15 @@ fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> 
         IfPending::Replace => {
             db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(holder)])?;
             tombstones.leave(holder)?;
-            let created = create.execute(db, new)?.map(|_| Inserted::Created { replaced: Some(holder) });
-            return Ok(created.unwrap_or(Inserted::Exists));
+            let created = create.execute(db, new)?;
+            return Ok(if created { Outcome::Created { replaced: Some(holder) } } else { Outcome::Exists });
         }
     };
     if new_due == due {
-        return Ok(Inserted::Kept(holder));
+        return Ok(Outcome::Kept(holder));
     }
     change_due(db, holder, new_due, create.far)?;
-    Ok(Inserted::Moved(holder, new_due))
+    Ok(Outcome::Moved(holder, new_due))
 }
 
 /// Returns `true` if a timeout or a dead letter has the id.
@@ -100,15 +104,23 @@ const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, 
 struct Create<'c> {
     insert: CachedStatement<'c>,
     /// Whether there are dead letters, whose ids are taken as well.
-    has_dead: bool,
+    has_dead: OnceCell<bool>,
     far: Micros,
 }
 
 impl Create<'_> {
-    /// Inserts a row. Returns `None` if the id or the key is taken.
-    fn execute(&mut self, db: &Connection, new: &Insert) -> Result<Option<Inserted>> {
-        if self.has_dead && db.prepare_cached("select 1 from dead where id = ?1")?.exists([blob(new.id)])? {
-            return Ok(None);
+    /// Inserts a row. Returns `false` if the id or the key is taken.
+    fn execute(&mut self, db: &Connection, new: &Insert) -> Result<bool> {
+        let has_dead = match self.has_dead.get() {
+            Some(has_dead) => *has_dead,
+            None => {
+                let mut query = db.prepare_cached("select exists (select 1 from dead)")?;
+                let has_dead = query.query_row([], |row| row.get(0))?;
+                *self.has_dead.get_or_init(|| has_dead)
+            }
+        };
+        if has_dead && db.prepare_cached("select 1 from dead where id = ?1")?.exists([blob(new.id)])? {
+            return Ok(false);
         }
         let created = self.insert.execute(params![
             blob(new.id),
@@ -121,14 +133,14 @@ impl Create<'_> {
             new.max_lateness,
             slots::slot(new.due, self.far)
         ])?;
-        Ok((created == 1).then_some(Inserted::Created { replaced: None }))
+        Ok(created == 1)
     }
 }
 
-fn reset(db: &Connection, reset: &Reset, far: Micros) -> Result<Changed> {
-    let found = find(db, &reset.target)?;
-    if let Changed::Changed(id) = found {
-        change_due(db, id, reset.due, far)?;
+fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<Outcome> {
+    let found = find(db, target)?;
+    if let Outcome::Changed(id) = found {
+        change_due(db, id, due, far)?;
     }
     Ok(found)
 }
@@ -139,17 +151,17 @@ fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Resul
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
-fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Changed> {
+fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
     let db = tombstones.db;
     let mut delete = db.prepare_cached("delete from timeout where id = ?1 and begun is null")?;
     if let Target::Id(id) = target {
         if delete.execute([blob(*id)])? == 1 {
             tombstones.leave(*id)?;
-            return Ok(Changed::Changed(*id));
+            return Ok(Outcome::Changed(*id));
         }
     }
     let found = find(db, target)?;
-    if let Changed::Changed(id) = found {
+    if let Outcome::Changed(id) = found {
         delete.execute([blob(id)])?;
         tombstones.leave(id)?;
     }
@@ -157,7 +169,7 @@ fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Changed> {
 }
 
 /// Looks for a pending timeout.
-fn find(db: &Connection, target: &Target) -> Result<Changed> {
+fn find(db: &Connection, target: &Target) -> Result<Outcome> {
     let read = |row: &rusqlite::Row<'_>| Ok((id(row.get(0)?), row.get::<_, Option<i64>>(1)?.is_some()));
     let found = match target {
         Target::Id(id) => {
@@ -169,105 +181,87 @@ fn find(db: &Connection, target: &Target) -> Result<Changed> {
             .optional()?,
     };
     Ok(match found {
-        None => Changed::Unknown,
-        Some((_, true)) => Changed::Running,
-        Some((id, false)) => Changed::Changed(id),
+        None => Outcome::NotFound,
+        Some((_, true)) => Outcome::Running,
+        Some((id, false)) => Outcome::Changed(id),
     })
 }
 
-/// Ends an attempt. Returns `false` if it is not the one that runs.
-pub(super) fn done(db: &Connection, done: &Done, epoch: i64, now: Micros) -> Result<bool> {
-    let tombstones = Tombstones { db, instance: epoch as u32, now };
-    Ok(done_all(tombstones, std::slice::from_ref(done))? == [true])
-}
-
-fn done_all(tombstones: Tombstones<'_>, dones: &[Done]) -> Result<Vec<bool>> {
-    let db = tombstones.db;
-    if dones.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut delete = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
-    let mut repeat = db.prepare_cached(
+/// Plans the next run of a periodic timeout.
+fn repeat(db: &Connection, id: TimeoutId, attempt: u32, next: Micros) -> Result<Outcome> {
+    let mut update = db.prepare_cached(
         "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
-    let mut done = |done: &Done| {
-        let changed = match done.next {
-            None => delete.execute(params![blob(done.id), done.attempt])?,
-            Some(next) => repeat.execute(params![blob(done.id), done.attempt, next])?,
-        };
-        if changed == 1 && done.next.is_none() {
-            tombstones.leave(done.id)?;
-        }
-        Ok(changed == 1)
-    };
-    dones.iter().map(&mut done).collect()
+    Ok(changed(id, update.execute(params![blob(id), attempt, next])?))
 }
 
-fn retry(db: &Connection, retry: Retry) -> Result<bool> {
+fn retry(db: &Connection, id: TimeoutId, attempt: u32, due: Micros, forgive: bool) -> Result<Outcome> {
     let mut update = db.prepare_cached(
         "update timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
                 planned = coalesce(planned, due)
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
-    Ok(update.execute(params![blob(retry.id), retry.attempt, retry.due, retry.forgive])? == 1)
+    Ok(changed(id, update.execute(params![blob(id), attempt, due, forgive])?))
 }
 
-fn bury(db: &Connection, bury: &Bury, now: Micros) -> Result<bool> {
+fn bury(db: &Connection, id: TimeoutId, attempt: u32, reason: &str, now: Micros) -> Result<Outcome> {
     let mut copy = db.prepare_cached(
         "insert into dead(id, due, topic, key, attempt, format, payload, reason, died)
          select id, due, topic, key, attempt, format, payload, ?3, ?4 from timeout
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
-    if copy.execute(params![blob(bury.id), bury.attempt, bury.reason, now])? == 0 {
-        return Ok(false);
+    let copied = copy.execute(params![blob(id), attempt, reason, now])?;
+    if copied == 1 {
+        db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(id)])?;
     }
-    db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(bury.id)])?;
-    Ok(true)
+    Ok(changed(id, copied))
 }
 
-fn requeue(db: &Connection, requeue: Requeue) -> Result<bool> {
+fn requeue(db: &Connection, id: TimeoutId, due: Micros) -> Result<Outcome> {
     // A timeout with the same key may be pending by now.
     let mut copy = db.prepare_cached(
         "insert into timeout(id, due, topic, key, attempt, forgiven, format, payload)
          select id, ?2, topic, iif(exists (select 1 from timeout t where t.topic = dead.topic and t.key = dead.key), null, key),
                 attempt, attempt, format, payload from dead where id = ?1",
     )?;
-    if copy.execute(params![blob(requeue.id), requeue.due])? == 0 {
-        return Ok(false);
-    }
-    delete_dead(db, requeue.id)
+    copy.execute(params![blob(id), due])?;
+    Ok(changed(id, delete_dead(db, id)?))
 }
 
-fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<bool> {
+fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<Outcome> {
     let purged = delete_dead(tombstones.db, id)?;
-    if purged {
+    if purged == 1 {
         tombstones.leave(id)?;
     }
-    Ok(purged)
+    Ok(changed(id, purged))
 }
 
-fn delete_dead(db: &Connection, id: TimeoutId) -> Result<bool> {
-    Ok(db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])? == 1)
+fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
+    db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])
 }
 
-fn begin_all(db: &Connection, begins: &[TimeoutId], epoch: i64, now: Micros) -> Result<Vec<Begun>> {
-    if begins.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut find = db.prepare_cached(
-        "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-                coalesce(planned, due) from timeout
-         where id = ?1 and (begun is null or begun < ?2)",
-    )?;
-    let mut update = db.prepare_cached("update timeout set attempt = ?2, begun = ?3 where id = ?1")?;
-    let mut begin = |id: &TimeoutId| {
-        let begun = find.query_row(params![blob(*id), epoch], |row| {
+const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
+        coalesce(planned, due) from timeout
+     where id = ?1 and (begun is null or begun < ?2)";
+const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3 where id = ?1";
+
+/// The statements that begin an attempt.
+struct Begin<'c> {
+    find: CachedStatement<'c>,
+    update: CachedStatement<'c>,
+    epoch: i64,
+    now: Micros,
+}
+
+impl Begin<'_> {
+    fn execute(&mut self, id: TimeoutId) -> Result<Outcome> {
+        let begun = self.find.query_row(params![blob(id), self.epoch], |row| {
             let due = row.get(1)?;
-            if due > now {
-                return Ok(Begun::NotYet(due));
+            if due > self.now {
+                return Ok(Outcome::NotYet(due));
             }
-            Ok(Begun::Attempt(Box::new(Attempt {
+            Ok(Outcome::Begun(Box::new(Attempt {
                 forgiven: row.get(3)?,
                 key: row.get(4)?,
                 format: row.get(5)?,
@@ -278,13 +272,12 @@ fn begin_all(db: &Connection, begins: &[TimeoutId], epoch: i64, now: Micros) -> 
                 ..Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?)
             })))
         });
-        let begun = begun.optional()?.unwrap_or(Begun::Gone);
-        if let Begun::Attempt(attempt) = &begun {
-            update.execute(params![blob(*id), attempt.attempt, epoch])?;
+        let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
+        if let Outcome::Begun(attempt) = &begun {
+            self.update.execute(params![blob(id), attempt.attempt, self.epoch])?;
         }
         Ok(begun)
-    };
-    begins.iter().map(&mut begin).collect()
+    }
 }
 
 pub(super) fn dead_letters(

@@ -3,11 +3,11 @@
 //! A full count reads every page of an index, which takes seconds if the file is large and not in
 //! the system's cache. The tally therefore counts in slices of about a millisecond, in the order of
 //! ids, and takes at most a tenth of the keeper's time. Each commit changes the number by the
-//! answers to its batch, as far as their ids have been counted.
+//! outcomes of its batch, as far as their ids have been counted.
 
 use super::rows::{blob, id};
 use crate::TimeoutId;
-use crate::transaction::{Answers, Batch, Changed, Inserted};
+use crate::transaction::{Operation, Outcome};
 use rusqlite::{Connection, Result};
 use std::time::{Duration, Instant};
 
@@ -68,26 +68,17 @@ impl Tally {
     }
 
     /// Notes a commit.
-    pub(super) fn add(&mut self, batch: &Batch, answers: &Answers) {
+    pub(super) fn add(&mut self, batch: &[Operation], outcomes: &[Outcome]) {
         let cursor = self.cursor;
-        let is_counted = |id: &TimeoutId| cursor.is_none_or(|cursor| *id <= cursor);
-        let inserts = batch.inserts.iter().zip(&answers.inserts);
-        let created = inserts.clone().filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
-        let replaced = inserts.filter_map(|(_, answer)| match answer {
-            Inserted::Created { replaced } => *replaced,
-            _ => None,
-        });
-        let requeued = batch.requeues.iter().zip(&answers.requeues).filter(|(_, was_dead)| **was_dead);
-        let cancelled = answers.cancels.iter().filter_map(|answer| match answer {
-            Changed::Changed(id) => Some(*id),
-            _ => None,
-        });
-        let dones = batch.dones.iter().zip(&answers.dones);
-        let done = dones.filter(|(done, was_running)| done.next.is_none() && **was_running);
-        let buried = batch.buries.iter().zip(&answers.buries).filter(|(_, was_running)| **was_running);
-        let added = created.map(|(new, _)| new.id).chain(requeued.map(|(requeue, _)| requeue.id));
-        let removed = replaced.chain(cancelled).chain(done.map(|(done, _)| done.id));
-        let removed = removed.chain(buried.map(|(bury, _)| bury.id));
-        self.counted += added.filter(is_counted).count() as i64 - removed.filter(is_counted).count() as i64;
+        let count = |id: TimeoutId| i64::from(cursor.is_none_or(|cursor| id <= cursor));
+        for (operation, outcome) in batch.iter().zip(outcomes) {
+            self.counted += match (operation, outcome) {
+                (Operation::Insert(new), Outcome::Created { replaced }) => count(new.id) - replaced.map_or(0, count),
+                (Operation::Requeue { .. }, Outcome::Changed(id)) => count(*id),
+                (Operation::Cancel(_) | Operation::Bury { .. }, Outcome::Changed(id)) => -count(*id),
+                (Operation::Done { next: None, .. }, Outcome::Changed(id)) => -count(*id),
+                _ => 0,
+            };
+        }
     }
 }

@@ -11,7 +11,7 @@
 use super::rows;
 use crate::TimeoutId;
 use crate::store::Micros;
-use crate::transaction::Inserted;
+use crate::transaction::Outcome;
 use rusqlite::{Connection, Result};
 
 /// The most old tombstones that a new one removes.
@@ -41,12 +41,12 @@ impl Tombstones<'_> {
     }
 
     /// Returns the refusal of an insert if its id was used before, or if the id is too old to tell.
-    pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Inserted>> {
+    pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Outcome>> {
         let Some(until) = id.repeatable_until(self.instance) else { return Ok(None) };
         if rows::is_taken(self.db, id)? || self.has(id)? {
-            return Ok(Some(Inserted::Exists));
+            return Ok(Some(Outcome::Exists));
         }
-        Ok((until <= self.now).then_some(Inserted::TooOld))
+        Ok((until <= self.now).then_some(Outcome::TooOld))
     }
 
     fn has(&self, id: TimeoutId) -> Result<bool> {

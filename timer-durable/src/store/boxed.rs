@@ -2,7 +2,7 @@
 
 use super::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::TimeoutId;
-use crate::transaction::{Answers, Batch, Done};
+use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).max_sleep()
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         (**self).write(batch)
     }
 
@@ -86,8 +86,14 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).lease_end()
     }
 
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        (**self).complete_in(done, work)
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
+        (**self).complete_in(id, attempt, next, work)
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
-use timer_durable::transaction::{Batch, Target};
+use timer_durable::transaction::Operation;
 use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, StoreError, TimeoutId};
 use timer_executor::ThreadPoolExecutor;
 
@@ -45,13 +45,11 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
 }
 
 /// Answers like a server after a statement that has waited for the lock of an insert.
-fn wait_for_a_lock(batch: &Batch, limit: Duration) -> Option<StoreError> {
+fn wait_for_a_lock(batch: &[Operation], limit: Duration) -> Option<StoreError> {
     thread::park_timeout(limit);
-    let locked = batch.inserts.iter().map(|insert| Target::Id(insert.id));
-    Some(if batch.inserts.len() > 1 {
-        StoreError::Refused("another transaction inserts a timeout with the same key".to_owned())
-    } else {
-        StoreError::Locked(locked.collect())
+    Some(match batch {
+        [_] => StoreError::Locked,
+        _ => StoreError::Refused("another transaction inserts a timeout with the same key".to_owned()),
     })
 }
 
@@ -72,8 +70,16 @@ fn refused_calls_do_not_hold_up_others() {
 }
 
 /// Returns `true` if a batch has an insert whose key another transaction is inserting.
-fn is_blocked(batch: &Batch) -> bool {
-    batch.inserts.iter().any(|insert| insert.key.as_deref().is_some_and(|key| key.starts_with("blocked")))
+fn is_blocked(batch: &[Operation]) -> bool {
+    batch.iter().any(|operation| match operation {
+        Operation::Insert(insert) => insert.key.as_deref().is_some_and(|key| key.starts_with("blocked")),
+        _ => false,
+    })
+}
+
+/// Returns the number of timeouts that a batch begins.
+fn count_begins(batch: &[Operation]) -> usize {
+    batch.iter().filter(|operation| matches!(operation, Operation::Begin(_))).count()
 }
 
 /// Returns a timer whose store lets batches with blocked keys wait for 60 ms after `on_wait`, and a
@@ -236,11 +242,11 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
     let calls: Vec<_> = (0..15).map(|_| timer.new_timeout_async("t", LONG, &())).collect();
     calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
     let mut waits = 0..1;
-    store.on_write(move |batch: &Batch| {
-        batch.begins.first()?;
+    store.on_write(move |batch| {
+        let count = Some(count_begins(batch)).filter(|count| *count > 0)?;
         waits.next()?;
-        assert_eq!(batch.begins.len(), 8);
-        Some(StoreError::Locked(batch.begins.iter().copied().map(Target::Id).collect()))
+        assert_eq!((count, batch.len()), (8, 8));
+        Some(StoreError::Locked)
     });
     store.memory.advance_clock(LONG);
     timer.counts().unwrap();
@@ -267,8 +273,8 @@ fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreErro
     calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
     store.on_write({
         let sizes = sizes.clone();
-        move |batch: &Batch| {
-            let size = batch.begins.len();
+        move |batch| {
+            let size = count_begins(batch);
             if size > 0 {
                 sizes.lock().unwrap().push(size);
             }

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use timer_durable::transaction::Operation;
 use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError};
 
 use crate::scripted::ScriptedStore;
@@ -105,19 +106,25 @@ fn a_step_of_the_clock_is_noticed_without_load() {
     }
 }
 
-/// Lets the store refuse batches with a bad part. Returns the counter of the refusals.
+/// Lets the store refuse operations, either each by itself or the batches that have one. Returns
+/// the counter of the refusals.
 fn refuse(
     store: &ScriptedStore,
-    is_bad: impl Fn(&timer_durable::transaction::Batch) -> bool + Send + 'static,
+    is_alone: bool,
+    is_bad: impl Fn(&Operation) -> bool + Send + 'static,
 ) -> Arc<AtomicUsize> {
     let refusals = Arc::<AtomicUsize>::default();
     let count = refusals.clone();
-    store.on_write(move |batch| {
-        is_bad(batch).then(|| {
-            count.fetch_add(1, Ordering::Relaxed);
-            StoreError::Refused("a trigger".to_owned())
-        })
-    });
+    let is_bad = move |operation: &Operation| {
+        let is_bad = is_bad(operation);
+        count.fetch_add(usize::from(is_bad), Ordering::Relaxed);
+        is_bad
+    };
+    if is_alone {
+        store.refuse(is_bad);
+    } else {
+        store.on_write(move |batch| batch.iter().any(&is_bad).then(|| StoreError::Refused("a trigger".to_owned())));
+    }
     refusals
 }
 
@@ -130,15 +137,16 @@ fn run_many(timer: &DurableTimer, ran: &mpsc::Receiver<String>) {
 
 #[test]
 fn a_refused_end_or_begin_waits_alone() {
-    for is_end in [true, false] {
+    for (is_end, is_alone) in [(true, true), (true, false), (false, true), (false, false)] {
         let store = ScriptedStore::new();
         let (sender, ran) = channel();
         let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
         let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
         let bad = timer.new_timeout("t", Duration::from_millis(1), &"bad".to_owned()).unwrap();
-        let refusals = refuse(&store, move |batch| match is_end {
-            true => batch.dones.iter().any(|done| done.id == bad),
-            false => batch.begins.contains(&bad),
+        let refusals = refuse(&store, is_alone, move |operation| match operation {
+            Operation::Done { id, .. } => is_end && *id == bad,
+            Operation::Begin(id) => !is_end && *id == bad,
+            _ => false,
         });
         store.memory.advance_clock(Duration::from_millis(1));
         if is_end {
@@ -151,6 +159,7 @@ fn a_refused_end_or_begin_waits_alone() {
         let count = refusals.load(Ordering::Relaxed);
         assert!((1..50).contains(&count), "{count} refusals while 200 timeouts ran, ends: {is_end}");
         store.on_write(|_| None);
+        store.refuse(|_| false);
         if !is_end {
             assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
         }
@@ -166,7 +175,9 @@ fn a_batch_is_bounded_in_bytes() {
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
-        entered.send(batch.inserts.iter().map(|insert| insert.payload.len()).sum::<usize>()).unwrap();
+        let length =
+            |operation: &Operation| if let Operation::Insert(insert) = operation { insert.payload.len() } else { 0 };
+        entered.send(batch.iter().map(length).sum::<usize>()).unwrap();
         let _ended = released.recv();
         None
     });
@@ -185,7 +196,8 @@ fn calls_about_one_key_keep_their_order() {
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
-        entered.send(batch.resets.iter().map(|reset| reset.due).collect::<Vec<_>>()).unwrap();
+        let due = |operation: &Operation| if let Operation::Reset { due, .. } = operation { Some(*due) } else { None };
+        entered.send(batch.iter().filter_map(due).collect::<Vec<_>>()).unwrap();
         let _ended = released.recv();
         None
     });
@@ -206,12 +218,11 @@ fn an_outage_fails_the_calls_about_locked_timeouts() {
     let (entered, entries) = channel();
     store.on_rejoin(|| Some(StoreError::Failed("the server is away".to_owned())));
     store.on_write(move |batch| {
-        if batch.inserts.iter().any(|insert| insert.key.is_none()) {
+        if batch.iter().any(|operation| matches!(operation, Operation::Insert(insert) if insert.key.is_none())) {
             return Some(StoreError::InDoubt("the connection is lost".to_owned()));
         }
         let _ended = entered.send(());
-        let key = timer_durable::transaction::Target::Key { topic: "t".to_owned(), key: "locked".to_owned() };
-        Some(StoreError::Locked(vec![key]))
+        Some(StoreError::Locked)
     });
     let waiting = timer.new_timeout_keyed_async("t", "locked", LONG, &"a".to_owned(), IfPending::Keep);
     entries.recv_timeout(LONG).unwrap();

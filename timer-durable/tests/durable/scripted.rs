@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Counts, Micros, Position, Upkeep};
-use timer_durable::transaction::{Answers, Batch};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{DeadLetter, MemoryStore, Store, StoreError, TimeoutId};
 
-type OnWrite = Box<dyn FnMut(&Batch) -> Option<StoreError> + Send>;
+type OnWrite = Box<dyn FnMut(&[Operation]) -> Option<StoreError> + Send>;
+type IsRefused = Box<dyn FnMut(&Operation) -> bool + Send>;
 type OnRejoin = Box<dyn FnMut() -> Option<StoreError> + Send>;
 
 type Hook = Box<dyn FnMut() + Send>;
@@ -39,6 +40,7 @@ impl Drop for ScriptedStore {
 #[derive(Default)]
 struct Script {
     on_write: Option<OnWrite>,
+    is_refused: Option<IsRefused>,
     on_rejoin: Option<OnRejoin>,
     on_count: Option<Hook>,
     on_upkeep: Option<Hook>,
@@ -60,9 +62,15 @@ impl ScriptedStore {
         store
     }
 
-    /// Sets a function that lets a write fail before it reaches the memory.
-    pub(crate) fn on_write(&self, hook: impl FnMut(&Batch) -> Option<StoreError> + Send + 'static) {
+    /// Sets a function that lets a write fail before it reaches the memory. [`StoreError::Locked`]
+    /// becomes the outcome of each operation.
+    pub(crate) fn on_write(&self, hook: impl FnMut(&[Operation]) -> Option<StoreError> + Send + 'static) {
         self.script.lock().unwrap().on_write = Some(Box::new(hook));
+    }
+
+    /// Sets a function that refuses operations. All others are executed.
+    pub(crate) fn refuse(&self, is_refused: impl FnMut(&Operation) -> bool + Send + 'static) {
+        self.script.lock().unwrap().is_refused = Some(Box::new(is_refused));
     }
 
     pub(crate) fn on_rejoin(&self, hook: impl FnMut() -> Option<StoreError> + Send + 'static) {
@@ -112,16 +120,31 @@ impl Store for ScriptedStore {
         self.script.lock().unwrap().max_sleep
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let hook = self.script.lock().unwrap().on_write.take();
         if let Some(mut hook) = hook {
             let error = hook(batch);
             self.script.lock().unwrap().on_write.get_or_insert(hook);
-            if let Some(error) = error {
-                return Err(error);
+            match error {
+                Some(StoreError::Locked) => return Ok(vec![Outcome::Locked; batch.len()]),
+                Some(error) => return Err(error),
+                None => {}
             }
         }
-        self.memory.write(batch)
+        let mut is_refused = self.script.lock().unwrap().is_refused.take();
+        let mut refuses = |operation: &Operation| is_refused.as_mut().is_some_and(|is_refused| is_refused(operation));
+        let refused: Vec<bool> = batch.iter().map(&mut refuses).collect();
+        let accepted = batch.iter().zip(&refused).filter(|(_, refused)| !**refused).map(|(operation, _)| operation);
+        let outcomes = self.memory.write(&accepted.cloned().collect::<Vec<_>>());
+        if let Some(is_refused) = is_refused {
+            self.script.lock().unwrap().is_refused.get_or_insert(is_refused);
+        }
+        let mut outcomes = outcomes?.into_iter();
+        let outcome = |refused| match refused {
+            true => Outcome::Refused("a trigger".to_owned()),
+            false => outcomes.next().unwrap(),
+        };
+        Ok(refused.into_iter().map(outcome).collect())
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {

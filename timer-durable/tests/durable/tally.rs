@@ -1,7 +1,7 @@
 //! The number of pending timeouts in a file, which is counted in slices while commits go on.
 
 use timer_durable::store::{Counts, Position, Store};
-use timer_durable::transaction::{Batch, Begun, Bury, Done, Insert, Requeue, Reset, Retry, Target};
+use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
@@ -36,11 +36,11 @@ impl Bench {
     }
 
     fn insert(&mut self, count: usize) {
-        let mut batch = Batch::default();
+        let mut batch = Vec::new();
         for _ in 0..count {
             let insert = Insert::new(TimeoutId::new(), self.due(), "t");
             self.ids.push(insert.id);
-            batch.inserts.push(insert);
+            batch.push(Operation::Insert(insert));
         }
         self.store.write(&batch).unwrap();
     }
@@ -50,36 +50,36 @@ impl Bench {
         self.ids.swap_remove(index)
     }
 
-    /// Executes every kind of part except for purges, on random rows.
+    /// Executes every kind of operation except for purges, on random rows.
     fn change(&mut self) {
         self.insert(3);
-        let mut batch = Batch::default();
+        let begins: Vec<TimeoutId> = (0..4).map(|_| self.pick()).collect();
+        let mut batch: Vec<Operation> = begins.iter().copied().map(Operation::Begin).collect();
         let (moved, cancelled) = (self.pick(), self.pick());
-        batch.resets.push(Reset { target: Target::Id(moved), due: self.due() });
-        batch.cancels.push(Target::Id(cancelled));
-        batch.cancels.push(Target::Id(TimeoutId::new()));
+        batch.push(Operation::Reset { target: Target::Id(moved), due: self.due() });
+        batch.push(Operation::Cancel(Target::Id(cancelled)));
+        batch.push(Operation::Cancel(Target::Id(TimeoutId::new())));
         if self.dead.len() > 3 {
-            batch.requeues.push(Requeue { id: self.dead.remove(0), due: self.now });
+            batch.push(Operation::Requeue { id: self.dead.remove(0), due: self.now });
         }
-        batch.begins = (0..4).map(|_| self.pick()).collect();
-        let begun = self.store.write(&batch).unwrap().begins;
+        let outcomes = self.store.write(&batch).unwrap();
         self.ids.push(moved);
-        let mut ends = Batch::default();
-        for (n, (id, begun)) in batch.begins.iter().zip(begun).enumerate() {
-            let Begun::Attempt(attempt) = begun else { continue };
-            let (id, attempt, next) = (*id, attempt.attempt, self.due());
-            match n {
-                0 => ends.dones.push(Done { id, attempt, next: None }),
-                1 => ends.dones.push(Done { id, attempt, next: Some(next) }),
-                2 => ends.retries.push(Retry { id, attempt, due: next, forgive: false }),
+        let mut ends = Vec::new();
+        for (n, (id, begun)) in begins.into_iter().zip(outcomes).enumerate() {
+            let Outcome::Begun(attempt) = begun else { continue };
+            let (attempt, next) = (attempt.attempt, self.due());
+            ends.push(match n {
+                0 => Operation::Done { id, attempt, next: None },
+                1 => Operation::Done { id, attempt, next: Some(next) },
+                2 => Operation::Retry { id, attempt, due: next, forgive: false },
                 _ => {
-                    ends.buries.push(Bury { id, attempt, reason: "broken".to_owned() });
                     self.dead.push(id);
+                    Operation::Bury { id, attempt, reason: "broken".to_owned() }
                 }
-            }
+            });
         }
         // An end of an attempt that does not run is refused.
-        ends.dones.push(Done { id: self.ids[0], attempt: 99, next: None });
+        ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None });
         self.store.write(&ends).unwrap();
         // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;
@@ -149,20 +149,18 @@ fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
     let folder = Folder::new();
     let mut bench = Bench::open(&folder, Vec::new());
     for _ in 0..40 {
-        let mut batch = Batch::default();
-        batch.inserts = (0..2).map(|_| Insert::new(TimeoutId::new(), bench.due(), "t")).collect();
-        batch.inserts[0].payload = vec![1; LARGE];
-        bench.ids.push(batch.inserts[1].id);
-        bench.store.write(&batch).unwrap();
+        let [mut large, small] = [(); 2].map(|()| Insert::new(TimeoutId::new(), bench.due(), "t"));
+        large.payload = vec![1; LARGE];
+        bench.ids.push(small.id);
+        bench.store.write(&[large, small].map(Operation::Insert)).unwrap();
     }
     let Bench { store, ids, .. } = bench;
     drop(store);
     let before = bytes_read();
     let mut bench = Bench::open(&folder, ids);
     for id in bench.ids.clone() {
-        let mut batch = Batch::default();
-        batch.resets.push(Reset { target: Target::Id(id), due: bench.due() });
-        bench.store.write(&batch).unwrap();
+        let reset = Operation::Reset { target: Target::Id(id), due: bench.due() };
+        bench.store.write(&[reset]).unwrap();
     }
     bench.store.load(Position::START..Position::END, 99, &mut Vec::new()).unwrap();
     assert_eq!(bench.store.pending(), Some(80));

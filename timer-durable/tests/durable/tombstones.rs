@@ -3,7 +3,7 @@
 
 use rusqlite::Connection;
 use timer_durable::store::{Micros, Store};
-use timer_durable::transaction::{Answers, Batch, Changed, Done, Insert, Inserted, Target};
+use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
@@ -16,22 +16,19 @@ fn join(folder: &Folder) -> SqliteStore {
     store
 }
 
-fn write(store: &mut SqliteStore, fill: impl FnOnce(&mut Batch)) -> Answers {
-    let mut batch = Batch::default();
-    fill(&mut batch);
-    store.write(&batch).unwrap()
+fn execute(store: &mut SqliteStore, operation: Operation) -> Outcome {
+    store.write(&[operation]).unwrap().remove(0)
 }
 
-fn insert(store: &mut SqliteStore, id: TimeoutId) -> Inserted {
+fn insert(store: &mut SqliteStore, id: TimeoutId) -> Outcome {
     let due = store.now();
-    write(store, |batch| batch.inserts.push(Insert::new(id, due, "t"))).inserts.remove(0)
+    execute(store, Operation::Insert(Insert::new(id, due, "t")))
 }
 
 /// Inserts and cancels a timeout with this id.
 fn end(store: &mut SqliteStore, id: TimeoutId) {
-    assert_eq!(insert(store, id), Inserted::Created { replaced: None });
-    let cancelled = write(store, |batch| batch.cancels.push(Target::Id(id))).cancels;
-    assert_eq!(cancelled, [Changed::Changed(id)]);
+    assert_eq!(insert(store, id), Outcome::Created { replaced: None });
+    assert_eq!(execute(store, Operation::Cancel(Target::Id(id))), Outcome::Changed(id));
 }
 
 /// Returns an id that a caller has made at `time`.
@@ -53,9 +50,9 @@ fn ids_of_the_instance_itself_leave_nothing() {
     end(&mut store, id);
     let id = TimeoutId::made_by(store.instance());
     insert(&mut store, id);
-    write(&mut store, |batch| batch.begins.push(id));
-    let done = write(&mut store, |batch| batch.dones.push(Done { id, attempt: 1, next: None })).dones;
-    assert_eq!(done, [true]);
+    execute(&mut store, Operation::Begin(id));
+    let done = Operation::Done { id, attempt: 1, next: None };
+    assert_eq!(execute(&mut store, done), Outcome::Changed(id));
     assert_eq!(number(store, &folder, "select count(*) from timer_tombstone"), 0);
 }
 
@@ -73,18 +70,18 @@ fn only_expired_tombstones_are_removed() {
     Connection::open(folder.file()).unwrap().execute_batch(&forward).unwrap();
 
     let mut store = join(&folder);
-    assert_eq!(insert(&mut store, TimeoutId::new()), Inserted::TooOld, "the wall clock is behind the file");
+    assert_eq!(insert(&mut store, TimeoutId::new()), Outcome::TooOld, "the wall clock is behind the file");
     let own = TimeoutId::made_by(store.instance());
-    assert_eq!(insert(&mut store, own), Inserted::Created { replaced: None });
-    assert_eq!(insert(&mut store, old), Inserted::Exists, "nothing has removed its tombstone so far");
+    assert_eq!(insert(&mut store, own), Outcome::Created { replaced: None });
+    assert_eq!(insert(&mut store, old), Outcome::Exists, "nothing has removed its tombstone so far");
     end(&mut store, made_at(start + 11 * MINUTE, 0));
-    assert_eq!(insert(&mut store, old), Inserted::TooOld, "the new tombstone has removed it");
+    assert_eq!(insert(&mut store, old), Outcome::TooOld, "the new tombstone has removed it");
     let count = "select count(*) from timer_tombstone";
     let left = number(store, &folder, count);
     assert!((3..42).contains(&left), "{left}: a new tombstone removes a bounded number");
 
     let mut store = join(&folder);
     (1..10).for_each(|n| end(&mut store, made_at(start + 11 * MINUTE, n)));
-    assert_eq!(insert(&mut store, young), Inserted::Exists, "D10");
+    assert_eq!(insert(&mut store, young), Outcome::Exists, "D10");
     assert_eq!(number(store, &folder, count), 11, "the young one and the ten new ones");
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
-use timer_durable::transaction::Insert;
+use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, StoreError};
 
 use super::postgres_server::{Server, Shutdown};
@@ -184,7 +184,7 @@ fn a_slow_statement_is_given_up_by_the_server() {
     // The client gives up a tenth of a lease after the server, so a busy machine has five attempts.
     let is_in_doubt = |node: &mut super::Node| {
         let slow = Insert::new(timer_durable::TimeoutId::made_by(node.0.instance()), node.0.now(), "slow");
-        let error = node.write(|batch| batch.inserts.push(slow)).unwrap_err();
+        let error = node.write([Operation::Insert(slow)]).unwrap_err();
         if matches!(error, StoreError::InDoubt(_)) {
             node.0.rejoin().unwrap();
             return true;
@@ -328,13 +328,13 @@ fn a_node_that_freezes_before_a_long_answer_is_taken_over() {
             let mut insert = Insert::new(timer_durable::TimeoutId::made_by(node.0.instance()), due, "t");
             insert.payload = vec![0; 1 << 20];
             let id = insert.id;
-            node.write(|batch| batch.inserts.push(insert)).unwrap();
+            node.write([Operation::Insert(insert)]).unwrap();
             id
         })
         .collect();
     node.begin(ids[0]).expect("a begin, which prepares the statement");
     frozen.store(true, Ordering::Relaxed);
-    let error = node.write(|batch| batch.begins.extend(&ids)).unwrap_err();
+    let error = node.write(ids.into_iter().map(Operation::Begin)).unwrap_err();
     assert!(matches!(error, StoreError::InDoubt(_)), "{error}");
     let mut heir = database.join();
     heir.keep_up_until(|heir| heir.shards() == 64);

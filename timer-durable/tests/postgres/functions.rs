@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Micros, Store};
-use timer_durable::transaction::{Begun, Insert, Inserted, Retry};
+use timer_durable::transaction::{Insert, Operation, Outcome};
 use timer_durable::{StoreError, TimeoutId};
 
 use super::{Database, LEASE};
@@ -42,10 +42,10 @@ fn a_row_that_the_database_keeps_out_is_refused() {
         insert
     };
     let inserts = [insert(None), insert(None), insert(Some("key"))];
-    let [first, second, third] = inserts.map(|insert| node.write(|batch| batch.inserts.push(insert)).unwrap().inserts);
-    assert_eq!(first, [Inserted::Created { replaced: None }]);
+    let [first, second, third] = inserts.map(|insert| node.write([Operation::Insert(insert)]).unwrap());
+    assert_eq!(first, [Outcome::Created { replaced: None }]);
     for refused in [second, third] {
-        assert!(matches!(&refused[..], [Inserted::Refused(_)]), "{refused:?}");
+        assert!(matches!(&refused[..], [Outcome::Refused(_)]), "{refused:?}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_foreign_timeout_is_found_by_its_notification() {
     assert_eq!(database.sql(&complete.replace(", 1)", ", 2)")), "f", "not the last attempt");
     assert_eq!(database.sql(&complete), "t");
     assert_eq!(database.sql(&complete), "f", "it has ended");
-    assert_eq!(node.begin(id), Ok(Begun::Gone));
+    assert_eq!(node.begin(id), Ok(Outcome::NotFound));
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn a_retry_does_not_shift_the_runs_that_sql_completes() {
     let mut insert = Insert::new(TimeoutId::new(), planned, "topic");
     insert.period = Some(10_000_000);
     let id = insert.id;
-    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    node.write([Operation::Insert(insert)]).unwrap();
     for attempt in [1, 2] {
         node.attempt(id);
         let due = planned + 3_000_000;
-        node.write(|batch| batch.retries.push(Retry { id, attempt, due, forgive: attempt == 2 })).unwrap();
+        node.write([Operation::Retry { id, attempt, due, forgive: attempt == 2 }]).unwrap();
     }
     assert_eq!(node.attempt(id).planned, planned);
     assert_eq!(database.sql(&format!("select timer.complete('{id}', 3)")), "t");
@@ -99,7 +99,7 @@ fn a_run_with_an_endless_period_is_completed_by_sql() {
     let mut insert = Insert::new(TimeoutId::new(), node.0.now(), "topic");
     insert.period = Some(Micros::MAX);
     let id = insert.id;
-    node.write(|batch| batch.inserts.push(insert)).unwrap();
+    node.write([Operation::Insert(insert)]).unwrap();
     node.attempt(id);
     assert_eq!(database.sql(&format!("select timer.complete('{id}', 1)")), "t");
     assert_eq!(database.sql("select due from timer.timeout"), Micros::MAX.to_string());

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Micros, Store};
-use timer_durable::transaction::{Insert, Inserted};
-use timer_durable::{IfPending, StoreError, TimeoutId};
+use timer_durable::transaction::{IfPending, Insert, Operation, Outcome};
+use timer_durable::{StoreError, TimeoutId};
 
 use super::Database;
 use super::locks::Session;
@@ -39,8 +39,12 @@ fn keyed_calls_of_two_nodes_meet_no_deadlock() {
                 if number == 1 {
                     inserts.reverse();
                 }
-                while let Err(error) = node.write(|batch| batch.inserts.extend(inserts.clone())) {
-                    assert!(matches!(error, StoreError::Locked(_) | StoreError::Refused(_)), "{error}");
+                loop {
+                    match node.write(inserts.clone().into_iter().map(Operation::Insert)) {
+                        Ok(outcomes) if outcomes.contains(&Outcome::Locked) => {}
+                        Ok(_) => break,
+                        Err(error) => assert!(matches!(error, StoreError::Refused(_)), "{error}"),
+                    }
                 }
             }
             assert!(!node.0.must_rejoin());
@@ -60,18 +64,18 @@ fn many_locked_keys_cost_one_wait() {
     let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
     let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
     let inserts = |due| (0..64).map(move |n| keyed(instance, format!("{n:02}"), due));
-    node.write(|batch| batch.inserts.extend(inserts(due))).unwrap();
+    node.write(inserts(due).map(Operation::Insert)).unwrap();
     let mut session = Session::begin(&database);
     session.ask("select max(key) from (select key from timer.timeout where key::int % 2 = 0 for update) t");
     let begun = Instant::now();
-    let answers = node.write(|batch| batch.inserts.extend(inserts(due - 1))).unwrap();
+    let answers = node.write(inserts(due - 1).map(Operation::Insert)).unwrap();
     let took = begun.elapsed();
-    let is_right = |(n, answer): (usize, &Inserted)| match answer {
-        Inserted::Locked => n % 2 == 0,
-        Inserted::Moved(_, moved) => n % 2 == 1 && *moved == due - 1,
+    let is_right = |(n, answer): (usize, &Outcome)| match answer {
+        Outcome::Locked => n % 2 == 0,
+        Outcome::Moved(_, moved) => n % 2 == 1 && *moved == due - 1,
         _ => false,
     };
-    assert!(answers.inserts.iter().enumerate().all(is_right), "{answers:?}");
+    assert!(answers.iter().enumerate().all(is_right), "{answers:?}");
     // Dividing would take at least 63 statements of 50 ms.
     assert!(took < Duration::from_secs(3), "{took:?}");
     session.end("rollback");
@@ -86,7 +90,7 @@ fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
         let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
         let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
         let inserts = |due| (0..32).map(move |n| keyed(instance, n.to_string(), due));
-        node.write(|batch| batch.inserts.extend(inserts(due))).unwrap();
+        node.write(inserts(due).map(Operation::Insert)).unwrap();
         database.sql(
             "create function pause() returns trigger language plpgsql as $$
              begin if new.key = 'slow' then perform pg_sleep(2); end if; return new; end $$;
@@ -105,10 +109,10 @@ fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
         let begun = Instant::now();
         let slow = keyed(instance, "slow".to_owned(), due);
         let all = std::iter::once(slow).chain(inserts(due - 1));
-        let answers = node.write(|batch| batch.inserts.extend(all)).unwrap();
+        let answers = node.write(all.into_iter().map(Operation::Insert)).unwrap();
         let took = begun.elapsed();
-        assert!(matches!(answers.inserts[0], Inserted::Created { .. }), "{answers:?}");
-        assert!(answers.inserts[1..].iter().all(|answer| *answer == Inserted::Locked), "{mode}: {answers:?}");
+        assert!(matches!(answers[0], Outcome::Created { .. }), "{answers:?}");
+        assert!(answers[1..].iter().all(|answer| *answer == Outcome::Locked), "{mode}: {answers:?}");
         // Without a limit, dividing would take 63 statements of 50 ms.
         assert!(took < Duration::from_secs(5), "{mode}: {took:?}");
         locking.join().unwrap();

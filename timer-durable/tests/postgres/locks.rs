@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use timer_durable::store::Store;
-use timer_durable::transaction::{Changed, Done, Insert, Inserted, Target};
+use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, StoreError, TimeoutId};
 
 use super::pooler::Pooler;
@@ -113,7 +113,7 @@ fn a_call_about_a_locked_row_fails_after_a_while() {
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
     let error = timer.cancel("t", "17").unwrap_err();
-    assert!(matches!(error, Error::Store(StoreError::Locked(_))), "{error}");
+    assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
     assert_eq!(timer.cancel("t", "17").unwrap(), Cancelled::Cancelled);
@@ -148,7 +148,7 @@ fn an_insert_whose_key_stays_locked_fails_after_a_while() {
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
     let error = schedule(PATIENCE).unwrap_err();
-    assert!(matches!(&error, Error::Store(StoreError::Locked(locked)) if locked.len() == 1), "{error}");
+    assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
     assert_eq!(schedule(PATIENCE).unwrap(), holder);
@@ -242,7 +242,7 @@ fn a_locked_table_makes_calls_wait() {
         assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
         let unlocking = unlock_soon(session);
         let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now(), "t");
-        node.write(|batch| batch.inserts.push(insert)).unwrap();
+        node.write([Operation::Insert(insert)]).unwrap();
         unlocking.join().unwrap();
     }
 }
@@ -272,17 +272,17 @@ fn a_locked_table_makes_calls_by_key_wait() {
 
     let unlocking = lock_the_table(&database);
     let answers = loop {
-        match node.write(|batch| batch.inserts.push(insert.clone())) {
+        match node.write([Operation::Insert(insert.clone())]) {
             // Another transaction might be inserting the same key.
-            Err(StoreError::Locked(_)) => {}
-            answers => break answers.unwrap(),
+            Ok(outcomes) if outcomes == [Outcome::Locked] => {}
+            outcomes => break outcomes.unwrap(),
         }
     };
-    assert_eq!(answers.inserts, [Inserted::Created { replaced: None }]);
+    assert_eq!(answers, [Outcome::Created { replaced: None }]);
     unlocking.join().unwrap();
 
     let unlocking = lock_the_table(&database);
-    assert_eq!(node.write(|batch| batch.cancels.push(target)).unwrap().cancels, [Changed::Changed(id)]);
+    assert_eq!(node.write([Operation::Cancel(target)]).unwrap(), [Outcome::Changed(id)]);
     unlocking.join().unwrap();
 }
 
@@ -309,8 +309,8 @@ fn a_table_that_is_locked_after_a_commit_leaves_nothing_in_doubt() {
         session.end("commit");
         database
     });
-    let answers = node.write(|batch| batch.cancels.extend(ids.map(Target::Id))).unwrap();
-    assert_eq!(answers.cancels, [Changed::Changed(ids[0]), Changed::Running]);
+    let answers = node.write(ids.map(Target::Id).into_iter().map(Operation::Cancel)).unwrap();
+    assert_eq!(answers, [Outcome::Changed(ids[0]), Outcome::Running]);
     locking.join().unwrap();
 }
 
@@ -326,31 +326,31 @@ fn a_row_that_is_refused_in_the_second_step_fails_its_call_only() {
     let later = node.0.now() + 1_000_000_000;
     let keys = ["bad", "a", "b", "c"];
     let first: Vec<Insert> = keys.iter().map(|key| insert(&node, key, later)).collect();
-    node.write(|batch| batch.inserts.extend(first)).unwrap();
+    node.write(first.into_iter().map(Operation::Insert)).unwrap();
     database.sql(
         "create function refuse() returns trigger language plpgsql as $$
          begin if new.key = 'bad' then raise exception 'no bad keys'; end if; return new; end $$;
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
     );
     let second: Vec<Insert> = keys.iter().map(|key| insert(&node, key, later - 1)).collect();
-    let answers = node.write(|batch| batch.inserts.extend(second)).unwrap();
-    assert!(matches!(&answers.inserts[0], Inserted::Refused(why) if why.contains("no bad keys")), "{answers:?}");
-    assert!(answers.inserts[1..].iter().all(|answer| matches!(answer, Inserted::Moved(_, due) if *due == later - 1)));
+    let answers = node.write(second.into_iter().map(Operation::Insert)).unwrap();
+    assert!(matches!(&answers[0], Outcome::Refused(why) if why.contains("no bad keys")), "{answers:?}");
+    assert!(answers[1..].iter().all(|answer| matches!(answer, Outcome::Moved(_, due) if *due == later - 1)));
 }
 
 #[test]
-fn an_end_of_a_locked_row_names_it() {
+fn an_end_of_a_locked_row_waits_alone() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let ids = [node.insert(), node.insert()];
     ids.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
     let mut session = Session::begin(&database);
     session.ask(&format!("select 1 from timer.timeout where id = '{}' for update", ids[0]));
-    let done = |id| Done { id, attempt: 1, next: None };
+    let done = |id| Operation::Done { id, attempt: 1, next: None };
     for _ in 0..2 {
-        let error = node.write(|batch| batch.dones.extend(ids.map(done))).unwrap_err();
-        assert_eq!(error, StoreError::Locked(vec![Target::Id(ids[0])]));
+        assert_eq!(node.write(ids.map(done)).unwrap()[0], Outcome::Locked);
     }
     session.end("rollback");
-    assert_eq!(node.write(|batch| batch.dones.extend(ids.map(done))).unwrap().dones, [true, true]);
+    let ended = [Outcome::Changed(ids[0]), Outcome::NotFound];
+    assert_eq!(node.write(ids.map(done)).unwrap(), ended, "the other one was written before");
 }

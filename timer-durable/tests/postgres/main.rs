@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use postgres_server::Server;
 use timer_durable::store::{Position, Store};
-use timer_durable::transaction::{Answers, Attempt, Batch, Begun, Insert, Inserted};
+use timer_durable::transaction::{Attempt, Insert, Operation, Outcome};
 use timer_durable::{PostgresStore, StoreError, TimeoutId};
 
 /// A database of its own for a test.
@@ -90,10 +90,8 @@ const LEASE: Duration = Duration::from_secs(2);
 struct Node(PostgresStore);
 
 impl Node {
-    fn write(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<Answers, StoreError> {
-        let mut batch = Batch::default();
-        fill(&mut batch);
-        self.0.write(&batch)
+    fn write(&mut self, batch: impl IntoIterator<Item = Operation>) -> Result<Vec<Outcome>, StoreError> {
+        self.0.write(&batch.into_iter().collect::<Vec<_>>())
     }
 
     /// Inserts a timeout that is due.
@@ -103,19 +101,19 @@ impl Node {
         id
     }
 
-    fn insert_as(&mut self, id: TimeoutId) -> Inserted {
+    fn insert_as(&mut self, id: TimeoutId) -> Outcome {
         let due = self.0.now() - 1_000_000;
         let insert = Insert::new(id, due, "topic");
-        self.write(|batch| batch.inserts.push(insert)).expect("an insert").inserts.remove(0)
+        self.write([Operation::Insert(insert)]).expect("an insert").remove(0)
     }
 
-    fn begin(&mut self, id: TimeoutId) -> Result<Begun, StoreError> {
-        Ok(self.write(|batch| batch.begins.push(id))?.begins.remove(0))
+    fn begin(&mut self, id: TimeoutId) -> Result<Outcome, StoreError> {
+        Ok(self.write([Operation::Begin(id)])?.remove(0))
     }
 
     fn attempt(&mut self, id: TimeoutId) -> Attempt {
         match self.begin(id) {
-            Ok(Begun::Attempt(attempt)) => *attempt,
+            Ok(Outcome::Begun(attempt)) => *attempt,
             other => panic!("the timeout should have begun: {other:?}"),
         }
     }

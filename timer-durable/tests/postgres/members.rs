@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
-use timer_durable::transaction::{Begun, Done, Retry};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{PostgresStore, StoreError};
 
 use super::locks::Session;
@@ -58,7 +58,7 @@ fn a_dead_node_is_taken_over() {
     let id = dead.insert();
     assert_eq!(dead.attempt(id).attempt, 1);
     let mut heir = database.join();
-    assert_eq!(heir.begin(id), Ok(Begun::Gone), "its lease holds");
+    assert_eq!(heir.begin(id), Ok(Outcome::NotFound), "its lease holds");
     // The dead node renews nothing from here on.
     heir.keep_up_until(|node| node.shards() == 64);
     assert_eq!(heir.pending(), [id], "the attempt of a dead node does not count as running");
@@ -66,8 +66,8 @@ fn a_dead_node_is_taken_over() {
     assert_eq!(dead.begin(id), Err(StoreError::Fenced));
     assert!(!dead.0.may_begin(), "its lease is over");
     dead.0.rejoin().unwrap();
-    let late = dead.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
-    assert_eq!(late.dones, [false], "a later attempt runs");
+    let late = dead.write([Operation::Done { id, attempt: 1, next: None }]).unwrap();
+    assert_eq!(late, [Outcome::NotFound], "a later attempt runs");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn a_release_keeps_running_attempts() {
     }
     second.keep_up_until(|node| node.shards() == 32);
     assert_eq!(second.pending(), [], "all attempts still run at the first node");
-    let ended = first.write(|batch| batch.dones.extend(ids.iter().map(|id| Done { id: *id, attempt: 1, next: None })));
-    assert_eq!(ended.unwrap().dones, [true; 64]);
+    let ended = first.write(ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None }));
+    assert_eq!(ended.unwrap(), ids.iter().copied().map(Outcome::Changed).collect::<Vec<_>>());
 }
 
 /// The handlers of the first attempts still run where they began, although the timeouts ran again
@@ -199,8 +199,8 @@ fn a_new_due_time_moves_a_timeout_to_its_writer() {
     second.keep_up_until(|node| node.shards() == 32);
     // The node that began it may have lost the shard meanwhile.
     let now = second.0.now();
-    let again = second.write(|batch| batch.retries.push(Retry { id, attempt: 1, due: now - 1, forgive: false }));
-    assert_eq!(again.unwrap().retries, [true]);
+    let again = second.write([Operation::Retry { id, attempt: 1, due: now - 1, forgive: false }]);
+    assert_eq!(again.unwrap(), [Outcome::Changed(id)]);
     assert_eq!(second.pending(), [id]);
     assert_eq!(second.attempt(id).attempt, 2);
 }
@@ -218,8 +218,8 @@ fn a_topic_without_handler_wanders_between_nodes() {
     }
     other.keep_up_until(|node| node.shards() == 32);
     let due = node.0.now() - 1;
-    let again = ids.iter().map(|id| Retry { id: *id, attempt: 1, due, forgive: true });
-    assert_eq!(node.write(|batch| batch.retries.extend(again)).unwrap().retries, [true; 64]);
+    let again = ids.iter().map(|id| Operation::Retry { id: *id, attempt: 1, due, forgive: true });
+    assert_eq!(node.write(again).unwrap(), ids.iter().copied().map(Outcome::Changed).collect::<Vec<_>>());
     other.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
     let id = other.pending()[0];
     let attempt = other.attempt(id);

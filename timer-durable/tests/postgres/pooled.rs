@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
-use timer_durable::transaction::Done;
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{
     Cancelled, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry, StoreError,
 };
@@ -165,8 +165,8 @@ fn a_dead_node_behind_a_pooler_is_taken_over() {
     assert_eq!(heir.attempt(id).attempt, 2);
     assert_eq!(dead.begin(id), Err(StoreError::Fenced));
     dead.0.rejoin().unwrap();
-    let late = dead.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
-    assert_eq!(late.dones, [false], "a later attempt runs");
+    let late = dead.write([Operation::Done { id, attempt: 1, next: None }]).unwrap();
+    assert_eq!(late, [Outcome::NotFound], "a later attempt runs");
 }
 
 #[test]
@@ -261,8 +261,9 @@ fn a_locked_row_does_not_cost_the_lease() {
             assert!(begun.elapsed() < PATIENCE, "the shards are given away when the lock has ended");
             first.0.upkeep(&ids).unwrap();
         }
-        let done = |id| Done { id, attempt: 1, next: None };
-        assert_eq!(first.write(|batch| batch.dones.extend(ids.iter().copied().map(done))).unwrap().dones, [true; 64]);
+        let done = |id| Operation::Done { id, attempt: 1, next: None };
+        let ended: Vec<_> = ids.iter().copied().map(Outcome::Changed).collect();
+        assert_eq!(first.write(ids.iter().copied().map(done)).unwrap(), ended);
         first.0.leave().unwrap();
         second.0.leave().unwrap();
     }

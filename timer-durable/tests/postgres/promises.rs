@@ -1,7 +1,7 @@
 //! Promises that the statements of the store keep, each at the point where a node could break it.
 
 use timer_durable::store::{Position, Store};
-use timer_durable::transaction::{Begun, Changed, Done, IfPending, Insert, Inserted, Reset, Retry, Target};
+use timer_durable::transaction::{IfPending, Insert, Operation, Outcome, Target};
 use timer_durable::{PostgresConnection, PostgresStore, StoreError, TimeoutId};
 
 use super::postgres_server::{Server, Shutdown};
@@ -57,15 +57,15 @@ fn attempts_are_numbered_and_exclude_each_other() {
     let mut node = database.join();
     let id = node.insert();
     assert_eq!(node.attempt(id).attempt, 1);
-    assert_eq!(node.begin(id), Ok(Begun::Gone), "an attempt runs");
+    assert_eq!(node.begin(id), Ok(Outcome::NotFound), "an attempt runs");
     let due = node.0.now() - 1;
-    let retry = Retry { id, attempt: 1, due, forgive: false };
-    assert_eq!(node.write(|batch| batch.retries.push(retry)).unwrap().retries, [true]);
+    let retry = Operation::Retry { id, attempt: 1, due, forgive: false };
+    assert_eq!(node.write([retry.clone()]).unwrap(), [Outcome::Changed(id)]);
     assert_eq!(node.attempt(id).attempt, 2);
-    assert_eq!(node.write(|batch| batch.retries.push(retry)).unwrap().retries, [false], "not the last attempt");
-    let done = |attempt| Done { id, attempt, next: None };
-    assert_eq!(node.write(|batch| batch.dones.push(done(1))).unwrap().dones, [false]);
-    assert_eq!(node.write(|batch| batch.dones.push(done(2))).unwrap().dones, [true]);
+    assert_eq!(node.write([retry]).unwrap(), [Outcome::NotFound], "not the last attempt");
+    let done = |attempt| Operation::Done { id, attempt, next: None };
+    assert_eq!(node.write([done(1)]).unwrap(), [Outcome::NotFound]);
+    assert_eq!(node.write([done(2)]).unwrap(), [Outcome::Changed(id)]);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn nothing_begins_before_it_is_due() {
     let mut node = database.join();
     let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + HOUR, "topic");
     let (id, due) = (insert.id, insert.due);
-    node.write(|batch| batch.inserts.push(insert)).unwrap();
-    assert_eq!(node.begin(id), Ok(Begun::NotYet(due)));
+    node.write([Operation::Insert(insert)]).unwrap();
+    assert_eq!(node.begin(id), Ok(Outcome::NotYet(due)));
 }
 
 #[test]
@@ -100,16 +100,16 @@ fn a_reset_moves_a_timeout_to_its_writer() {
     let ids: Vec<_> = inserts.iter().map(|insert| insert.id).collect();
     // The rows of a batch are in one shard, and the next batch uses the next shard.
     for insert in inserts {
-        first.write(|batch| batch.inserts.push(insert)).unwrap();
+        first.write([Operation::Insert(insert)]).unwrap();
     }
     let mut second = database.join();
     first.keep_up_until(|node| node.shards() == 32);
     second.keep_up_until(|node| node.shards() == 32);
     assert_eq!(first.pending().len(), 32, "half of them are in shards of the other node");
     let due = second.0.now() - 1;
-    let resets = ids.iter().map(|id| Reset { target: Target::Id(*id), due });
-    let answers = second.write(|batch| batch.resets.extend(resets)).unwrap();
-    assert!(answers.resets.iter().all(|answer| matches!(answer, Changed::Changed(_))));
+    let resets = ids.iter().map(|id| Operation::Reset { target: Target::Id(*id), due });
+    let answers = second.write(resets).unwrap();
+    assert!(answers.iter().all(|answer| matches!(answer, Outcome::Changed(_))));
     assert_eq!(second.pending().len(), 64, "the other node does not learn of the new time");
 }
 
@@ -121,12 +121,12 @@ fn a_running_attempt_is_not_cancelled() {
     for id in [TimeoutId::made_by(node.0.instance()), TimeoutId::new()] {
         node.insert_as(id);
         node.attempt(id);
-        let cancel = |node: &mut Node| node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap().cancels[0];
-        assert_eq!(cancel(&mut node), Changed::Running);
-        let reset = Reset { target: Target::Id(id), due: 0 };
-        assert_eq!(node.write(|batch| batch.resets.push(reset)).unwrap().resets, [Changed::Running]);
-        assert_eq!(node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap().dones, [true]);
-        assert_eq!(cancel(&mut node), Changed::Unknown);
+        let cancel = |node: &mut Node| node.write([Operation::Cancel(Target::Id(id))]).unwrap().remove(0);
+        assert_eq!(cancel(&mut node), Outcome::Running);
+        let reset = Operation::Reset { target: Target::Id(id), due: 0 };
+        assert_eq!(node.write([reset]).unwrap(), [Outcome::Running]);
+        assert_eq!(node.write([Operation::Done { id, attempt: 1, next: None }]).unwrap(), [Outcome::Changed(id)]);
+        assert_eq!(cancel(&mut node), Outcome::NotFound);
     }
 }
 
@@ -141,9 +141,9 @@ fn two_nodes_share_one_key() {
     };
     let (insert, again) = (keyed(&first), keyed(&second));
     let holder = insert.id;
-    let created = first.write(|batch| batch.inserts.push(insert)).unwrap();
-    assert_eq!(created.inserts, [Inserted::Created { replaced: None }]);
-    assert_eq!(second.write(|batch| batch.inserts.push(again)).unwrap().inserts, [Inserted::Kept(holder)]);
+    let created = first.write([Operation::Insert(insert)]).unwrap();
+    assert_eq!(created, [Outcome::Created { replaced: None }]);
+    assert_eq!(second.write([Operation::Insert(again)]).unwrap(), [Outcome::Kept(holder)]);
 }
 
 /// Reads a page as a user whose right to a row is a function that counts.
@@ -193,13 +193,13 @@ fn a_failure_after_a_commit_is_in_doubt() {
         (insert.key, insert.if_pending) = (Some("key".to_owned()), IfPending::Later);
         insert
     };
-    node.write(|batch| batch.inserts.push(keyed(due))).unwrap();
+    node.write([Operation::Insert(keyed(due))]).unwrap();
     database.sql(
         "create function refuse() returns trigger language plpgsql as 'begin raise exception ''no'' using errcode = ''disk_full''; end';
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
     );
     let inserts = [Insert::new(TimeoutId::made_by(instance), due, "topic"), keyed(due + 1)];
-    let error = node.write(|batch| batch.inserts.extend(inserts)).unwrap_err();
+    let error = node.write(inserts.into_iter().map(Operation::Insert)).unwrap_err();
     assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("a part of the batch was written")), "{error}");
     assert_eq!(database.sql("select count(*) from timer.timeout"), "2", "the first insert is on disk");
 }

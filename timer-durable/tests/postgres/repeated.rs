@@ -2,7 +2,7 @@
 
 use timer_durable::TimeoutId;
 use timer_durable::store::Store;
-use timer_durable::transaction::{Changed, Done, Insert, Inserted, Target};
+use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 
 use super::Database;
 
@@ -13,9 +13,9 @@ fn a_late_insert_finds_a_tombstone() {
     let id = TimeoutId::new();
     // The caller's first try is under way, so it tries elsewhere, and cancels there.
     second.insert_as(id);
-    let cancelled = second.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
-    assert_eq!(cancelled.cancels, [Changed::Changed(id)]);
-    assert_eq!(first.insert_as(id), Inserted::Exists, "the first try is executed late");
+    let cancelled = second.write([Operation::Cancel(Target::Id(id))]).unwrap();
+    assert_eq!(cancelled, [Outcome::Changed(id)]);
+    assert_eq!(first.insert_as(id), Outcome::Exists, "the first try is executed late");
     assert_eq!(first.0.counts().unwrap().pending, 0);
     assert_eq!(database.sql("select count(*) from timer.timeout where ended is not null"), "1");
 }
@@ -26,9 +26,9 @@ fn an_attempt_that_ends_leaves_a_tombstone_too() {
     let (mut node, id) = (database.join(), TimeoutId::new());
     node.insert_as(id);
     node.attempt(id);
-    let done = node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
-    assert_eq!(done.dones, [true]);
-    assert_eq!(node.insert_as(id), Inserted::Exists);
+    let done = node.write([Operation::Done { id, attempt: 1, next: None }]).unwrap();
+    assert_eq!(done, [Outcome::Changed(id)]);
+    assert_eq!(node.insert_as(id), Outcome::Exists);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn ids_of_the_instance_itself_leave_nothing() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let id = node.insert();
-    node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    node.write([Operation::Cancel(Target::Id(id))]).unwrap();
     assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
 }
 
@@ -58,8 +58,8 @@ fn an_own_id_that_was_used_fails_no_other_insert() {
     let (old, new) = (node.insert(), TimeoutId::made_by(node.0.instance()));
     let due = node.0.now();
     let inserts = [old, new].map(|id| Insert::new(id, due, "topic"));
-    let answers = node.write(|batch| batch.inserts.extend(inserts)).unwrap();
-    assert_eq!(answers.inserts, [Inserted::Exists, Inserted::Created { replaced: None }]);
+    let answers = node.write(inserts.into_iter().map(Operation::Insert)).unwrap();
+    assert_eq!(answers, [Outcome::Exists, Outcome::Created { replaced: None }]);
     assert_eq!(node.0.counts().unwrap().pending, 2);
 }
 
@@ -70,8 +70,8 @@ fn a_batch_may_change_a_part_of_its_rows() {
     let (first, last) = (node.insert(), node.insert());
     let unknown = TimeoutId::made_by(node.0.instance());
     let targets = [first, unknown, last].map(Target::Id);
-    let answers = node.write(|batch| batch.cancels.extend(targets)).unwrap();
-    assert_eq!(answers.cancels, [Changed::Changed(first), Changed::Unknown, Changed::Changed(last)]);
+    let answers = node.write(targets.into_iter().map(Operation::Cancel)).unwrap();
+    assert_eq!(answers, [Outcome::Changed(first), Outcome::NotFound, Outcome::Changed(last)]);
     assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
 }
 
@@ -81,10 +81,10 @@ fn an_old_id_is_refused() {
     let mut node = database.join();
     let eleven_minutes = 660_000_u128 << 80;
     let id = TimeoutId::from_u128(TimeoutId::new().as_u128() - eleven_minutes);
-    assert_eq!(node.insert_as(id), Inserted::TooOld);
+    assert_eq!(node.insert_as(id), Outcome::TooOld);
     let nine_minutes = 540_000_u128 << 80;
     let id = TimeoutId::from_u128(TimeoutId::new().as_u128() - nine_minutes);
-    assert_eq!(node.insert_as(id), Inserted::Created { replaced: None });
+    assert_eq!(node.insert_as(id), Outcome::Created { replaced: None });
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_old_id_of_a_pending_timeout_is_found_by_sql() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let old = TimeoutId::from_u128(TimeoutId::new().as_u128() - (540_000_u128 << 80));
-    assert_eq!(node.insert_as(old), Inserted::Created { replaced: None });
+    assert_eq!(node.insert_as(old), Outcome::Created { replaced: None });
     // The same timeout two minutes later.
     let older = TimeoutId::from_u128(old.as_u128() - (120_000_u128 << 80));
     database.sql(&format!("update timer.timeout set id = '{older}'"));
@@ -132,7 +132,7 @@ fn tombstones_expire() {
     let Some(database) = Database::create() else { return };
     let (mut node, id) = (database.join(), TimeoutId::new());
     node.insert_as(id);
-    node.write(|batch| batch.cancels.push(Target::Id(id))).unwrap();
+    node.write([Operation::Cancel(Target::Id(id))]).unwrap();
     database.sql("update timer.timeout set ended = timer.now() - 1");
     node.keep_up_until(|_| database.sql("select count(*) from timer.timeout") == "0");
 }

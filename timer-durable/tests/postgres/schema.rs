@@ -1,6 +1,6 @@
 //! The version of the schema, and upgrades.
 
-use timer_durable::transaction::Done;
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{ConnectError, PostgresStore};
 
 use super::Database;
@@ -55,8 +55,8 @@ fn a_database_of_version_1_is_used_and_upgraded() {
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
     PostgresStore::upgrade(&old.url()).unwrap();
     assert_eq!(old.sql(FACTS), new.sql(FACTS));
-    let done = node.write(|batch| batch.dones.push(Done { id, attempt: 1, next: None })).unwrap();
-    assert_eq!(done.dones, [true], "a node that was connected before goes on");
+    let done = node.write([Operation::Done { id, attempt: 1, next: None }]).unwrap();
+    assert_eq!(done, [Outcome::Changed(id)], "a node that was connected before goes on");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::webdriver::Page;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Membership, Micros, Position};
-use timer_durable::transaction::{Answers, Batch};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{Counts, DeadLetter, Due, DurableTimer, MemoryStore, Retry, Store, StoreError, TimeoutId, Topic};
 use timer_metrics::{DurableMetrics, ServeOptions, TimerMetrics};
 
@@ -34,7 +34,7 @@ impl Store for Shared {
         self.0.now()
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         self.0.write(batch)
     }
 

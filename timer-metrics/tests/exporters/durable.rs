@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use timer_durable::store::{Counts, Membership, Micros, Position};
-use timer_durable::transaction::{Answers, Batch};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId};
 use timer_metrics::DurableMetrics;
 #[cfg(feature = "http")]
@@ -51,7 +51,7 @@ impl Store for Shared {
         self.0.now()
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         self.0.write(batch)
     }
 

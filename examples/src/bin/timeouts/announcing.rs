@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
-use timer_durable::transaction::{Answers, Batch, Begun, Done};
+use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{DeadLetter, Membership, Store, StoreError, TimeoutId};
 
 /// The keys and lags of attempts that have begun and whose end is not durable.
@@ -39,21 +39,24 @@ impl<S: Store> Announcing<S> {
 }
 
 impl<S: Store> Store for Announcing<S> {
-    fn write(&mut self, batch: &Batch) -> Result<Answers, StoreError> {
-        let answers = self.store.write(batch)?;
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let outcomes = self.store.write(batch)?;
         let now = self.store.now();
         let mut attempts = self.attempts.0.lock();
-        for (part, is_written) in batch.dones.iter().zip(&answers.dones) {
-            if let (true, Some((key, _))) = (is_written, attempts.remove(&part.id)) {
-                _ = self.lines.send(format!("done {key} {}", part.attempt));
+        for (operation, outcome) in batch.iter().zip(&outcomes) {
+            match (operation, outcome) {
+                (Operation::Done { id, attempt, .. }, outcome) => {
+                    if let (Outcome::Changed(_), Some((key, _))) = (outcome, attempts.remove(id)) {
+                        _ = self.lines.send(format!("done {key} {attempt}"));
+                    }
+                }
+                (Operation::Begin(id), Outcome::Begun(attempt)) => {
+                    attempts.insert(*id, (attempt.key.clone().unwrap_or_default(), now - attempt.due));
+                }
+                _ => {}
             }
         }
-        for (id, begun) in batch.begins.iter().zip(&answers.begins) {
-            if let Begun::Attempt(attempt) = begun {
-                attempts.insert(*id, (attempt.key.clone().unwrap_or_default(), now - attempt.due));
-            }
-        }
-        Ok(answers)
+        Ok(outcomes)
     }
 
     fn describe(&self) -> String {
@@ -125,8 +128,18 @@ impl<S: Store> Store for Announcing<S> {
         self.store.may_begin()
     }
 
-    fn complete_in(&mut self, done: Done, work: Work) -> Result<bool, StoreError> {
-        self.store.complete_in(done, work)
+    fn lease_end(&self) -> Option<Instant> {
+        self.store.lease_end()
+    }
+
+    fn complete_in(
+        &mut self,
+        id: TimeoutId,
+        attempt: u32,
+        next: Option<Micros>,
+        work: Work,
+    ) -> Result<bool, StoreError> {
+        self.store.complete_in(id, attempt, next, work)
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {

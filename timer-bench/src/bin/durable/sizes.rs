@@ -14,7 +14,7 @@ use timer_bench::random::SplitMix64;
 use timer_bench::row::{Row, short};
 use timer_bench::settings::Settings;
 use timer_durable::TimeoutId;
-use timer_durable::transaction::{Batch, Insert};
+use timer_durable::transaction::{Insert, Operation};
 
 /// The peer of all rows.
 const PEER: &str = "timer";
@@ -64,9 +64,7 @@ pub(crate) fn write_overdue(store: &StoreName) -> Result<(), String> {
     store.rejoin().map_err(|error| error.to_string())?;
     let mut insert = Insert::new(TimeoutId::new(), now(), TOPIC);
     insert.payload = payload();
-    let mut batch = Batch::default();
-    batch.inserts.push(insert);
-    store.write(&batch).map_err(|error| error.to_string())?;
+    store.write(&[Operation::Insert(insert)]).map_err(|error| error.to_string())?;
     std::process::abort()
 }
 

@@ -1,16 +1,16 @@
-//! Parts of batches that wait apart from all others.
+//! Operations that wait apart from all others.
 //!
-//! A part is set aside if it is an end or a begin that the store refuses, or if another transaction
-//! has locked its timeout. Such parts are written again without the others, after pauses that grow.
-//! All other parts go on meanwhile. A statement that waits for a lock takes a while, so a turn ends
-//! after a few of them, and the next ones write the rest, which waits here without a pause.
+//! An operation is set aside if it is an end or a begin that the store refuses, or if another
+//! transaction has locked its timeout. Such operations are written again without the others, after
+//! pauses that grow, while all others go on. A statement that waits for a lock takes a while, so a
+//! turn ends after a few of them, and the next ones write the rest, which waits here without a
+//! pause.
 
 use super::super::Message;
 use super::super::collect::{Collection, Place};
 use super::{Keeper, MIN_PAUSE};
 use crate::store::{Store, StoreError};
-use crate::transaction::Target;
-use std::collections::HashSet;
+use crate::transaction::Operation;
 use std::time::{Duration, Instant};
 
 /// The longest pause after a refusal, and while a timeout is locked.
@@ -59,14 +59,19 @@ impl<S: Store> Keeper<S> {
                 self.aside.push(aside);
                 continue;
             }
-            let mut collection = aside.collection;
-            let begins = &mut collection.batch.begins;
+            let mut free = if self.may_begin() { self.free_places() } else { 0 };
             // After the keeper has joined again, its memory may have begun what waited here.
-            begins.retain(|id| !self.running.contains_key(id));
-            let free = if self.may_begin() { self.free_places() } else { 0 };
-            let surplus = begins.split_off(free.min(begins.len()));
-            surplus.into_iter().for_each(|id| self.push_ready(id));
-            if !collection.batch.is_empty() {
+            let running = &self.running;
+            let [collection, surplus] = aside.collection.divide(|operation, _| match operation {
+                Operation::Begin(id) if running.contains_key(id) || free == 0 => false,
+                Operation::Begin(_) => {
+                    free -= 1;
+                    true
+                }
+                _ => true,
+            });
+            surplus.batch.iter().filter_map(Operation::id).for_each(|id| self.push_ready(id));
+            if !collection.is_empty() {
                 self.write(collection, until);
             }
         }
@@ -82,17 +87,15 @@ impl<S: Store> Keeper<S> {
     pub(super) fn fail_calls_aside(&mut self) {
         let error = StoreError::Failed("the store cannot be reached".to_owned());
         for mut aside in std::mem::take(&mut self.aside) {
-            let [calls, attempts] = aside.collection.divide(|part| part.is_call());
-            calls.calls.into_iter().for_each(|call| call.fail(&error));
-            if !attempts.batch.is_empty() {
-                aside.collection = attempts;
+            aside.collection = aside.collection.fail_calls(&error);
+            if !aside.collection.is_empty() {
                 self.aside.push(aside);
             }
         }
     }
 
-    /// Sets aside a part that the store refuses and that no caller waits for.
-    pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &StoreError) {
+    /// Sets aside an operation that the store refuses and that no caller waits for.
+    pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &str) {
         self.figures.store_errors.add(1);
         if collection.waited.since.is_none() {
             let (timer, store) = (&self.settings.name, self.store.describe());
@@ -101,34 +104,17 @@ impl<S: Store> Keeper<S> {
         self.set_aside(collection, MAX_REFUSED);
     }
 
-    /// Writes the parts of a batch that no other transaction has locked, and sets the others aside.
-    pub(super) fn write_unlocked(&mut self, collection: Collection, locked: Vec<Target>, until: Instant) {
-        let targets: HashSet<Target> = locked.iter().cloned().collect();
-        let [locked_parts, free] = collection.divide(|part| part.is_in(&targets));
-        if locked_parts.batch.is_empty() {
-            let why = "other transactions have locked timeouts".to_owned();
-            return self.give_back(free, &StoreError::Failed(why));
-        }
-        if !free.batch.is_empty() {
-            self.write(free, until);
-        }
-        self.wait_for_locks(locked_parts, locked);
-    }
-
-    /// Sets aside parts whose timeouts other transactions have locked. Calls that have waited for
-    /// [`MAX_LOCK_WAIT`] fail.
-    pub(super) fn wait_for_locks(&mut self, mut collection: Collection, locked: Vec<Target>) {
+    /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited
+    /// for [`MAX_LOCK_WAIT`] fail.
+    pub(super) fn wait_for_locks(&mut self, mut collection: Collection) {
         if collection.waited.since.is_none() {
             let (timer, store) = (&self.settings.name, self.store.describe());
-            tracing::warn!(%timer, %store, timeouts = locked.len(), "another transaction has locked timeouts");
+            tracing::warn!(%timer, %store, timeouts = collection.batch.len(), "another transaction has locked timeouts");
         }
         if collection.waited.since.is_some_and(|since| since.elapsed() >= MAX_LOCK_WAIT) {
-            let [calls, attempts] = collection.divide(|part| part.is_call());
-            let error = StoreError::Locked(locked);
-            calls.calls.into_iter().for_each(|call| call.fail(&error));
-            collection = attempts;
+            collection = collection.fail_calls(&StoreError::Locked);
         }
-        if !collection.batch.is_empty() {
+        if !collection.is_empty() {
             self.set_aside(collection, MAX_LOCKED);
         }
     }

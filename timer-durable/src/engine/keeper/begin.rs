@@ -1,13 +1,13 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
-use super::super::collect::Collection;
+use super::super::collect::{Collection, Origin};
 use super::super::head::{Head, IdMap};
-use super::super::{Ended, Link, Outcome, Report, micros};
+use super::super::{AttemptEnd, AttemptResult, Link, Report, micros};
 use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::due::{Retry, Started};
 use crate::store::{Micros, Position, Store};
-use crate::transaction::{Attempt, Begun};
+use crate::transaction::{Attempt, Operation, Outcome};
 use std::time::{Duration, Instant};
 use timer_executor::Task;
 
@@ -43,9 +43,12 @@ impl<S: Store> Keeper<S> {
         (self.settings.max_running / 2).max(1).saturating_sub(self.overdue_running)
     }
 
-    /// Adapts the size of the next batch of begins to an answer.
-    pub(super) fn adapt_begins(&mut self, begun: &[Begun]) {
-        let payload = |begun: &Begun| if let Begun::Attempt(attempt) = begun { attempt.payload.len() } else { 0 };
+    /// Adapts the size of the next batch of begins to the outcomes.
+    pub(super) fn adapt_begins(&mut self, begun: &[(TimeoutId, Outcome)]) {
+        let payload = |(_, outcome): &(TimeoutId, Outcome)| match outcome {
+            Outcome::Begun(attempt) => attempt.payload.len(),
+            _ => 0,
+        };
         let bytes: usize = begun.iter().map(payload).sum();
         if bytes > MAX_ANSWER {
             self.halve_begins(begun.len());
@@ -107,11 +110,11 @@ impl<S: Store> Keeper<S> {
         let running =
             Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false, progress };
         self.running.insert(id, running);
-        let end = |outcome| Ended { id, attempt, outcome };
+        let end = |result| AttemptEnd { id, attempt, result };
         let Some((_, (rules, handler))) = known else {
             self.figures.without_handler.add(1);
             tracing::warn!(timer = %self.settings.name, %topic, %id, "the topic has no handler here");
-            self.unwritten.push(end(Outcome::NoHandler));
+            self.unwritten.push(end(AttemptResult::NoHandler));
             return None;
         };
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
@@ -123,13 +126,13 @@ impl<S: Store> Keeper<S> {
             if let Some(running) = self.running.get_mut(&id) {
                 running.has_expired = true;
             }
-            self.unwritten.push(end(Outcome::Expired));
+            self.unwritten.push(end(AttemptResult::Expired));
             return None;
         }
         if attempt - forgiven > rules.attempts {
             // The last attempt has reported no end, because its process died.
             let reason = format!("no end after {} attempts", rules.attempts);
-            self.unwritten.push(end(Outcome::Failed(Retry::bury(reason))));
+            self.unwritten.push(end(AttemptResult::Failed(Retry::bury(reason))));
             return None;
         }
         let report = Report::new(&link, self.term.clone(), id, attempt);
@@ -153,12 +156,12 @@ fn add_ready(
         let Some(id) = head.pop_ready() else { break };
         if running.contains_key(&id) {
             // Its handler runs here. `forget_running` looks at the entry again.
-        } else if collection.reserve(id) {
-            collection.batch.begins.push(id);
-            added += 1;
-        } else {
+        } else if collection.has(id) {
             // The batch changes it, so the next turn looks at it again.
             skipped.push(id);
+        } else {
+            collection.push(Operation::Begin(id), Origin::Begin);
+            added += 1;
         }
     }
     skipped.into_iter().for_each(|id| head.push_ready(id));

@@ -1,14 +1,13 @@
-//! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the answers.
+//! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the outcomes.
 
 use super::super::Message;
-use super::super::collect::{Collection, Place};
+use super::super::collect::{Collection, Origin, Place, answer};
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::{Answers, Batch, Begun, Changed, Insert, Inserted};
+use crate::transaction::{Operation, Outcome};
 use std::time::Instant;
-use timer_executor::Task;
 
 impl<S: Store> Keeper<S> {
     /// Collects messages and due timeouts into a batch.
@@ -83,29 +82,19 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Writes a batch and applies the answers. If the store refuses a part of it, its halves are
+    /// Writes a batch and applies the outcomes. If the store refuses the batch, its halves are
     /// written one after the other. After `until` they wait for the next turn.
-    pub(super) fn write(&mut self, mut collection: Collection, until: Instant) {
+    pub(super) fn write(&mut self, collection: Collection, until: Instant) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
         self.figures.commit_time.record(began.elapsed());
         match result {
-            Ok(mut answers) => {
+            Ok(outcomes) => {
                 self.figures.commits.add(1);
                 self.figures.operations.add(collection.batch.len() as u64);
                 self.pause = MIN_PAUSE.min(self.settings.max_pause);
                 self.paused_until = None;
-                self.adapt_begins(&answers.begins);
-                if answers.inserts.contains(&Inserted::Locked) {
-                    let [locked, rest] = collection.take_locked(&mut answers);
-                    let keys = locked.batch.inserts.iter().map(Insert::target).collect();
-                    self.wait_for_locks(locked, keys);
-                    collection = rest;
-                }
-                let tasks = self.apply(&collection.batch, &mut answers);
-                // Callers come first, because the executor may take its time.
-                collection.calls.into_iter().for_each(|call| call.answer(&answers));
-                self.hand_over(tasks);
+                self.apply(collection, outcomes);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 for half in collection.split() {
@@ -114,83 +103,103 @@ impl<S: Store> Keeper<S> {
                 }
             }
             // Other calls go on without the pause that follows a failure.
-            Err(error @ StoreError::Refused(_)) if !collection.calls.is_empty() => {
-                self.figures.store_errors.add(1);
-                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
-                collection.calls.into_iter().for_each(|call| call.fail(&error));
-            }
-            Err(error @ StoreError::Refused(_)) => self.set_refused_aside(collection, &error),
-            Err(StoreError::Locked(locked)) => self.write_unlocked(collection, locked, until),
+            Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)]),
             Err(error) => self.give_back(collection, &error),
         }
     }
 
     /// Keeps the ends and begins of a batch that was not written, and fails its calls.
-    pub(super) fn give_back(&mut self, collection: Collection, error: &StoreError) {
-        self.unwritten.extend(collection.ends);
-        if matches!(error, StoreError::InDoubt(_)) {
-            self.halve_begins(collection.batch.begins.len());
+    fn give_back(&mut self, collection: Collection, error: &StoreError) {
+        let mut begins = 0;
+        for (operation, origin) in collection.fail_calls(error).take() {
+            match (origin, operation) {
+                (Origin::End(ended), _) => self.unwritten.push(ended),
+                (_, Operation::Begin(id)) => {
+                    begins += 1;
+                    self.push_ready(id);
+                }
+                _ => {}
+            }
         }
-        collection.batch.begins.iter().for_each(|id| self.push_ready(*id));
-        collection.calls.into_iter().for_each(|call| call.fail(error));
+        if matches!(error, StoreError::InDoubt(_)) {
+            self.halve_begins(begins);
+        }
         self.fail(error);
     }
 
-    /// Applies the answers to the memory. Returns the tasks of the attempts that have begun.
-    fn apply(&mut self, batch: &Batch, answers: &mut Answers) -> Vec<Task> {
+    /// Applies the outcomes to the memory, answers callers, and starts the attempts that have
+    /// begun. Sets aside the operations that the store has not executed.
+    fn apply(&mut self, mut collection: Collection, outcomes: Vec<Outcome>) {
         let now = self.store.now();
-        for (insert, inserted) in batch.inserts.iter().zip(&answers.inserts) {
-            match inserted {
-                Inserted::Created { replaced } => {
-                    replaced.iter().for_each(|id| self.remove(*id));
-                    self.put(Position { due: insert.due, id: insert.id }, now);
-                    self.figures.scheduled.add(1);
+        let (mut moved, mut begun, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut locked, mut refused) = (collection.sibling(), Vec::new());
+        for ((operation, origin), outcome) in collection.take().zip(outcomes) {
+            match (origin, outcome) {
+                (origin, Outcome::Locked) => locked.push(operation, origin),
+                (Origin::Call(reply), outcome) => {
+                    moved.extend(self.apply_call(&operation, &outcome, now));
+                    answers.push((operation, outcome, reply));
                 }
-                Inserted::Moved(..) | Inserted::Exists | Inserted::Kept(_) | Inserted::TooOld => {}
-                Inserted::Refused(_) | Inserted::Locked => {}
+                (origin, Outcome::Refused(why)) => refused.push((operation, origin, why)),
+                (Origin::End(_), outcome) => self.apply_end(operation, &outcome, now),
+                (Origin::Begin, outcome) => begun.extend(operation.id().map(|id| (id, outcome))),
             }
         }
-        moved(batch, answers).for_each(|position| self.put(position, now));
-        for changed in &answers.cancels {
-            if let Changed::Changed(id) = changed {
+        // An operation with a key and one with an id may concern the same timeout, and the store
+        // decides their order. The earliest due time is right in any order, because the begin of a
+        // timeout that is not due yet tells its due time.
+        moved.into_iter().for_each(|position| self.put_earlier(position, now));
+        self.adapt_begins(&begun);
+        let mut tasks = Vec::new();
+        for (id, outcome) in begun {
+            match outcome {
+                Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, now)),
+                Outcome::NotYet(due) => {
+                    self.remove(id);
+                    self.put(Position { due, id }, now);
+                }
+                _ => self.remove(id),
+            }
+        }
+        // Callers come first, because the executor may take its time.
+        answers.into_iter().for_each(|(operation, outcome, reply)| answer(&operation, outcome, reply));
+        self.hand_over(tasks);
+        if !locked.is_empty() {
+            self.wait_for_locks(locked);
+        }
+        for (operation, origin, why) in refused {
+            let mut part = collection.sibling();
+            part.push(operation, origin);
+            self.set_refused_aside(part, &why);
+        }
+    }
+
+    /// Applies the outcome of a call to the memory. Returns the new position of a timeout that the
+    /// call has moved.
+    fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {
+        let mut moved = None;
+        match (operation, outcome) {
+            (Operation::Insert(insert), Outcome::Created { replaced }) => {
+                replaced.iter().for_each(|id| self.remove(*id));
+                self.put(Position { due: insert.due, id: insert.id }, now);
+                self.figures.scheduled.add(1);
+            }
+            (_, Outcome::Moved(id, due)) | (Operation::Reset { due, .. }, Outcome::Changed(id)) => {
+                let position = Position { due: *due, id: *id };
+                self.put(position, now);
+                moved = Some(position);
+            }
+            (Operation::Cancel(_), Outcome::Changed(id)) => {
                 self.remove(*id);
                 self.figures.cancelled.add(1);
             }
-        }
-        for (requeue, found) in batch.requeues.iter().zip(&answers.requeues) {
-            if *found {
-                self.put(Position { due: requeue.due, id: requeue.id }, now);
+            (Operation::Requeue { due, .. }, Outcome::Changed(id)) => self.put(Position { due: *due, id: *id }, now),
+            (_, Outcome::Refused(error)) => {
+                self.figures.store_errors.add(1);
+                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
             }
+            _ => {}
         }
-        self.apply_ends(batch, answers, now);
-        // A part with a key and a part with an id may concern the same timeout, and the store
-        // decides their order. The earliest due time is right in any order, because the begin of a
-        // timeout that is not due yet tells its due time.
-        moved(batch, answers).for_each(|position| self.put_earlier(position, now));
-        let mut tasks = Vec::new();
-        for (id, begun) in batch.begins.iter().zip(std::mem::take(&mut answers.begins)) {
-            match begun {
-                Begun::Attempt(attempt) => tasks.extend(self.start(*id, *attempt, now)),
-                Begun::NotYet(due) => {
-                    self.remove(*id);
-                    self.put(Position { due, id: *id }, now);
-                }
-                Begun::Gone => self.remove(*id),
-            }
-        }
-        tasks
+        moved
     }
-}
-
-/// Returns the new positions of the timeouts that calls have moved.
-fn moved<'a>(batch: &'a Batch, answers: &'a Answers) -> impl Iterator<Item = Position> + 'a {
-    let inserts = answers.inserts.iter().filter_map(|inserted| match inserted {
-        Inserted::Moved(id, due) => Some(Position { due: *due, id: *id }),
-        _ => None,
-    });
-    let resets = batch.resets.iter().zip(&answers.resets).filter_map(|(reset, changed)| match changed {
-        Changed::Changed(id) => Some(Position { due: reset.due, id: *id }),
-        _ => None,
-    });
-    inserts.chain(resets)
 }

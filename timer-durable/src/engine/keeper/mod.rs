@@ -5,7 +5,7 @@
 //! 1. Collect calls, ends of attempts and due timeouts into one batch.
 //! 2. Write the batch as one transaction. Messages that arrive meanwhile go into the next one, so
 //!    all callers that wait share a commit.
-//! 3. Apply the answers to the memory, answer callers, start handlers.
+//! 3. Apply the outcomes to the memory, answer callers, start handlers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
 //!
 //! The keeper sleeps until a message arrives, a timeout is due, the store needs upkeep, or a task
@@ -13,9 +13,9 @@
 //!
 //! # Failures
 //!
-//! - If the store refuses a part, the batch is divided to find it. If the part belongs to a call,
-//!   the call fails. A refused end or begin waits apart from all others, and so does a part whose
-//!   timeout another transaction has locked (`aside`).
+//! - If the store refuses an operation without naming it, the batch is divided to find it. If it
+//!   belongs to a call, the call fails. A refused end or begin waits apart from all others, and so
+//!   does an operation whose timeout another transaction has locked (`aside`).
 //! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in
 //!   memory and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
@@ -38,7 +38,7 @@ mod stop;
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::{Ended, Message, Progress, Settle, Term};
+use super::{AttemptEnd, Message, Progress, Settle, Term};
 use crate::TimeoutId;
 use crate::stats::Figures;
 use crate::stop::{Shutdown, StopReport};
@@ -123,8 +123,8 @@ pub(crate) struct Keeper<S> {
     /// Messages that wait for the next batch.
     held: Held,
     /// Ends that a failed commit has not written.
-    unwritten: Vec<Ended>,
-    /// Parts of batches that wait apart from all others.
+    unwritten: Vec<AttemptEnd>,
+    /// Operations that wait apart from all others.
     aside: Vec<WaitingBatch>,
     /// Tasks that the executor has rejected, and the pause before they are offered again.
     rejected: VecDeque<Task>,
@@ -272,7 +272,7 @@ impl<S: Store> Keeper<S> {
         let collection = self.collect(first);
         let until = Instant::now() + DIVIDING;
         let until = self.store.next_upkeep().map_or(until, |next| until.min(next));
-        if !collection.batch.is_empty() {
+        if !collection.is_empty() {
             self.write(collection, until);
         }
         self.write_aside(until);

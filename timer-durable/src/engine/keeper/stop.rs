@@ -3,10 +3,11 @@
 //! A keeper ends when the timer is stopped, or by a panic. In both cases it is dropped, and so its
 //! store is closed, before the callers of `stop` get their answers.
 
-use super::{Flow, Keeper, Stopping};
+use super::{Flow, Keeper, Running, Stopping};
+use crate::TimeoutId;
 use crate::stop::StopReport;
 use crate::store::Store;
-use crate::transaction::{Batch, Retry};
+use crate::transaction::Operation;
 use std::time::Instant;
 use timer_executor::{PanicMessage, panics};
 
@@ -66,8 +67,13 @@ impl<S: Store> Keeper<S> {
     fn put_back(&mut self) {
         let waiting = self.running.iter().filter(|(_, running)| !running.progress.has_started());
         let due = self.store.now();
-        let retries = waiting.map(|(id, running)| Retry { id: *id, attempt: running.attempt, due, forgive: true });
-        let batch = Batch { retries: retries.collect(), ..Batch::default() };
+        let retry = |(id, running): (&TimeoutId, &Running)| Operation::Retry {
+            id: *id,
+            attempt: running.attempt,
+            due,
+            forgive: true,
+        };
+        let batch: Vec<Operation> = waiting.map(retry).collect();
         if self.must_rejoin || batch.is_empty() {
             return;
         }
