@@ -13,8 +13,7 @@
 //! | `tokio-time` | [`tokio::time`], which has the names of tokio's module |
 //! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime), which run a tokio program on virtual time in tests |
 //!
-//! All adapters take an [`InfallibleTimer`](timer_core::InfallibleTimer), because these interfaces
-//! cannot report a rejected timeout. With a manual timer they run on virtual time.
+//! All adapters take a [`Timer`](timer_core::Timer). With a manual timer they run on virtual time.
 //!
 //! The chapter `in_your_stack` shows the code for axum, reqwest, tonic and others.
 

@@ -8,8 +8,7 @@ use core::task::{Context, Poll};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use timer_core::InfallibleTimer;
-use timer_core::infallible::Sleep;
+use timer_core::{Sleep, Timer};
 
 /// A [`quinn::Runtime`] with the timers and the clock of this workspace, and the sockets and tasks
 /// of `R`.
@@ -24,10 +23,10 @@ use timer_core::infallible::Sleep;
 /// use std::net::UdpSocket;
 /// use std::sync::Arc;
 /// use timer_adapters::quinn::TimedRuntime;
-/// use timer_core::InfallibleTimer;
+/// use timer_core::Timer;
 ///
 /// # async fn client() -> std::io::Result<()> {
-/// let runtime = TimedRuntime::new(TokioRuntime, InfallibleTimer::global());
+/// let runtime = TimedRuntime::new(TokioRuntime, Timer::current());
 /// let socket = UdpSocket::bind("127.0.0.1:0")?;
 /// let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(runtime))?;
 /// # Ok(())
@@ -36,7 +35,7 @@ use timer_core::infallible::Sleep;
 #[derive(Debug, Clone)]
 pub struct TimedRuntime<R> {
     runtime: R,
-    timer: InfallibleTimer,
+    timer: Timer,
 }
 
 impl<R> TimedRuntime<R> {
@@ -47,11 +46,11 @@ impl<R> TimedRuntime<R> {
     /// ```
     /// use quinn::TokioRuntime;
     /// use timer_adapters::quinn::TimedRuntime;
-    /// use timer_core::InfallibleTimer;
+    /// use timer_core::Timer;
     ///
-    /// let runtime = TimedRuntime::new(TokioRuntime, InfallibleTimer::global());
+    /// let runtime = TimedRuntime::new(TokioRuntime, Timer::current());
     /// ```
-    pub fn new(runtime: R, timer: InfallibleTimer) -> Self {
+    pub fn new(runtime: R, timer: Timer) -> Self {
         Self { runtime, timer }
     }
 }

@@ -5,8 +5,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use futures_core::Stream;
 use std::time::Instant;
+use timer_core::Interval;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
-use timer_core::infallible::Interval;
 
 /// Defines a stream around a type with a poll function, and its conversions.
 macro_rules! stream {
@@ -57,7 +57,7 @@ stream! {
     /// ```
     /// use futures::StreamExt;
     /// use timer_adapters::stream::IntervalStream;
-    /// use timer_core::global::{Duration, interval};
+    /// use timer_core::time::{Duration, interval};
     ///
     /// # futures::executor::block_on(async {
     /// let ticks = IntervalStream::new(interval(Duration::from_millis(1)));

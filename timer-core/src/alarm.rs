@@ -40,8 +40,8 @@
 //! leaves a token in the parker, so a later step 4 may end at once.
 
 use crate::config::Hook;
+use crate::deadline::NO_TICK;
 use crate::sync::{AtomicU64, Mutex, Ordering, Parker};
-use crate::time::NO_TICK;
 use std::time::Instant;
 use timer_executor::panics;
 

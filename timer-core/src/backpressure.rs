@@ -30,8 +30,8 @@
 //! because callers slow down meanwhile. Callers read the second word only when the worker is late,
 //! and it has a cache line of its own.
 
+use crate::deadline::Nanos;
 use crate::sync::{AtomicU64, Ordering, is_burst, pause, yield_now};
-use crate::time::Nanos;
 use std::time::Duration;
 
 /// The lateness from which the worker counts as late, 4 ms. A thread that wakes up on busy CPUs may

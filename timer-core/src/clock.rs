@@ -3,8 +3,8 @@
 //! Steps of the wall clock have no effect, because it is never read. Times are u64 nanoseconds on
 //! the scale of `Instant`. The scale is the same for all timers of the process.
 
+use crate::deadline::{END_OF_TIME, Nanos, after};
 use crate::sync::{AtomicU64, OnceLock, Ordering};
-use crate::time::{END_OF_TIME, Nanos, after};
 use std::time::{Duration, Instant};
 
 /// One moment on both scales.

@@ -35,33 +35,36 @@ pub enum WheelKind {
     },
 }
 
-/// The treatment of the runs that a fixed rate has missed.
+/// The treatment of the runs that a fixed rate has missed, and of the missed ticks of an
+/// [`Interval`](crate::Interval).
 ///
-/// A run is missed if it is late by more than one tick. A period that is shorter than the tick
-/// therefore loses no runs. The runs that fall into one tick take place one after the other at its
-/// end.
+/// A run is missed if it is late by more than one tick of the wheel. A tick of an interval must
+/// also be late by more than 5 ms. A period that is shorter than the tick of the wheel therefore
+/// loses nothing. The runs that fall into one tick take place one after the other at its end.
+///
+/// Fixed rates [skip](Self::Skip) by default, and intervals [burst](Self::Burst), as in tokio.
 ///
 /// # Examples
 ///
 /// ```
-/// use timer_core::{MissedRuns, Timer};
+/// use timer_core::{MissedTickBehavior, Timer};
 ///
-/// let timer = Timer::builder().missed_runs(MissedRuns::Burst).build()?;
+/// let timer = Timer::builder().missed_runs(MissedTickBehavior::Delay).build()?;
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum MissedRuns {
-    /// Missed runs do not take place. The phase is kept, because the next run is a multiple of the
-    /// period after the first one. This is the default.
+#[doc(alias = "MissedRuns")]
+pub enum MissedTickBehavior {
+    /// Missed runs take place one right after the other until the task has caught up, as in the
+    /// JDK.
     #[default]
-    Skip,
-    /// Missed runs take place one right after the other until the task has caught up, as in Netty
-    /// and the JDK.
     Burst,
     /// Missed runs do not take place. The next run is one period after the late one, so the phase
     /// moves.
     Delay,
+    /// Missed runs do not take place. The phase is kept, because the next run is a multiple of the
+    /// period after the first one.
+    Skip,
 }
 
 /// The owner of the turns.
@@ -84,7 +87,7 @@ pub(crate) struct Config {
     pub(crate) tick: Duration,
     pub(crate) wheel: WheelKind,
     pub(crate) max_pending: Option<usize>,
-    pub(crate) missed_runs: MissedRuns,
+    pub(crate) missed_runs: MissedTickBehavior,
     /// Whether callers may sleep while the worker is overloaded.
     pub(crate) may_sleep: bool,
     /// Called on the worker's thread at its start.
@@ -100,7 +103,7 @@ impl Default for Config {
             tick: Duration::from_millis(1),
             wheel: WheelKind::default(),
             max_pending: None,
-            missed_runs: MissedRuns::default(),
+            missed_runs: MissedTickBehavior::Skip,
             may_sleep: true,
             on_worker_start: None,
             shards: None,

@@ -64,15 +64,14 @@ pub mod book;
 mod clock;
 mod config;
 mod counters;
+mod deadline;
 pub mod delay_queue;
 mod engine;
 #[allow(unsafe_code, reason = "the head of the module lists the invariants")]
 mod entry;
 mod error;
 pub mod future;
-pub mod global;
 mod handle;
-pub mod infallible;
 #[cfg(all(test, timer_loom, not(timer_shuttle)))]
 mod loom_models;
 mod resolution;
@@ -80,20 +79,19 @@ mod shard;
 #[cfg(all(test, timer_loom, timer_shuttle))]
 mod storms;
 mod sync;
-mod time;
+pub mod time;
 mod timer_context;
 pub mod wheel;
 mod worker;
 
-pub use config::{MissedRuns, WheelKind};
+pub use config::{MissedTickBehavior, WheelKind};
 pub use counters::{LagSnapshot, TimerStats};
 pub use engine::{StopReport, Unprocessed};
 pub use entry::{Timeout, TimerTask};
 pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, WouldDeadlock};
 #[doc(inline)]
-pub use future::{Interval, Sleep, TimeoutError, TimeoutFuture};
+pub use future::{Elapsed, Interval, Sleep, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
-pub use infallible::InfallibleTimer;
 #[doc(no_inline)]
 pub use timer_executor as executor;
 

@@ -6,7 +6,7 @@
 //! is therefore a multiplication (Granlund and Montgomery, *Division by Invariant Integers using
 //! Multiplication*, 1994). It saves 1 of the 55 ns of a schedule and a cancel.
 
-use crate::time::{Deadline, IMMEDIATE, NO_TICK, Nanos};
+use crate::deadline::{Deadline, IMMEDIATE, NO_TICK, Nanos};
 
 /// The relation of time and ticks.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +120,7 @@ impl TickLength {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{END_OF_TIME, edges};
+    use crate::deadline::{END_OF_TIME, edges};
 
     // B10, B19, B23: early firing by rounding.
     #[test]

@@ -14,11 +14,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a storm is a test")]
 
 use crate::config::{Config, DrivenBy, WheelKind};
+use crate::deadline::IMMEDIATE;
 use crate::engine::Engine;
 use crate::entry::{Timeout, TimerTask};
 use crate::handle::Timer;
 use crate::sync::{Arc, AtomicBool, Event, Fault, How, Memory, Mutex, entries_alive, has_failed};
-use crate::time::IMMEDIATE;
 use crate::worker;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};

@@ -1,233 +1,184 @@
-//! Time inside the timer, as nanoseconds and as deadlines that share a word with a state.
+//! The names of `tokio::time` on the timer of the process. Write `use timer_core::time` instead of
+//! `use tokio::time`.
 //!
-//! This module and [`crate::resolution`] keep the promise that no timeout is early. A deadline
-//! rounds **up** to 60 bits and to a tick, and the present rounds **down**. No function here reads
-//! a clock.
+//! The functions work on any executor, and on a tokio runtime that was built without `enable_time`.
+//!
+//! ```
+//! use timer_core::time::{self, Duration, Instant};
+//!
+//! # futures::executor::block_on(async {
+//! let before = Instant::now();
+//! time::sleep(Duration::from_millis(2)).await;
+//! assert!(before.elapsed() >= Duration::from_millis(2));
+//!
+//! let late = time::timeout(Duration::from_millis(2), std::future::pending::<()>()).await;
+//! assert!(late.is_err());
+//!
+//! let mut ticks = time::interval(Duration::from_millis(1));
+//! ticks.tick().await;
+//! # });
+//! ```
+//!
+//! # Which timer
+//!
+//! 1. The timer that the calling thread has [entered](enter), if there is one.
+//! 2. [`Timer::global`], which is the timer given to [`Timer::set_global`], or one with all
+//!    defaults.
+//!
+//! A manual timer in either place gives virtual time to all code that uses this module. See
+//! [`ManualDriver::block_on`](crate::ManualDriver::block_on).
+//!
+//! # Differences from tokio
+//!
+//! Nothing here panics. The futures are those of [`Timer`](crate::Timer), so a deadline that the
+//! timer refuses [moves to another timer](crate::future#refusals).
+//!
+//! | | tokio | here |
+//! |---|---|---|
+//! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
+//! | `Instant` | a type of its own | that of `std`; [`now`] reads the clock of the timer in use |
+//! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
+//! | a sleep that waits and is reset to the past | is ready at its next poll | its task is woken at once, and the poll after that is ready |
+//! | `is_elapsed` of a sleep whose deadline has passed | `false` until it is polled | `true` |
+//! | a period of zero | panics | is one millisecond |
+//! | outside of a runtime, or without `enable_time` | panics | works |
+//! | `pause`, `advance`, `resume` | of the runtime's clock | in `timer_adapters::tokio` |
+//! | cooperative budget | a ready sleep consumes it | none, so a loop over ready sleeps has to yield by itself |
 
-use std::time::Duration;
+use crate::handle::{Timer, with_current};
 
-/// A point in time: nanoseconds of the clock that `Instant` reads ([`crate::clock`]). 64 bits are
-/// 584 years.
-pub(crate) type Nanos = u64;
+#[doc(no_inline)]
+pub use crate::config::MissedTickBehavior;
+#[doc(no_inline)]
+pub use crate::future::{Interval, Sleep, TimeoutFuture as Timeout};
+pub use crate::handle::{EnterGuard, enter};
+pub use std::time::{Duration, Instant};
 
-/// A tick before every other one, for entries that are due already.
-pub(crate) const IMMEDIATE: u64 = 0;
-/// A tick after every other one, for entries that are never due.
-pub(crate) const NO_TICK: u64 = u64::MAX;
-/// The latest present. A deadline that never comes is later.
-pub(crate) const END_OF_TIME: Nanos = Nanos::MAX - 1;
-
-/// Coarse deadlines count units of 2^5 ns.
-const COARSE_SHIFT: u32 = 5;
-
-/// The time at which a timeout is due, in 60 bits, so that it fits into a word beside a state. It
-/// is exact for the first 18 years of the clock and a multiple of 32 ns after that. Deadlines
-/// compare like their times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Deadline(u64);
-
-impl Deadline {
-    /// The number of bits of a deadline.
-    pub(crate) const BITS: u32 = 60;
-    /// Deadlines below this value are exact.
-    pub(crate) const EXACT: u64 = 1 << 59;
-    /// A deadline that never comes.
-    pub(crate) const NEVER: Deadline = Deadline((1 << Self::BITS) - 1);
-
-    /// Returns the first deadline at or after `nanos`.
-    #[inline]
-    pub(crate) fn up(nanos: Nanos) -> Deadline {
-        if nanos < Self::EXACT { Deadline(nanos) } else { Self::coarse_up(nanos) }
-    }
-
-    #[cold]
-    fn coarse_up(nanos: Nanos) -> Deadline {
-        if nanos > END_OF_TIME {
-            Self::NEVER
-        } else {
-            Deadline(Self::EXACT + ((nanos - Self::EXACT).div_ceil(1 << COARSE_SHIFT)))
-        }
-    }
-
-    /// Returns the deadline `delay` from `now`. Without a delay that is `now` itself, not the next
-    /// nanosecond that a deadline can represent.
-    #[inline]
-    pub(crate) fn after(now: Nanos, delay: Duration) -> Deadline {
-        let at = after(now, delay);
-        // Below `EXACT` both directions are the same.
-        if at < Self::EXACT || !delay.is_zero() { Self::up(at) } else { Self::down(at) }
-    }
-
-    /// Returns the deadline at the time `at`, which is due now if it is past. Only a deadline that
-    /// is not exact needs a reading of the clock.
-    #[inline]
-    pub(crate) fn at(now: impl FnOnce() -> Nanos, at: Nanos) -> Deadline {
-        if at >= Self::EXACT && at <= now() { Self::down(at) } else { Self::up(at) }
-    }
-
-    /// Returns a deadline between `now + delay` and `now + delay + slack`. Ranges of the same slack
-    /// that contain a common multiple of it get the same deadline.
-    pub(crate) fn within(now: Nanos, delay: Duration, slack: Duration) -> Deadline {
-        let earliest = after(now, delay);
-        let slack = after(0, slack);
-        if delay.is_zero() && slack == 0 {
-            return Self::down(now);
-        }
-        let multiple = earliest.checked_next_multiple_of(slack).unwrap_or(earliest);
-        let latest = earliest.saturating_add(slack);
-        let deadline = Self::up(multiple);
-        if deadline.nanos() <= latest { deadline } else { Self::up(earliest) }
-    }
-
-    /// Returns the last deadline at or before `nanos`.
-    #[inline]
-    pub(crate) fn down(nanos: Nanos) -> Deadline {
-        if nanos < Self::EXACT {
-            Deadline(nanos)
-        } else {
-            Deadline(Self::EXACT + ((nanos.min(END_OF_TIME) - Self::EXACT) >> COARSE_SHIFT))
-        }
-    }
-
-    /// Returns `true` if the deadline has come by `now`.
-    #[inline]
-    pub(crate) fn is_due(self, now: Nanos) -> bool {
-        self.nanos() <= now
-    }
-
-    /// Returns the time of an exact deadline, and `None` for others.
-    #[inline]
-    pub(crate) fn exact(self) -> Option<Nanos> {
-        (self.0 < Self::EXACT).then_some(self.0)
-    }
-
-    /// Returns the time of the deadline.
-    #[inline]
-    pub(crate) fn nanos(self) -> Nanos {
-        if self.0 < Self::EXACT { self.0 } else { self.coarse_nanos() }
-    }
-
-    #[cold]
-    fn coarse_nanos(self) -> Nanos {
-        // The greatest of these numbers lie after the end of time and never come either.
-        if self == Self::NEVER {
-            Nanos::MAX
-        } else {
-            Self::EXACT.saturating_add((self.0 - Self::EXACT) << COARSE_SHIFT)
-        }
-    }
-
-    /// Returns the deadline as a number below 2^[`Deadline::BITS`].
-    #[inline]
-    pub(crate) fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// Returns the deadline of a number from [`Deadline::to_bits`]. Higher bits are ignored.
-    #[inline]
-    pub(crate) fn from_bits(bits: u64) -> Deadline {
-        Deadline(bits & Self::NEVER.0)
-    }
+/// Error types, with the names of `tokio::time::error`.
+pub mod error {
+    #[doc(no_inline)]
+    pub use crate::future::Elapsed;
 }
 
-/// Returns `at + delay`, or [`Nanos::MAX`], which never comes.
+/// Returns the present of the timer in use, which is virtual if that timer is manual.
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::time::{self, Duration};
+/// use timer_core::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// let _entered = time::enter(timer);
+/// let before = time::now();
+/// driver.advance(Duration::from_secs(5));
+/// assert_eq!(time::now() - before, Duration::from_secs(5));
+/// # Ok::<(), timer_core::BuildError>(())
+/// ```
+#[doc(alias = "Instant::now")]
+pub fn now() -> Instant {
+    with_current(Timer::now)
+}
+
+/// Returns a future that is ready `delay` from now.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, sleep};
+/// # futures::executor::block_on(async {
+/// sleep(Duration::from_millis(2)).await;
+/// # });
+/// ```
 #[inline]
-pub(crate) fn after(at: Nanos, delay: Duration) -> Nanos {
-    let nanos = delay.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(delay.subsec_nanos()));
-    at.saturating_add(nanos)
+pub fn sleep(delay: Duration) -> Sleep {
+    with_current(|timer| timer.sleep(delay))
 }
 
-/// Returns the values at which the encoding or a level of a wheel changes.
-#[cfg(test)]
-pub(crate) fn edges() -> impl Iterator<Item = Nanos> {
-    (0..64).flat_map(|bit| {
-        let edge: Nanos = 1 << bit;
-        [edge.saturating_sub(1), edge, edge + 1, edge.saturating_add(12_345)]
-    })
+/// Returns a future that is ready at `deadline`, or at its first poll if that has passed.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, Instant, sleep_until};
+/// # futures::executor::block_on(async {
+/// sleep_until(Instant::now() + Duration::from_millis(2)).await;
+/// # });
+/// ```
+#[inline]
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    with_current(|timer| timer.sleep_until(deadline))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Limits `future` to `delay` from now.
+///
+/// Each poll polls the inner future first, even if the deadline has passed.
+///
+/// # Errors
+///
+/// The future returns [`error::Elapsed`] if it is still pending at the deadline.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, timeout};
+/// # futures::executor::block_on(async {
+/// assert_eq!(timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+#[inline]
+pub fn timeout<F: IntoFuture>(delay: Duration, future: F) -> Timeout<F::IntoFuture> {
+    with_current(|timer| timer.timeout(delay, future))
+}
 
-    // Guards against B10, B19 and B23, early firing by rounding.
-    #[test]
-    fn a_deadline_rounds_up_and_the_present_down() {
-        for nanos in edges() {
-            let up = Deadline::up(nanos);
-            assert!(up.nanos() >= nanos, "{nanos}");
-            assert!(Deadline::down(nanos).nanos() <= nanos, "{nanos}");
-        }
-    }
+/// Limits `future` to `deadline`. Otherwise the same as [`timeout`].
+///
+/// # Errors
+///
+/// The future returns [`error::Elapsed`] if it is still pending at the deadline.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, Instant, timeout_at};
+/// # futures::executor::block_on(async {
+/// assert_eq!(timeout_at(Instant::now() + Duration::from_secs(5), async { 7 }).await, Ok(7));
+/// # });
+/// ```
+#[inline]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    with_current(|timer| timer.timeout_at(deadline, future))
+}
 
-    #[test]
-    fn slack_gathers_deadlines_and_is_never_exceeded() {
-        let second = Duration::from_secs(1);
-        let picked = |now| Deadline::within(now, 30 * second, second).nanos();
-        for now in edges().filter(|now| *now < END_OF_TIME - 40_000_000_000) {
-            let earliest = now + 30_000_000_000;
-            assert!((earliest..=earliest + 1_000_000_000).contains(&picked(now)), "{now}");
-            assert_eq!(Deadline::within(now, second, Duration::ZERO), Deadline::up(after(now, second)));
-        }
-        let distinct: std::collections::BTreeSet<_> = (0..1_000).map(|nth| picked(nth * 30_000_000)).collect();
-        assert!(distinct.len() <= 32, "{}", distinct.len());
-        assert_eq!(Deadline::within(5, Duration::MAX, second), Deadline::NEVER);
-    }
+/// Returns an interval that ticks once per `period`, for the first time at once. A period of zero
+/// is one millisecond.
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, interval};
+/// # futures::executor::block_on(async {
+/// let mut ticks = interval(Duration::from_millis(1));
+/// let first = ticks.tick().await;
+/// assert!(ticks.tick().await > first);
+/// # });
+/// ```
+pub fn interval(period: Duration) -> Interval {
+    with_current(|timer| timer.interval(period))
+}
 
-    #[test]
-    fn a_short_slack_is_kept_among_coarse_deadlines() {
-        for (now, slack) in (0..64).flat_map(|now| (1..40).map(move |slack| (Deadline::EXACT + now, slack))) {
-            let picked = Deadline::within(now, Duration::from_nanos(1), Duration::from_nanos(slack));
-            // Without slack a deadline rounds up to 32 ns as well.
-            let latest = Deadline::up(now + 1).nanos().max(now + 1 + slack);
-            assert!((now + 1..=latest).contains(&picked.nanos()), "{now} {slack}");
-        }
-    }
-
-    #[test]
-    fn a_deadline_is_due_at_its_time_and_not_before() {
-        for deadline in edges().map(Deadline::up) {
-            assert!(deadline.is_due(deadline.nanos()));
-            assert!(deadline.nanos() == 0 || !deadline.is_due(deadline.nanos() - 1));
-        }
-        assert!(!Deadline::NEVER.is_due(END_OF_TIME));
-    }
-
-    #[test]
-    fn a_deadline_beyond_the_end_of_time_never_comes() {
-        for nanos in (END_OF_TIME - 100)..=END_OF_TIME {
-            let up = Deadline::up(nanos);
-            assert!(up.nanos() >= nanos, "{nanos}");
-            assert_eq!(up.is_due(END_OF_TIME), nanos <= Nanos::MAX - 31, "{nanos}");
-        }
-    }
-
-    // Guards against B88, in which large values overflowed into marker values.
-    #[test]
-    fn deadlines_compare_like_the_times_they_stand_for() {
-        let mut times: Vec<Nanos> = edges().collect();
-        times.sort_unstable();
-        for pair in times.windows(2) {
-            assert!(Deadline::up(pair[0]) <= Deadline::up(pair[1]));
-            assert!(Deadline::down(pair[0]) <= Deadline::down(pair[1]));
-        }
-        assert_eq!(Deadline::up(Nanos::MAX), Deadline::NEVER);
-        assert!(Deadline::down(Nanos::MAX) < Deadline::NEVER, "the end of time never comes");
-    }
-
-    #[test]
-    fn the_first_eighteen_years_are_exact() {
-        let years: Nanos = 18 * 365 * 86_400 * 1_000_000_000;
-        assert_eq!(Deadline::up(years + 1).nanos(), years + 1);
-        assert_eq!(Deadline::down(years + 1).nanos(), years + 1);
-        assert_eq!(Deadline::up(Deadline::EXACT + 1).nanos(), Deadline::EXACT + 32);
-    }
-
-    // Guards against B21 and B22, in which `now + delay` overflowed and fired at once.
-    #[test]
-    fn the_longest_delay_saturates() {
-        assert_eq!(Deadline::up(after(0, Duration::MAX)), Deadline::NEVER);
-        assert_eq!(Deadline::up(after(END_OF_TIME, Duration::from_nanos(1))), Deadline::NEVER);
-        assert_eq!(after(5, Duration::new(3, 7)), 3_000_000_012);
-    }
+/// Returns an interval that ticks once per `period`, for the first time at `start`. Otherwise the
+/// same as [`interval`].
+///
+/// # Examples
+///
+/// ```
+/// # use timer_core::time::{Duration, Instant, interval_at};
+/// # futures::executor::block_on(async {
+/// let start = Instant::now() + Duration::from_millis(1);
+/// assert_eq!(interval_at(start, Duration::from_secs(1)).tick().await, start);
+/// # });
+/// ```
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
+    with_current(|timer| timer.interval_at(start, period))
 }

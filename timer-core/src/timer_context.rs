@@ -3,13 +3,13 @@
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
 use crate::clock::Present;
-use crate::config::{Config, MissedRuns};
+use crate::config::{Config, MissedTickBehavior};
 use crate::counters::{Limit, TimerCounters};
+use crate::deadline::Nanos;
 use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
 use crate::sync::{AtomicBool, Ordering, Queue};
-use crate::time::Nanos;
 use timer_executor::panics::{self, PanicMessage};
 
 /// The state shared by a timer's handles, shards and worker, and by the tasks in its executor.
@@ -18,7 +18,7 @@ pub(crate) struct TimerContext {
     /// The clock of the timer.
     pub(crate) present: Present,
     pub(crate) resolution: Resolution,
-    pub(crate) missed_runs: MissedRuns,
+    pub(crate) missed_runs: MissedTickBehavior,
     pub(crate) alarm: Alarm,
     pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,

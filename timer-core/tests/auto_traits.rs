@@ -2,7 +2,7 @@
 //!
 //! A change of this list is a change of the public API.
 
-use timer_core::{delay_queue, executor, global, infallible, wheel};
+use timer_core::{delay_queue, executor, time, wheel};
 
 include!("auto_traits/macros.rs");
 
@@ -13,7 +13,7 @@ auto_traits! {
     timer_core::Driver: 1 0 1 0,
     timer_core::LagSnapshot: 1 1 1 1,
     timer_core::ManualDriver: 1 0 1 0,
-    timer_core::MissedRuns: 1 1 1 1,
+    timer_core::MissedTickBehavior: 1 1 1 1,
     timer_core::RejectReason: 1 1 1 1,
     timer_core::RejectedTimeout<Task>: 1 1 1 0,
     timer_core::StopError: 1 1 1 1,
@@ -28,22 +28,13 @@ auto_traits! {
     timer_core::WheelKind: 1 1 1 1,
     timer_core::WouldDeadlock: 1 1 1 1,
     // Futures.
+    timer_core::Elapsed: 1 1 1 1,
     timer_core::Interval: 1 1 1 1,
     timer_core::Sleep: 1 1 1 1,
-    timer_core::TimeoutError: 1 1 1 1,
     timer_core::TimeoutFuture<()>: 1 1 1 1,
     timer_core::TimeoutFuture<Task>: 1 0 1 0,
     timer_core::TimeoutFuture<Pinned>: 1 1 0 1,
-    // Futures that cannot be refused.
-    infallible::Elapsed: 1 1 1 1,
-    infallible::InfallibleTimer: 1 1 1 1,
-    infallible::Interval: 1 1 1 1,
-    infallible::MissedTickBehavior: 1 1 1 1,
-    infallible::Sleep: 1 1 1 1,
-    infallible::Timeout<()>: 1 1 1 1,
-    infallible::Timeout<Task>: 1 0 1 0,
-    infallible::Timeout<Pinned>: 1 1 0 1,
-    global::EnterGuard: 0 0 1 1,
+    time::EnterGuard: 0 0 1 1,
     // Delay queues.
     delay_queue::DelayMap<(), ()>: 1 1 1 1,
     delay_queue::DelayQueue<()>: 1 1 1 1,

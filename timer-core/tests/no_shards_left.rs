@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use support::{HOUR, MAX_WAIT, MILLI, watch_for};
-use timer_core::{BuildError, RejectReason, TimeoutError, Timer, global};
+use timer_core::{BuildError, Elapsed, RejectReason, Timer, time};
 
 const REFUSED: RejectReason = RejectReason::TooManyTimers;
 
@@ -27,7 +27,7 @@ fn without_shards_each_call_and_poll_is_rejected() {
     let timer = Timer::new();
     assert_eq!(timer.new_timeout(HOUR, |_| {}).unwrap_err().reason, REFUSED);
 
-    a_sleep_is_rejected_at_each_poll_until_it_is_due(&timer);
+    a_sleep_waits_for_its_deadline(&timer);
     ready_futures_need_no_shard(&timer);
     let stats = timer.stats();
     assert_eq!(
@@ -35,7 +35,6 @@ fn without_shards_each_call_and_poll_is_rejected() {
         (0, 0, 0, 1),
         "rejected futures do not count"
     );
-    infallible_futures_wait_for_their_deadline();
 
     // Returned shards serve new timers with as many shards, and not the timer that was built
     // without.
@@ -43,46 +42,32 @@ fn without_shards_each_call_and_poll_is_rejected() {
     let later = half();
     assert!(later.new_timeout(HOUR, |_| {}).unwrap().cancel());
     assert_eq!(poll(&mut later.sleep(HOUR)), Poll::Pending);
-    assert_eq!(poll(&mut timer.sleep(HOUR)), Poll::Ready(Err(REFUSED)));
-    // The timer of the process is built again.
-    futures::executor::block_on(global::sleep(MILLI));
+    // The timer of the process is built again, and takes the sleep.
+    futures::executor::block_on(timer.sleep(MILLI));
     assert!(Timer::global().new_timeout(HOUR, |_| {}).unwrap().cancel());
 }
 
-fn a_sleep_is_rejected_at_each_poll_until_it_is_due(timer: &Timer) {
-    let mut sleep = timer.sleep(HOUR);
-    assert!(!sleep.is_elapsed());
-    assert_eq!([poll(&mut sleep), poll(&mut sleep)], [Poll::Ready(Err(REFUSED)); 2]);
-    let deadline = Instant::now() + 20 * MILLI;
-    sleep.reset_at(deadline);
-    assert_eq!(sleep.deadline(), deadline);
-    while poll(&mut sleep) != Poll::Ready(Ok(())) {
-        assert!(deadline.elapsed() < MAX_WAIT, "the sleep remains rejected after its deadline");
-        watch_for(MILLI);
+fn a_sleep_waits_for_its_deadline(timer: &Timer) {
+    for mut sleep in [timer.sleep(HOUR), time::sleep(HOUR)] {
+        assert!(!sleep.is_elapsed());
+        assert!(poll(&mut sleep).is_pending() && poll(&mut sleep).is_pending());
+        let deadline = Instant::now() + 20 * MILLI;
+        sleep.reset_at(deadline);
+        assert_eq!(sleep.deadline(), deadline);
+        while poll(&mut sleep).is_pending() {
+            assert!(deadline.elapsed() < MAX_WAIT, "the sleep remains rejected after its deadline");
+            watch_for(MILLI);
+        }
+        assert!(Instant::now() >= deadline && sleep.is_elapsed(), "the sleep was ready early");
+        sleep.reset_after(HOUR);
+        assert!(poll(&mut sleep).is_pending(), "a new deadline needs a shard again");
     }
-    assert!(Instant::now() >= deadline && sleep.is_elapsed(), "the sleep was ready early");
-    sleep.reset(HOUR);
-    assert_eq!(poll(&mut sleep), Poll::Ready(Err(REFUSED)), "a new deadline needs a shard again");
 }
 
 fn ready_futures_need_no_shard(timer: &Timer) {
-    assert_eq!(poll(timer.sleep(Duration::ZERO)), Poll::Ready(Ok(())));
+    assert_eq!(poll(timer.sleep(Duration::ZERO)), Poll::Ready(()));
     assert_eq!(poll(timer.timeout(HOUR, ready(7))), Poll::Ready(Ok(7)));
-    assert_eq!(poll(timer.timeout(Duration::ZERO, pending::<()>())), Poll::Ready(Err(TimeoutError::Elapsed)));
-    assert_eq!(poll(timer.timeout(HOUR, pending::<()>())), Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
+    assert_eq!(poll(timer.timeout(Duration::ZERO, pending::<()>())), Poll::Ready(Err(Elapsed::new())));
     let mut ticks = timer.interval(HOUR);
-    assert!(matches!(poll(ticks.tick()), Poll::Ready(Ok(_))), "the first tick is due");
-    assert_eq!(poll(ticks.tick()), Poll::Ready(Err(REFUSED)));
-}
-
-fn infallible_futures_wait_for_their_deadline() {
-    assert_eq!(poll(global::sleep(Duration::ZERO)), Poll::Ready(()));
-    assert!(poll(global::timeout(HOUR, pending::<()>())).is_pending());
-    let mut sleep = global::sleep(HOUR);
-    assert!(poll(&mut sleep).is_pending(), "no timer has a shard");
-    sleep.reset_after(MILLI);
-    let deadline = sleep.deadline();
-    watch_for(MILLI);
-    assert!(Instant::now() >= deadline);
-    assert_eq!(poll(&mut sleep), Poll::Ready(()));
+    assert!(poll(ticks.tick()).is_ready() && poll(ticks.tick()).is_pending(), "the first tick is due");
 }

@@ -7,16 +7,13 @@
 mod support;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::future::{pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use support::{HOUR, MILLI, accepted, next};
-use timer_core::{RejectReason, TimeoutError, Timer, global};
-
-const REFUSED: RejectReason = RejectReason::ThreadRefused;
+use timer_core::{RejectReason, Timer};
 
 struct Tell(Sender<()>);
 
@@ -43,56 +40,31 @@ fn run_without_room<R>(work: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn a_poll_that_needs_a_refused_thread_fails() {
+fn a_sleep_waits_until_a_thread_is_given() {
     let timer = Timer::new();
     let (sender, woken) = channel();
     let tell = Arc::new(Tell(sender));
     let waker = Waker::from(tell.clone());
     let idle = Arc::strong_count(&tell);
 
-    let (mut sleep, far, again, due, inner, elapsed, limited, ticks) = run_without_room(|| {
+    let (mut sleep, polls) = run_without_room(|| {
+        assert_eq!(timer.start(), Err(RejectReason::ThreadRefused));
         let mut sleep = timer.sleep(HOUR);
-        let far = poll(&mut sleep, &waker);
-        let again = poll(&mut sleep, &waker);
-        let due = poll(timer.sleep(Duration::ZERO), &waker);
-        let inner = poll(timer.timeout(HOUR, ready(7)), &waker);
-        let elapsed = poll(timer.timeout(Duration::ZERO, pending::<()>()), &waker);
-        let limited = poll(timer.timeout(HOUR, pending::<()>()), &waker);
-        let mut ticks = timer.interval(HOUR);
-        let ticks =
-            [poll(ticks.tick(), &waker).map(|tick| tick.err()), poll(ticks.tick(), &waker).map(|tick| tick.err())];
-        (sleep, far, again, due, inner, elapsed, limited, ticks)
+        let polls = [poll(&mut sleep, &waker), poll(&mut sleep, &waker), poll(timer.sleep(Duration::ZERO), &waker)];
+        (sleep, polls)
     });
-    let (mut infallible, refused_everywhere) = run_without_room(|| {
-        let mut sleep = timer.infallible().sleep(HOUR);
-        let polled = poll(&mut sleep, &waker);
-        (sleep, polled)
-    });
-
-    assert_eq!([far, again], [Poll::Ready(Err(REFUSED)); 2]);
-    assert_eq!((due, inner), (Poll::Ready(Ok(())), Poll::Ready(Ok(7))), "ready futures need no worker");
-    assert_eq!(elapsed, Poll::Ready(Err(TimeoutError::Elapsed)));
-    assert_eq!(limited, Poll::Ready(Err(TimeoutError::Rejected(REFUSED))));
-    assert_eq!(ticks, [Poll::Ready(None), Poll::Ready(Some(REFUSED))], "the first tick is due");
-    assert_eq!(refused_everywhere, Poll::Pending, "an infallible sleep waits");
-    assert_eq!(Arc::strong_count(&tell), idle, "the futures keep no waker");
+    assert_eq!(polls, [Poll::Pending, Poll::Pending, Poll::Ready(())]);
+    assert_eq!(Arc::strong_count(&tell), idle, "the future keeps no waker");
     let stats = timer.stats();
     assert_eq!((stats.scheduled, stats.pending, stats.cancelled), (0, 0, 0));
 
     // The process has room again, so the next poll finds a thread.
-    infallible.reset_after(2 * MILLI);
-    while poll(&mut infallible, &waker).is_pending() {
+    sleep.reset_after(2 * MILLI);
+    let deadline = sleep.deadline();
+    while poll(&mut sleep, &waker).is_pending() {
         next(&woken);
     }
-    assert!(infallible.is_elapsed());
-    // The same future and the global timer try again.
-    let deadline = Instant::now() + 2 * MILLI;
-    sleep.reset_at(deadline);
-    while poll(&mut sleep, &waker) != Poll::Ready(Ok(())) {
-        next(&woken);
-    }
-    assert!(Instant::now() >= deadline);
-    assert_eq!(timer.stats().pending, 0);
-    assert_eq!(poll(global::sleep(HOUR), Waker::noop()), Poll::Pending);
+    assert!(Instant::now() >= deadline && sleep.is_elapsed());
     accepted(timer.new_timeout(HOUR, |_| {})).cancel();
+    assert_eq!(timer.stats().pending, 0);
 }

@@ -1,7 +1,7 @@
 //! The limits of an HTTP/1 connection, and the future that enforces them.
 
 use super::parts::{GIVEN_UP, LimitedIo, LimitedService, Respond, Stage, Stages};
-use super::{InfallibleTimer, Sleep};
+use super::{Sleep, Timer};
 use core::error::Error;
 use core::fmt;
 use core::future::Future;
@@ -46,14 +46,14 @@ use std::time::Duration;
 /// use hyper_util::rt::TokioIo;
 /// use std::time::Duration;
 /// use timer_adapters::hyper::ConnectionLimits;
-/// use timer_core::InfallibleTimer;
+/// use timer_core::Timer;
 ///
 /// # type Body = http_body_util::Full<&'static [u8]>;
 /// # async fn hello(_: hyper::Request<hyper::body::Incoming>) -> hyper::Result<hyper::Response<Body>> {
 /// #     Ok(hyper::Response::default())
 /// # }
 /// # async fn serve(socket: tokio::net::TcpStream) {
-/// let limits = ConnectionLimits::new(InfallibleTimer::global())
+/// let limits = ConnectionLimits::new(Timer::current())
 ///     .header(Duration::from_secs(10))
 ///     .request(Duration::from_secs(30))
 ///     .keep_alive(Duration::from_secs(60));
@@ -67,7 +67,7 @@ use std::time::Duration;
 /// # }
 /// ```
 pub struct ConnectionLimits<B> {
-    timer: InfallibleTimer,
+    timer: Timer,
     header: Option<Duration>,
     request: Option<Duration>,
     response: Option<Duration>,
@@ -77,7 +77,7 @@ pub struct ConnectionLimits<B> {
 
 impl<B> ConnectionLimits<B> {
     /// Creates limits for connections, none of which is set yet.
-    pub fn new(timer: InfallibleTimer) -> Self {
+    pub fn new(timer: Timer) -> Self {
         Self { timer, header: None, request: None, response: None, keep_alive: None, respond: None }
     }
 
@@ -135,9 +135,9 @@ impl<B> ConnectionLimits<B> {
     /// use hyper::{Response, StatusCode};
     /// use std::time::Duration;
     /// use timer_adapters::hyper::ConnectionLimits;
-    /// use timer_core::InfallibleTimer;
+    /// use timer_core::Timer;
     ///
-    /// let limits = ConnectionLimits::new(InfallibleTimer::global())
+    /// let limits = ConnectionLimits::new(Timer::current())
     ///     .request(Duration::from_secs(30))
     ///     .late_response(|| {
     ///         let mut response = Response::new("too late".to_owned());

@@ -24,5 +24,4 @@ pub use parts::{LimitedBody, LimitedFuture, LimitedIo, LimitedService};
 pub use timer::HyperTimer;
 
 // `limits` imports these names from here, so that timer-bench can compile it with another sleep.
-use timer_core::InfallibleTimer;
-use timer_core::infallible::Sleep;
+use timer_core::{Sleep, Timer};

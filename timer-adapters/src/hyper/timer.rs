@@ -4,8 +4,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use timer_core::InfallibleTimer;
-use timer_core::infallible::Sleep;
+use timer_core::{Sleep, Timer};
 
 /// A [`hyper::rt::Timer`] on a timer of this workspace.
 ///
@@ -31,7 +30,7 @@ use timer_core::infallible::Sleep;
 /// ```
 #[derive(Debug, Clone)]
 pub struct HyperTimer {
-    timer: InfallibleTimer,
+    timer: Timer,
 }
 
 impl HyperTimer {
@@ -43,13 +42,13 @@ impl HyperTimer {
     /// use timer_adapters::hyper::HyperTimer;
     /// use timer_core::Timer;
     ///
-    /// let timer = HyperTimer::new(Timer::new().infallible());
+    /// let timer = HyperTimer::new(Timer::new());
     /// ```
-    pub fn new(timer: InfallibleTimer) -> Self {
+    pub fn new(timer: Timer) -> Self {
         Self { timer }
     }
 
-    /// Creates an adapter for the timer that [`timer_core::global`] uses.
+    /// Creates an adapter for the timer that [`timer_core::time`] uses.
     ///
     /// # Examples
     ///
@@ -57,7 +56,7 @@ impl HyperTimer {
     /// let timer = timer_adapters::hyper::HyperTimer::global();
     /// ```
     pub fn global() -> Self {
-        Self::new(InfallibleTimer::global())
+        Self::new(Timer::current())
     }
 }
 

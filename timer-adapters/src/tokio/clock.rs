@@ -39,12 +39,12 @@ pub fn pause() {
 /// ```
 /// use std::time::Instant;
 /// use timer_adapters::tokio::{paused, resume};
-/// use timer_core::global::{self, Duration};
+/// use timer_core::time::{self, Duration};
 ///
 /// paused(async {
 ///     resume();
 ///     let begin = Instant::now();
-///     global::sleep(Duration::from_millis(5)).await;
+///     time::sleep(Duration::from_millis(5)).await;
 ///     assert!(begin.elapsed() >= Duration::from_millis(5));
 /// });
 /// ```
@@ -64,10 +64,10 @@ pub fn resume() {
 ///
 /// ```
 /// use timer_adapters::tokio::{advance, paused};
-/// use timer_core::global::{self, Duration};
+/// use timer_core::time::{self, Duration};
 ///
 /// paused(async {
-///     let task = tokio::spawn(global::sleep(Duration::from_secs(5)));
+///     let task = tokio::spawn(time::sleep(Duration::from_secs(5)));
 ///     advance(Duration::from_secs(4)).await;
 ///     assert!(!task.is_finished());
 ///     advance(Duration::from_secs(1)).await;

@@ -48,7 +48,7 @@
 //!
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
-//! `tokio::time::Instant` tells the same time as [`timer_core::global::now`], and code that still
+//! `tokio::time::Instant` tells the same time as [`timer_core::time::now`], and code that still
 //! uses tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio. Before
 //! 1.53.3 (and 1.51.6), tokio's paused clock moves on when a socket wakes a spawned task, so a test
 //! with sockets needs one of these versions. While the clock runs, as in a `#[tokio::test]` that

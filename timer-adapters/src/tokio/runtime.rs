@@ -11,11 +11,11 @@ use core::pin::pin;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use timer_core::global;
+use timer_core::time::enter;
 
 /// Runs `future` on a current-thread tokio runtime with virtual time and returns its output.
 ///
-/// Within the future and the tasks that it spawns, the functions of [`timer_core::global`] use a
+/// Within the future and the tasks that it spawns, the functions of [`timer_core::time`] use a
 /// manual timer. Time stands still while a task can run, and moves to the next deadline when all
 /// tasks wait.
 ///
@@ -28,14 +28,14 @@ use timer_core::global;
 ///
 /// ```
 /// use timer_adapters::tokio::paused;
-/// use timer_core::global::{self, Duration};
+/// use timer_core::time::{self, Duration};
 ///
 /// let begin = std::time::Instant::now();
 /// paused(async {
-///     let begin = global::now();
+///     let begin = time::now();
 ///     let task = tokio::spawn(async {
-///         global::sleep(Duration::from_secs(3600)).await;
-///         global::now()
+///         time::sleep(Duration::from_secs(3600)).await;
+///         time::now()
 ///     });
 ///     assert_eq!(task.await.unwrap() - begin, Duration::from_secs(3600));
 /// });
@@ -187,7 +187,7 @@ impl Runtime {
     /// Panics if the future panics or if the thread is within a runtime already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let Some(clock) = &self.clock else { return self.runtime.block_on(future) };
-        let _entered = global::enter(clock.timer.clone());
+        let _entered = enter(clock.timer.clone());
         let follower = Follower::new(clock);
         let _guard = FollowerGuard::enter(follower.clone());
         self.runtime.block_on(async {

@@ -1,9 +1,9 @@
-//! The names of `tokio::time`, on the timer of [`timer_core::global`].
+//! The names of `tokio::time`, on the timer of [`timer_core::time`].
 //!
 //! [`Instant`] is tokio's own, so that `Instant::now()` tells the time of a paused clock. A
 //! [`Sleep`], an [`Interval`] and a [`Timeout`] whose deadline has come use up some of the task's
 //! cooperative budget, as tokio's do. In all other respects the functions are those of
-//! [`timer_core::global`], whose documentation lists the differences from tokio. The module `error`
+//! [`timer_core::time`], whose documentation lists the differences from tokio. The module `error`
 //! has no `Error`, because no function here fails with it.
 
 #[cfg(feature = "tokio")]
@@ -14,14 +14,14 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
-use timer_core::global;
+use timer_core::time;
 
 #[doc(no_inline)]
 pub use ::tokio::time::Instant;
 #[doc(no_inline)]
 pub use std::time::Duration;
 #[doc(no_inline)]
-pub use timer_core::global::{MissedTickBehavior, error};
+pub use timer_core::time::{MissedTickBehavior, error};
 
 #[cfg(feature = "tokio")]
 #[doc(no_inline)]
@@ -64,7 +64,7 @@ fn cooperate<T>(cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Pol
 #[inline]
 pub fn sleep(duration: Duration) -> Sleep {
     update_clock();
-    Sleep(global::sleep(duration))
+    Sleep(time::sleep(duration))
 }
 
 /// Returns a future that is ready at `deadline`.
@@ -85,7 +85,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[inline]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     update_clock();
-    Sleep(global::sleep_until(deadline.into_std()))
+    Sleep(time::sleep_until(deadline.into_std()))
 }
 
 /// Requires `future` to be ready within `duration` from now.
@@ -104,7 +104,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 #[inline]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     update_clock();
-    Timeout { timeout: global::timeout(duration, future) }
+    Timeout { timeout: time::timeout(duration, future) }
 }
 
 /// Requires `future` to be ready by `deadline`.
@@ -124,7 +124,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     update_clock();
-    Timeout { timeout: global::timeout_at(deadline.into_std(), future) }
+    Timeout { timeout: time::timeout_at(deadline.into_std(), future) }
 }
 
 /// Returns an interval that ticks every `period`, for the first time at once.
@@ -144,7 +144,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// ```
 pub fn interval(period: Duration) -> Interval {
     update_clock();
-    Interval(global::interval(period))
+    Interval(time::interval(period))
 }
 
 /// Returns an interval that ticks every `period`, for the first time at `start`.
@@ -163,7 +163,7 @@ pub fn interval(period: Duration) -> Interval {
 /// ```
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     update_clock();
-    Interval(global::interval_at(start.into_std(), period))
+    Interval(time::interval_at(start.into_std(), period))
 }
 
 /// A future that is ready at its deadline, returned by [`sleep`] and [`sleep_until`].
@@ -179,7 +179,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 /// assert_eq!(idle.deadline(), deadline);
 /// ```
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(global::Sleep);
+pub struct Sleep(time::Sleep);
 
 impl Sleep {
     /// Returns the deadline.
@@ -230,7 +230,7 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct Timeout<F> {
         #[pin]
-        timeout: global::Timeout<F>,
+        timeout: time::Timeout<F>,
     }
 }
 
@@ -278,10 +278,10 @@ impl<F: Future> Future for Timeout<F> {
 /// assert_eq!(ticks.period(), Duration::from_secs(5));
 /// ```
 #[derive(Debug)]
-pub struct Interval(global::Interval);
+pub struct Interval(time::Interval);
 
-/// Converts to the interval of [`timer_core::global`], which the streams of this crate take.
-impl From<Interval> for global::Interval {
+/// Converts to the interval of [`timer_core::time`], which the streams of this crate take.
+impl From<Interval> for time::Interval {
     fn from(interval: Interval) -> Self {
         interval.0
     }

@@ -3,8 +3,7 @@
 use core::hash::{BuildHasher, Hasher};
 use std::collections::hash_map::RandomState;
 use std::time::Duration;
-use timer_core::InfallibleTimer;
-use timer_core::infallible::Sleep;
+use timer_core::{Sleep, Timer};
 use tower::retry::backoff::{Backoff, MakeBackoff};
 
 /// A maker of backoffs for a `tower::retry` policy, like
@@ -15,12 +14,12 @@ use tower::retry::backoff::{Backoff, MakeBackoff};
 /// ```
 /// use std::time::Duration;
 /// use timer_adapters::tower::ExponentialBackoffMaker;
-/// use timer_core::InfallibleTimer;
+/// use timer_core::Timer;
 /// use tower::retry::backoff::{Backoff, MakeBackoff};
 ///
 /// # futures::executor::block_on(async {
 /// let (min, max) = (Duration::from_millis(1), Duration::from_secs(10));
-/// let mut maker = ExponentialBackoffMaker::new(InfallibleTimer::global(), min, max, 0.5);
+/// let mut maker = ExponentialBackoffMaker::new(Timer::current(), min, max, 0.5);
 /// let mut backoff = maker.make_backoff();
 /// backoff.next_backoff().await; // 1 to 1.5 ms
 /// backoff.next_backoff().await; // 2 to 3 ms
@@ -28,7 +27,7 @@ use tower::retry::backoff::{Backoff, MakeBackoff};
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExponentialBackoffMaker {
-    timer: InfallibleTimer,
+    timer: Timer,
     min: Duration,
     max: Duration,
     jitter: f64,
@@ -41,7 +40,7 @@ impl ExponentialBackoffMaker {
     /// A random part of up to `jitter` times the wait is added, so that clients do not retry
     /// together. A jitter that is negative, infinite or not a number is 0. If `max` is less than
     /// `min`, all waits are `max`.
-    pub fn new(timer: InfallibleTimer, min: Duration, max: Duration, jitter: f64) -> Self {
+    pub fn new(timer: Timer, min: Duration, max: Duration, jitter: f64) -> Self {
         let jitter = if jitter.is_finite() { jitter.max(0.0) } else { 0.0 };
         Self { timer, min, max, jitter }
     }

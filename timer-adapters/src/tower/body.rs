@@ -8,9 +8,7 @@ use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::time::Duration;
-use timer_core::InfallibleTimer;
-use timer_core::global::error::Elapsed;
-use timer_core::infallible::Sleep;
+use timer_core::{Elapsed, Sleep, Timer};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -22,20 +20,20 @@ use tower_service::Service;
 /// ```
 /// use std::time::Duration;
 /// use timer_adapters::tower::ResponseBodyTimeoutLayer;
-/// use timer_core::InfallibleTimer;
+/// use timer_core::Timer;
 ///
-/// let layer = ResponseBodyTimeoutLayer::new(InfallibleTimer::global(), Duration::from_secs(10));
+/// let layer = ResponseBodyTimeoutLayer::new(Timer::current(), Duration::from_secs(10));
 /// ```
 #[derive(Debug, Clone)]
 pub struct ResponseBodyTimeoutLayer {
-    timer: InfallibleTimer,
+    timer: Timer,
     timeout: Duration,
 }
 
 impl ResponseBodyTimeoutLayer {
     /// Creates a layer that limits the wait for each frame to `timeout`, counted from the poll that
     /// asks for it.
-    pub fn new(timer: InfallibleTimer, timeout: Duration) -> Self {
+    pub fn new(timer: Timer, timeout: Duration) -> Self {
         Self { timer, timeout }
     }
 }
@@ -52,7 +50,7 @@ impl<S> Layer<S> for ResponseBodyTimeoutLayer {
 #[derive(Debug, Clone)]
 pub struct ResponseBodyTimeout<S> {
     inner: S,
-    timer: InfallibleTimer,
+    timer: Timer,
     timeout: Duration,
 }
 
@@ -81,7 +79,7 @@ pin_project! {
     pub struct ResponseBodyFuture<F> {
         #[pin]
         response: F,
-        timer: InfallibleTimer,
+        timer: Timer,
         timeout: Duration,
     }
 }
@@ -117,7 +115,7 @@ pin_project! {
 
 impl<B> TimeoutBody<B> {
     /// Creates a body that waits at most `timeout` for each frame of `body`.
-    pub fn new(body: B, timer: &InfallibleTimer, timeout: Duration) -> Self {
+    pub fn new(body: B, timer: &Timer, timeout: Duration) -> Self {
         Self { body, sleep: timer.sleep(timeout), timeout, is_waiting: false }
     }
 }

@@ -6,7 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use std::time::Duration;
-use timer_core::{InfallibleTimer, infallible};
+use timer_core::{TimeoutFuture, Timer};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -18,19 +18,19 @@ use tower_service::Service;
 /// ```
 /// use std::time::Duration;
 /// use timer_adapters::tower::TimeoutLayer;
-/// use timer_core::InfallibleTimer;
+/// use timer_core::Timer;
 ///
-/// let layer = TimeoutLayer::new(InfallibleTimer::global(), Duration::from_secs(10));
+/// let layer = TimeoutLayer::new(Timer::current(), Duration::from_secs(10));
 /// ```
 #[derive(Debug, Clone)]
 pub struct TimeoutLayer {
-    timer: InfallibleTimer,
+    timer: Timer,
     timeout: Duration,
 }
 
 impl TimeoutLayer {
     /// Creates a layer that limits each request to `timeout`, counted from its call.
-    pub fn new(timer: InfallibleTimer, timeout: Duration) -> Self {
+    pub fn new(timer: Timer, timeout: Duration) -> Self {
         Self { timer, timeout }
     }
 }
@@ -45,18 +45,18 @@ impl<S> Layer<S> for TimeoutLayer {
 
 /// A service that gives each request a deadline. [`TimeoutLayer`] makes it.
 ///
-/// A request whose deadline passes fails with [`Elapsed`](timer_core::global::error::Elapsed). The
+/// A request whose deadline passes fails with [`Elapsed`](timer_core::time::error::Elapsed). The
 /// future of the inner service lives until the caller drops the one that has failed.
 #[derive(Debug, Clone)]
 pub struct Timeout<S> {
     inner: S,
-    timer: InfallibleTimer,
+    timer: Timer,
     timeout: Duration,
 }
 
 impl<S> Timeout<S> {
     /// Creates a service that limits each request to `inner` to `timeout`, counted from its call.
-    pub fn new(inner: S, timer: InfallibleTimer, timeout: Duration) -> Self {
+    pub fn new(inner: S, timer: Timer, timeout: Duration) -> Self {
         Self { inner, timer, timeout }
     }
 
@@ -100,7 +100,7 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F> {
         #[pin]
-        response: infallible::Timeout<F>,
+        response: TimeoutFuture<F>,
     }
 }
 

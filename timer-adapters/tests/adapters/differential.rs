@@ -189,7 +189,7 @@ macro_rules! program {
 }
 
 program!(theirs, tokio::time, time::Instant::now());
-program!(ours, timer_core::global, time::now());
+program!(ours, timer_core::time, time::now());
 
 fn compare(tasks: Vec<Vec<Step>>) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

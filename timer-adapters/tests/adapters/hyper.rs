@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use timer_adapters::hyper::HyperTimer;
-use timer_core::{Timer, global};
+use timer_core::{Timer, time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -54,7 +54,7 @@ async fn serve(timer: HyperTimer, limit: Duration) -> (SocketAddr, Arc<AtomicUsi
 async fn until_closed(socket: &mut TcpStream) -> (Vec<u8>, Duration) {
     let begin = Instant::now();
     let mut read = Vec::new();
-    let closed = global::timeout(LONG, socket.read_to_end(&mut read)).await;
+    let closed = time::timeout(LONG, socket.read_to_end(&mut read)).await;
     assert!(closed.is_ok(), "the server kept the connection");
     (read, begin.elapsed())
 }
@@ -65,7 +65,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 fn a_silent_client_is_disconnected() {
     runtime().block_on(async {
         let timer = Timer::new();
-        let (address, ended) = serve(HyperTimer::new(timer.infallible()), LIMIT).await;
+        let (address, ended) = serve(HyperTimer::new(timer.clone()), LIMIT).await;
         let mut socket = TcpStream::connect(address).await.unwrap();
         let (_, took) = until_closed(&mut socket).await;
         assert!(took >= LIMIT, "{took:?}");
@@ -84,7 +84,7 @@ fn a_client_that_dribbles_its_header_is_disconnected() {
         let begin = Instant::now();
         let dribble = async {
             write.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-            let mut ticks = global::interval(Duration::from_millis(5));
+            let mut ticks = time::interval(Duration::from_millis(5));
             loop {
                 ticks.tick().await;
                 if write.write_all(b"x: y\r\n").await.is_err() {
@@ -97,7 +97,7 @@ fn a_client_that_dribbles_its_header_is_disconnected() {
             let _ = read.read_to_end(&mut all).await;
         };
         let ended = futures::future::select(Box::pin(dribble), Box::pin(closed));
-        assert!(global::timeout(LONG, ended).await.is_ok());
+        assert!(time::timeout(LONG, ended).await.is_ok());
         assert!(begin.elapsed() >= LIMIT);
     });
 }
@@ -107,7 +107,7 @@ fn a_client_that_dribbles_its_header_is_disconnected() {
 /// closed.
 async fn is_kept_alive(socket: &mut TcpStream) -> bool {
     for _ in 0..5 {
-        global::sleep(LIMIT / 2).await;
+        time::sleep(LIMIT / 2).await;
         let mut reply = Vec::new();
         let sent = socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
         while sent.is_ok() && !reply.ends_with(b"hello") && socket.read_buf(&mut reply).await.is_ok_and(|n| n > 0) {}
@@ -123,7 +123,7 @@ async fn is_kept_alive(socket: &mut TcpStream) -> bool {
 fn an_idle_keep_alive_connection_is_closed() {
     runtime().block_on(async {
         let timer = Timer::new();
-        let (address, _) = serve(HyperTimer::new(timer.infallible()), LIMIT).await;
+        let (address, _) = serve(HyperTimer::new(timer.clone()), LIMIT).await;
         // A thread that is held up lets a connection idle for longer than the limit.
         let mut is_kept = false;
         for _ in 0..20 {
@@ -144,7 +144,7 @@ fn an_idle_connection_leaves_the_pool() {
         let (address, ended) = serve(HyperTimer::global(), LONG).await;
         let timer = Timer::new();
         let client = Client::builder(TokioExecutor::new())
-            .pool_timer(HyperTimer::new(timer.infallible()))
+            .pool_timer(HyperTimer::new(timer))
             .pool_idle_timeout(LIMIT)
             .build_http::<Empty<&'static [u8]>>();
         let uri: ::hyper::Uri = format!("http://{address}/").parse().unwrap();
@@ -152,10 +152,10 @@ fn an_idle_connection_leaves_the_pool() {
         assert_eq!(reply.to_bytes(), "hello");
         let idle = async {
             while ended.load(Ordering::Relaxed) == 0 {
-                global::sleep(Duration::from_millis(2)).await;
+                time::sleep(Duration::from_millis(2)).await;
             }
         };
-        assert!(global::timeout(LONG, idle).await.is_ok(), "the pool kept the connection");
+        assert!(time::timeout(LONG, idle).await.is_ok(), "the pool kept the connection");
         assert!(client.get(uri).await.unwrap().status().is_success(), "the next request opens another");
     });
 }
@@ -176,7 +176,7 @@ impl Future for Never {
 #[test]
 fn a_reset_moves_the_same_entry() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
-    let adapter = HyperTimer::new(timer.infallible());
+    let adapter = HyperTimer::new(timer);
     let mut sleep = adapter.sleep(Duration::from_secs(1));
     assert!(futures::FutureExt::now_or_never(&mut sleep).is_none());
     for _ in 0..10 {

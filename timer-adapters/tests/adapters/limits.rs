@@ -20,7 +20,7 @@ use std::io;
 use std::time::{Duration, Instant};
 use timer_adapters::hyper::{ConnectionError, ConnectionLimits, Limit, LimitedIo};
 use timer_adapters::tokio::paused;
-use timer_core::{InfallibleTimer, Timer, global};
+use timer_core::{Timer, time};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
@@ -40,15 +40,11 @@ fn full(bytes: impl Into<Bytes>) -> Response<Body> {
 
 /// Returns the time that has passed on the timer of the thread.
 fn since(begin: Instant) -> Duration {
-    global::now() - begin
+    time::now() - begin
 }
 
 fn limits() -> ConnectionLimits<Body> {
-    ConnectionLimits::new(InfallibleTimer::global())
-        .header(HEADER)
-        .request(REQUEST)
-        .response(RESPONSE)
-        .keep_alive(KEEP_ALIVE)
+    ConnectionLimits::new(Timer::current()).header(HEADER).request(REQUEST).response(RESPONSE).keep_alive(KEEP_ALIVE)
 }
 
 /// Serves one end of a pipe that holds `capacity` bytes, and returns the other end.
@@ -94,7 +90,7 @@ async fn assert_ends(mut client: DuplexStream, ended: Ended, limit: Limit, begin
 #[test]
 fn a_silent_client_has_the_header_limit() {
     paused(async {
-        let begin = global::now();
+        let begin = time::now();
         let (client, ended) = serve(&limits(), 1024, hello);
         assert_ends(client, ended, Limit::Header, begin, HEADER).await;
     });
@@ -108,13 +104,13 @@ fn a_client_that_dribbles_its_header_has_the_header_limit() {
             for _ in 0..requests {
                 client.write_all(GET).await.unwrap();
                 read_hello(&mut client).await;
-                global::sleep(KEEP_ALIVE - MILLI).await;
+                time::sleep(KEEP_ALIVE - MILLI).await;
             }
-            let begin = global::now();
+            let begin = time::now();
             let mut sent = GET[..GET.len() - 2].iter();
             while since(begin) + 200 * MILLI < HEADER {
                 client.write_all(&[*sent.next().unwrap()]).await.unwrap();
-                global::sleep(200 * MILLI).await;
+                time::sleep(200 * MILLI).await;
             }
             assert_ends(client, ended, Limit::Header, begin, HEADER).await;
         }
@@ -128,11 +124,11 @@ fn an_idle_client_has_the_keep_alive_limit() {
         for _ in 0..5 {
             client.write_all(GET).await.unwrap();
             read_hello(&mut client).await;
-            global::sleep(KEEP_ALIVE - MILLI).await;
+            time::sleep(KEEP_ALIVE - MILLI).await;
         }
         client.write_all(GET).await.unwrap();
         read_hello(&mut client).await;
-        assert_ends(client, ended, Limit::KeepAlive, global::now(), KEEP_ALIVE).await;
+        assert_ends(client, ended, Limit::KeepAlive, time::now(), KEEP_ALIVE).await;
     });
 }
 
@@ -149,9 +145,9 @@ impl Drop for Told {
 fn a_slow_handler_has_the_request_limit() {
     paused(async {
         let (mut client, ended) = serve(&limits(), 1024, |_| std::future::pending());
-        global::sleep(HEADER - MILLI).await;
+        time::sleep(HEADER - MILLI).await;
         client.write_all(GET).await.unwrap();
-        assert_ends(client, ended, Limit::Request, global::now(), REQUEST).await;
+        assert_ends(client, ended, Limit::Request, time::now(), REQUEST).await;
     });
 }
 
@@ -174,7 +170,7 @@ fn a_late_request_can_have_a_response() {
                 full("hello")
             }
         });
-        let begin = global::now();
+        let begin = time::now();
         client.write_all(GET).await.unwrap();
         let mut reply = Vec::new();
         while !reply.ends_with(b"late") {
@@ -185,7 +181,7 @@ fn a_late_request_can_have_a_response() {
         dropped.await.unwrap();
         client.write_all(GET).await.unwrap();
         read_hello(&mut client).await;
-        assert_ends(client, ended, Limit::KeepAlive, global::now(), KEEP_ALIVE).await;
+        assert_ends(client, ended, Limit::KeepAlive, time::now(), KEEP_ALIVE).await;
     });
 }
 
@@ -194,13 +190,13 @@ fn each_pipelined_request_has_its_own_limit() {
     paused(async {
         let (mut client, ended) = serve(&limits(), 1024, |request| async move {
             if request.uri() != "/now" {
-                global::sleep(REQUEST - MILLI).await;
+                time::sleep(REQUEST - MILLI).await;
             }
             full("hello")
         });
         client.write_all(b"GET /now HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         client.write_all(&GET.repeat(3)).await.unwrap();
-        let begin = global::now();
+        let begin = time::now();
         for _ in 0..4 {
             let mut reply = Vec::new();
             while !reply.ends_with(b"hello") {
@@ -208,14 +204,14 @@ fn each_pipelined_request_has_its_own_limit() {
             }
         }
         assert_eq!(since(begin), 3 * (REQUEST - MILLI));
-        assert_ends(client, ended, Limit::KeepAlive, global::now(), KEEP_ALIVE).await;
+        assert_ends(client, ended, Limit::KeepAlive, time::now(), KEEP_ALIVE).await;
     });
 }
 
 /// Responds with frames that take `pause` each.
 fn frames(count: u32, pause: Duration) -> Response<Body> {
     let frames = futures::stream::unfold(0, move |nth| async move {
-        global::sleep(pause).await;
+        time::sleep(pause).await;
         (nth < count).then(|| (Ok(Frame::data(Bytes::from_static(b"frame"))), nth + 1))
     });
     Response::new(StreamBody::new(frames).boxed_unsync())
@@ -228,33 +224,33 @@ fn each_frame_of_a_response_has_the_response_limit() {
             let pause = if request.uri() == "/slow" { RESPONSE + MILLI } else { RESPONSE - MILLI };
             frames(4, pause)
         });
-        let begin = global::now();
+        let begin = time::now();
         client.write_all(GET).await.unwrap();
         let mut reply = Vec::new();
         while !reply.ends_with(b"\r\n0\r\n\r\n") {
             assert!(client.read_buf(&mut reply).await.unwrap() > 0);
         }
         assert_eq!(since(begin), 5 * (RESPONSE - MILLI));
-        global::sleep(KEEP_ALIVE - MILLI).await;
+        time::sleep(KEEP_ALIVE - MILLI).await;
         client.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        assert_ends(client, ended, Limit::Response, global::now(), RESPONSE).await;
+        assert_ends(client, ended, Limit::Response, time::now(), RESPONSE).await;
     });
 }
 
 #[test]
 fn a_connection_without_limits_stays() {
     paused(async {
-        let limits = ConnectionLimits::new(InfallibleTimer::global());
+        let limits = ConnectionLimits::new(Timer::current());
         let (mut client, ended) = serve(&limits, 1024, |_| async { frames(2, 3600 * SECOND) });
         for byte in GET {
             client.write_all(&[*byte]).await.unwrap();
-            global::sleep(3600 * SECOND).await;
+            time::sleep(3600 * SECOND).await;
         }
         let mut reply = Vec::new();
         while !reply.ends_with(b"\r\n0\r\n\r\n") {
             assert!(client.read_buf(&mut reply).await.unwrap() > 0);
         }
-        global::sleep(3600 * SECOND).await;
+        time::sleep(3600 * SECOND).await;
         drop(client);
         ended.await.unwrap().unwrap();
     });
@@ -266,7 +262,7 @@ fn a_limit_may_be_longer_than_the_clock() {
         let (mut client, ended) = serve(&limits().keep_alive(Duration::MAX), 1024, hello);
         client.write_all(GET).await.unwrap();
         read_hello(&mut client).await;
-        global::sleep(3600 * SECOND).await;
+        time::sleep(3600 * SECOND).await;
         client.write_all(GET).await.unwrap();
         read_hello(&mut client).await;
         drop(client);
@@ -303,7 +299,7 @@ fn no_limit_applies_after_an_upgrade() {
         }
         ended.await.unwrap().unwrap();
         for byte in 0..3 {
-            global::sleep(3600 * SECOND).await;
+            time::sleep(3600 * SECOND).await;
             client.write_u8(byte).await.unwrap();
             assert_eq!(client.read_u8().await.unwrap(), byte);
         }
@@ -330,7 +326,7 @@ fn a_connection_can_be_shut_down_gracefully() {
 fn all_requests_of_a_connection_share_one_entry() {
     runtime().block_on(async {
         let timer = Timer::new();
-        let limits = ConnectionLimits::new(timer.infallible()).header(LONG).request(2 * LONG).keep_alive(3 * LONG);
+        let limits = ConnectionLimits::new(timer.clone()).header(LONG).request(2 * LONG).keep_alive(3 * LONG);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
@@ -359,7 +355,7 @@ fn a_limit_closes_a_socket() {
     runtime().block_on(async {
         let timer = Timer::new();
         let limit = Duration::from_millis(30);
-        let limits = ConnectionLimits::new(timer.infallible()).header(LONG).keep_alive(limit);
+        let limits = ConnectionLimits::new(timer.clone()).header(LONG).keep_alive(limit);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
@@ -371,7 +367,7 @@ fn a_limit_closes_a_socket() {
         client.write_all(GET).await.unwrap();
         let begin = Instant::now();
         let mut reply = Vec::new();
-        let closed = global::timeout(LONG, client.read_to_end(&mut reply)).await;
+        let closed = time::timeout(LONG, client.read_to_end(&mut reply)).await;
         assert!(closed.is_ok_and(|read| read.is_ok()), "the server kept the connection");
         assert!(reply.ends_with(b"hello") && begin.elapsed() >= limit);
         assert!(matches!(ended.await.unwrap(), Err(ConnectionError::TimedOut(Limit::KeepAlive))));

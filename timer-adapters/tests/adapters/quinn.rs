@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use timer_adapters::quinn::TimedRuntime;
-use timer_core::{Timer, global};
+use timer_core::{Timer, time};
 
 /// A runtime whose sockets drop one of ten datagrams that they should send.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ fn endpoints<R: Runtime>(runtime: fn() -> R, timer: &Timer, idle: Duration) -> P
 
     let endpoint = |server| {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-        let timed = Arc::new(TimedRuntime::new(runtime(), timer.infallible()));
+        let timed = Arc::new(TimedRuntime::new(runtime(), timer.clone()));
         Endpoint::new(EndpointConfig::default(), server, socket, timed).unwrap()
     };
     let server = endpoint(Some(server));
@@ -142,7 +142,7 @@ async fn upload(pair: &Pair, size: usize) -> [::quinn::Connection; 2] {
         assert_eq!(reply, size.to_be_bytes());
         connection
     };
-    global::timeout(LONG, futures::future::join(server, client)).await.expect("in time").into()
+    time::timeout(LONG, futures::future::join(server, client)).await.expect("in time").into()
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn endpoints_exchange_data_and_close_when_idle() {
         let pair = endpoints(|| TokioRuntime, &timer, idle);
         let [_server, connection] = upload(&pair, 1 << 20).await;
         let begin = Instant::now();
-        let closed = global::timeout(LONG, connection.closed()).await.expect("the connection never closed");
+        let closed = time::timeout(LONG, connection.closed()).await.expect("the connection never closed");
         assert!(matches!(closed, ConnectionError::TimedOut), "{closed:?}");
         assert!(begin.elapsed() >= idle / 2, "{:?}", begin.elapsed());
         assert!(timer.stats().scheduled > 0, "its timers were ours");

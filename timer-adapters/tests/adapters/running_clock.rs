@@ -4,7 +4,7 @@ use ::tokio::task::{spawn, spawn_blocking};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_adapters::tokio::{advance, paused, resume};
-use timer_core::{Timeout, global};
+use timer_core::{Timeout, time};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -27,27 +27,27 @@ fn no_deadline_of_a_running_clock_is_early() {
     const DELAY: Duration = Duration::from_millis(10);
     let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let timer = timer_core::InfallibleTimer::global();
-        assert_not_early("sleep", || global::sleep(DELAY)).await;
+        let timer = timer_core::Timer::current();
+        assert_not_early("sleep", || time::sleep(DELAY)).await;
         assert_not_early("timeout", || timer.timeout(DELAY, std::future::pending::<()>())).await;
-        let mut sleep = global::sleep(Duration::ZERO);
+        let mut sleep = time::sleep(Duration::ZERO);
         let reset = || {
             sleep.reset_after(DELAY);
             sleep
         };
         assert_not_early("reset", reset).await;
-        let mut queue = timer_core::delay_queue::DelayQueue::new(timer.timer());
+        let mut queue = timer_core::delay_queue::DelayQueue::new(&timer);
         let insert = async || {
             queue.insert((), DELAY);
             queue.next().await
         };
         assert_not_early("item", insert).await;
         let scheduling = async || {
-            let task = async { global::sleep(DELAY).await };
+            let task = async { time::sleep(DELAY).await };
             spawn(task).await
         };
         assert_not_early("task", scheduling).await;
-        let timer = timer.timer().clone();
+        let timer = timer.clone();
         let (ended, has_ended) = ::tokio::sync::oneshot::channel();
         let thread = spawn_blocking(move || {
             compute(Duration::from_millis(20));
@@ -67,7 +67,7 @@ fn no_delay_is_early_on_a_running_clock_of_two_threads() {
             for _ in 0..20 {
                 compute(Duration::from_micros(300));
                 let begin = Instant::now();
-                global::sleep(Duration::from_millis(3)).await;
+                time::sleep(Duration::from_millis(3)).await;
                 assert!(begin.elapsed() >= Duration::from_millis(3), "{:?}", begin.elapsed());
             }
         });
@@ -82,11 +82,11 @@ fn a_clock_that_tokio_itself_stops_is_followed() {
         ::tokio::time::pause();
         compute(Duration::from_millis(5));
         let begin = ::tokio::time::Instant::now();
-        global::sleep(3600 * SECOND).await;
+        time::sleep(3600 * SECOND).await;
         assert!(begin.elapsed() >= 3600 * SECOND);
         ::tokio::time::advance(3600 * SECOND).await;
         ::tokio::time::resume();
-        global::sleep(Duration::from_millis(3)).await;
+        time::sleep(Duration::from_millis(3)).await;
         assert!(begin.elapsed() >= 7200 * SECOND);
     });
 }
@@ -95,7 +95,7 @@ fn a_clock_that_tokio_itself_stops_is_followed() {
 fn a_timeout_that_runs_when_the_clock_begins_to_run_makes_no_delay_early() {
     const DELAY: Duration = Duration::from_millis(10);
     paused(async {
-        let timer = timer_core::InfallibleTimer::global().timer().clone();
+        let timer = timer_core::Timer::current();
         let (ended, has_ended) = ::tokio::sync::oneshot::channel();
         let task = move |me: &Timeout| {
             compute(Duration::from_millis(20));
@@ -112,12 +112,12 @@ fn a_timeout_that_runs_when_the_clock_begins_to_run_makes_no_delay_early() {
 fn a_clock_that_has_stood_still_makes_no_sleep_late() {
     let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        global::sleep(Duration::from_millis(1)).await;
+        time::sleep(Duration::from_millis(1)).await;
         ::tokio::time::pause();
         compute(2 * SECOND);
         ::tokio::time::resume();
         let begin = Instant::now();
-        global::sleep(Duration::from_millis(3)).await;
+        time::sleep(Duration::from_millis(3)).await;
         assert!((Duration::from_millis(3)..SECOND).contains(&begin.elapsed()), "{:?}", begin.elapsed());
     });
 }
@@ -126,12 +126,12 @@ fn a_clock_that_has_stood_still_makes_no_sleep_late() {
 fn a_sleep_on_a_running_clock_runs_no_timeout_on_the_thread_that_makes_it() {
     let runtime = timer_adapters::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let timer = timer_core::InfallibleTimer::global().timer().clone();
+        let timer = timer_core::Timer::current();
         let lock = Arc::new(Mutex::new(()));
         let (seen, has_seen) = ::tokio::sync::oneshot::channel();
         let is_free = lock.clone();
         let task = move |_: &Timeout| seen.send(is_free.try_lock().is_ok()).unwrap();
-        global::sleep(Duration::from_millis(1)).await;
+        time::sleep(Duration::from_millis(1)).await;
         timer.new_timeout(Duration::from_millis(1), task).unwrap();
         let guard = lock.lock().unwrap();
         compute(Duration::from_millis(3));

@@ -11,7 +11,7 @@ fn streams_yield_what_their_sources_do() {
     const SECOND: Duration = Duration::from_secs(1);
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
     let begin = timer.now();
-    let ticks = IntervalStream::new(timer.infallible().interval(SECOND));
+    let ticks = IntervalStream::new(timer.interval(SECOND));
     let due: Vec<_> = driver.block_on(ticks.take(3).map(|due| due - begin).collect());
     assert_eq!(due, [Duration::ZERO, SECOND, 2 * SECOND]);
 

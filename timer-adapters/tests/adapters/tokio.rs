@@ -5,7 +5,7 @@ use ::tokio::net::{TcpListener, TcpStream};
 use ::tokio::task::{JoinSet, spawn, spawn_blocking, yield_now};
 use std::time::{Duration, Instant};
 use timer_adapters::tokio::{advance, pause, paused, resume};
-use timer_core::global;
+use timer_core::time;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -13,14 +13,14 @@ const SECOND: Duration = Duration::from_secs(1);
 fn a_thousand_tasks_sleep_through_hours() {
     let begin = Instant::now();
     let last = paused(async {
-        let begin = global::now();
+        let begin = time::now();
         let mut tasks = JoinSet::new();
         for id in 1..=1000 {
             tasks.spawn(async move {
                 for _ in 0..10 {
-                    global::sleep(id * SECOND).await;
+                    time::sleep(id * SECOND).await;
                 }
-                global::now()
+                time::now()
             });
         }
         tasks.join_all().await.into_iter().max().unwrap() - begin
@@ -60,14 +60,14 @@ fn a_loop_of_short_sleeps_can_be_aborted() {
 fn tokio_and_the_manual_timer_tell_one_time() {
     paused(async {
         let begin = ::tokio::time::Instant::now();
-        assert_eq!(begin.into_std(), global::now());
-        let ours = spawn(async { global::sleep(3 * SECOND).await });
+        assert_eq!(begin.into_std(), time::now());
+        let ours = spawn(async { time::sleep(3 * SECOND).await });
         let theirs = spawn(async { ::tokio::time::sleep(2 * SECOND).await });
         theirs.await.unwrap();
-        assert_eq!((begin.elapsed(), global::now()), (2 * SECOND, (begin + 2 * SECOND).into_std()));
+        assert_eq!((begin.elapsed(), time::now()), (2 * SECOND, (begin + 2 * SECOND).into_std()));
         ours.await.unwrap();
-        assert_eq!((begin.elapsed(), global::now()), (3 * SECOND, (begin + 3 * SECOND).into_std()));
-        global::sleep_until((begin + 4 * SECOND).into()).await;
+        assert_eq!((begin.elapsed(), time::now()), (3 * SECOND, (begin + 3 * SECOND).into_std()));
+        time::sleep_until((begin + 4 * SECOND).into()).await;
         assert_eq!(begin.elapsed(), 4 * SECOND);
     });
 }
@@ -75,8 +75,8 @@ fn tokio_and_the_manual_timer_tell_one_time() {
 #[test]
 fn time_stands_still_while_a_task_can_run() {
     paused(async {
-        let begin = global::now();
-        let sleeper = spawn(global::sleep(SECOND));
+        let begin = time::now();
+        let sleeper = spawn(time::sleep(SECOND));
         for _ in 0..1000 {
             yield_now().await;
         }
@@ -85,9 +85,9 @@ fn time_stands_still_while_a_task_can_run() {
         let blocking = spawn_blocking(move || receiver.recv_timeout(Duration::from_millis(20)));
         blocking.await.unwrap().unwrap_err();
         drop(sender);
-        assert_eq!(global::now(), begin, "a blocking task keeps the time");
+        assert_eq!(time::now(), begin, "a blocking task keeps the time");
         sleeper.await.unwrap();
-        assert_eq!(global::now() - begin, SECOND);
+        assert_eq!(time::now() - begin, SECOND);
     });
 }
 
@@ -103,7 +103,7 @@ fn a_chain_of_sockets_does_not_move_time() {
                 socket.write_all(&byte).await.unwrap();
             }
         });
-        let begin = global::now();
+        let begin = time::now();
         let echo = async {
             let mut socket = TcpStream::connect(address).await.unwrap();
             for _ in 0..200 {
@@ -112,16 +112,16 @@ fn a_chain_of_sockets_does_not_move_time() {
                 socket.read_exact(&mut byte).await.unwrap();
             }
         };
-        global::timeout(3600 * SECOND, echo).await.expect("time moved though a socket was ready");
-        assert_eq!(global::now(), begin);
+        time::timeout(3600 * SECOND, echo).await.expect("time moved though a socket was ready");
+        assert_eq!(time::now(), begin);
     });
 }
 
 #[test]
 fn advance_stops_at_its_target() {
     paused(async {
-        let begin = global::now();
-        let mut ticks = global::interval(SECOND);
+        let begin = time::now();
+        let mut ticks = time::interval(SECOND);
         ticks.tick().await;
         let counter = spawn(async move {
             let mut due = Vec::new();
@@ -132,7 +132,7 @@ fn advance_stops_at_its_target() {
         });
         yield_now().await;
         advance(2500 * Duration::from_millis(1)).await;
-        assert_eq!(global::now() - begin, 2500 * Duration::from_millis(1));
+        assert_eq!(time::now() - begin, 2500 * Duration::from_millis(1));
         assert!(!counter.is_finished());
         let due = counter.await.unwrap();
         assert_eq!(due, [1, 2, 3].map(|nth| begin + nth * SECOND));
@@ -143,17 +143,17 @@ fn advance_stops_at_its_target() {
 fn a_resumed_clock_follows_the_real_one() {
     paused(async {
         resume();
-        let (real, begin) = (Instant::now(), global::now());
-        global::sleep(Duration::from_millis(10)).await;
+        let (real, begin) = (Instant::now(), time::now());
+        time::sleep(Duration::from_millis(10)).await;
         assert!(real.elapsed() >= Duration::from_millis(10), "{:?}", real.elapsed());
-        assert!(global::now() - begin >= Duration::from_millis(10));
+        assert!(time::now() - begin >= Duration::from_millis(10));
         pause();
-        let stopped = global::now();
+        let stopped = time::now();
         assert_eq!(::tokio::time::Instant::now().into_std(), stopped);
         std::hint::black_box((0..100_000).sum::<u64>());
-        assert_eq!(global::now(), stopped);
-        global::sleep(3600 * SECOND).await;
-        assert!(global::now() - stopped >= 3600 * SECOND);
+        assert_eq!(time::now(), stopped);
+        time::sleep(3600 * SECOND).await;
+        assert!(time::now() - stopped >= 3600 * SECOND);
     });
 }
 
@@ -168,10 +168,10 @@ fn an_advance_in_a_task_moves_the_time_of_all() {
         let begin = ticks.tick().await;
         let task = spawn(async { advance(4 * TEN).await });
         let other = spawn(async {
-            let begin = global::now();
+            let begin = time::now();
             assert_eq!(::tokio::time::Instant::now().into_std(), begin);
-            global::sleep(5 * TEN).await;
-            assert_eq!(global::now() - begin, 5 * TEN);
+            time::sleep(5 * TEN).await;
+            assert_eq!(time::now() - begin, 5 * TEN);
         });
         task.await.unwrap();
         other.await.unwrap();
@@ -183,25 +183,25 @@ fn an_advance_in_a_task_moves_the_time_of_all() {
 #[test]
 fn cancelled_timeouts_do_not_move_time() {
     paused(async {
-        let begin = global::now();
-        let mut sleep = global::sleep(3600 * SECOND);
+        let begin = time::now();
+        let mut sleep = time::sleep(3600 * SECOND);
         assert!(futures::FutureExt::now_or_never(&mut sleep).is_none());
         drop(sleep);
         let (sender, receiver) = ::tokio::sync::oneshot::channel();
         let other = std::thread::spawn(move || sender.send(()));
         receiver.await.unwrap();
         other.join().unwrap().unwrap();
-        assert_eq!(global::now(), begin);
+        assert_eq!(time::now(), begin);
     });
 }
 
 #[test]
 fn paused_programs_nest_and_follow_each_other() {
     for _ in 0..3 {
-        paused(async { global::sleep(SECOND).await });
+        paused(async { time::sleep(SECOND).await });
     }
-    let before = global::now();
-    assert!(global::now() >= before && global::now() < before + 3600 * SECOND, "the thread is as it was");
+    let before = time::now();
+    assert!(time::now() >= before && time::now() < before + 3600 * SECOND, "the thread is as it was");
 }
 
 #[test]
@@ -294,11 +294,11 @@ fn threads_share_a_runtime_and_its_virtual_time() {
         timer_adapters::tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let hours = &|count: u32| {
         let sleeps = async move {
-            let begin = global::now();
+            let begin = time::now();
             for _ in 0..count {
-                global::sleep(3600 * SECOND).await;
+                time::sleep(3600 * SECOND).await;
             }
-            assert!(global::now() - begin >= count * 3600 * SECOND);
+            assert!(time::now() - begin >= count * 3600 * SECOND);
         };
         runtime.block_on(sleeps);
     };

@@ -109,7 +109,7 @@ fn a_call_to_tonic_ends_at_its_timeout() {
         // tonic resets the stream for an error that is not a `Status`.
         let layer = ServiceBuilder::new()
             .map_err(|error: BoxError| Status::deadline_exceeded(error.to_string()))
-            .layer(TimeoutLayer::new(timer.infallible(), Duration::from_millis(500)))
+            .layer(TimeoutLayer::new(timer.clone(), Duration::from_millis(500)))
             .into_inner();
         let incoming = ::tonic::transport::server::TcpIncoming::from(listener);
         let server = Server::builder().layer(layer).add_service(Echo).serve_with_incoming(incoming);

@@ -13,14 +13,14 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 use timer_adapters::tower::{BoxError, ExponentialBackoffMaker, ResponseBodyTimeoutLayer, TimeoutBody, TimeoutLayer};
-use timer_core::global::error::Elapsed;
-use timer_core::{InfallibleTimer, ManualDriver, Timer};
+use timer_core::time::error::Elapsed;
+use timer_core::{ManualDriver, Timer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn manual() -> (InfallibleTimer, ManualDriver) {
+fn manual() -> (Timer, ManualDriver) {
     let (timer, driver) = Timer::builder().build_manual().unwrap();
-    (timer.infallible(), driver)
+    (timer, driver)
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn the_error_of_the_service_passes_through() {
 }
 
 /// A body whose frames come after these delays.
-fn frames(timer: &InfallibleTimer, delays: Vec<Duration>) -> Body {
+fn frames(timer: &Timer, delays: Vec<Duration>) -> Body {
     let timer = timer.clone();
     Body::from_stream(futures::stream::unfold(delays.into_iter(), move |mut delays| {
         let sleep = delays.next().map(|delay| timer.sleep(delay));
@@ -103,22 +103,21 @@ fn backoffs_double_up_to_their_limit() {
 #[test]
 fn the_layers_work_under_axum() {
     let timer = Timer::new();
-    let infallible = timer.infallible();
     let limit = Duration::from_millis(20);
-    let stuck = frames(&infallible, vec![Duration::ZERO, Duration::from_secs(3600)]);
+    let stuck = frames(&timer, vec![Duration::ZERO, Duration::from_secs(3600)]);
     let stuck = std::sync::Mutex::new(Some(stuck));
     let stuck = std::sync::Arc::new(stuck);
     let app = Router::new()
         .route("/", get(|| async { "hello" }))
         .route("/slow", get(|| async { pending::<&str>().await }))
         .route("/body", get(move || async move { Response::new(stuck.lock().unwrap().take().unwrap()) }))
-        .layer(ResponseBodyTimeoutLayer::new(infallible.clone(), limit))
+        .layer(ResponseBodyTimeoutLayer::new(timer.clone(), limit))
         .layer(
             ::tower::ServiceBuilder::new()
                 .layer(HandleErrorLayer::new(|error: BoxError| async move {
                     if error.is::<Elapsed>() { StatusCode::REQUEST_TIMEOUT } else { StatusCode::BAD_GATEWAY }
                 }))
-                .layer(TimeoutLayer::new(infallible, limit)),
+                .layer(TimeoutLayer::new(timer.clone(), limit)),
         );
     runtime().block_on(async {
         for (path, status) in [("/", StatusCode::OK), ("/slow", StatusCode::REQUEST_TIMEOUT), ("/body", StatusCode::OK)]

@@ -2,29 +2,12 @@
 
 use super::tasks;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use timer_core::Timer;
+use timer_core::{Sleep, Timer};
 
 #[derive(Clone)]
 pub(super) struct Tasks {
     timer: Timer,
-}
-
-/// A sleep of the library. Its errors cannot occur, because the timer has no bound and is not
-/// stopped.
-pub(super) struct Sleep(timer_core::Sleep);
-
-impl Future for Sleep {
-    type Output = ();
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(context).map(|slept| match slept {
-            Ok(()) => (),
-            Err(reason) => panic!("{reason}"),
-        })
-    }
 }
 
 impl tasks::Tasks for Tasks {
@@ -36,11 +19,11 @@ impl tasks::Tasks for Tasks {
     }
 
     fn sleep(&self, delay: Duration) -> Sleep {
-        Sleep(self.timer.sleep(delay))
+        self.timer.sleep(delay)
     }
 
     fn reset(mut sleep: Pin<&mut Sleep>, delay: Duration) {
-        sleep.0.reset(delay);
+        sleep.reset_after(delay);
     }
 
     async fn is_in_time<F: Future + Send>(&self, limit: Duration, future: F) -> bool {

@@ -1,7 +1,7 @@
 //! A maximum over the recent past.
 
+use crate::deadline::Nanos;
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::Nanos;
 
 /// The length of one window, which is a minute.
 const WINDOW: Nanos = 60_000_000_000;

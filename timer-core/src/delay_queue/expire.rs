@@ -2,7 +2,7 @@
 
 use super::{DelayQueue, Expired};
 use crate::clock;
-use crate::time::Deadline;
+use crate::deadline::Deadline;
 use core::future::{Future, poll_fn};
 use core::iter;
 use core::pin::Pin;
@@ -57,7 +57,7 @@ impl<T> DelayQueue<T> {
                 return Poll::Ready(None);
             };
             if self.armed != Some(next) {
-                self.sleep.inner.set(Deadline::up(self.items.start_of(next)), now);
+                self.sleep.set(Deadline::up(self.items.start_of(next)), now);
                 self.armed = Some(next);
             }
             ready!(Pin::new(&mut self.sleep).poll(cx));

@@ -15,9 +15,9 @@
 
 use super::Expired;
 use crate::clock;
+use crate::deadline::{Deadline, Nanos};
 use crate::handle::Timer;
 use crate::resolution::Resolution;
-use crate::time::{Deadline, Nanos};
 use crate::wheel::{Item, Key, Location, RawHierarchical, RawWheel, Slab, Slot, Slots, Tracker};
 use std::cmp::Reverse;
 use std::num::NonZeroU64;

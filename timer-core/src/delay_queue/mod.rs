@@ -38,8 +38,8 @@
 //!   per item.
 //!
 //! The queues keep their timer alive. If the timer is stopped or its bound is reached, the sleep of
-//! a [`DelayQueue`] or a [`DelayMap`] moves to the timer of the process, as described in
-//! [`infallible`](crate::infallible). On virtual time it is not woken in that case.
+//! a [`DelayQueue`] or a [`DelayMap`] [moves to the timer of the process](crate::future#refusals). On
+//! virtual time it is not woken in that case.
 
 mod expire;
 mod items;

@@ -3,9 +3,9 @@
 use super::items::Items;
 use super::{Expired, Key};
 use crate::clock;
+use crate::deadline::{Deadline, Nanos};
+use crate::future::Sleep;
 use crate::handle::Timer;
-use crate::infallible::Sleep;
-use crate::time::{Deadline, Nanos};
 use core::fmt;
 use std::time::{Duration, Instant};
 
@@ -81,8 +81,7 @@ impl<T> DelayQueue<T> {
     /// assert!(queue.is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        let sleep = Sleep::new(timer, timer.sleep(Duration::ZERO));
-        Self { items: Items::new(timer), sleep, armed: None }
+        Self { items: Items::new(timer), sleep: timer.sleep(Duration::ZERO), armed: None }
     }
 
     /// Inserts `value` with a deadline `delay` from now, and returns its key.
@@ -372,7 +371,7 @@ impl<T> DelayQueue<T> {
     #[inline]
     fn wake_by(&mut self, tick: u64, now: Nanos) {
         if self.armed.is_some_and(|armed| tick < armed) {
-            self.sleep.inner.set(Deadline::up(self.items.start_of(tick)), now);
+            self.sleep.set(Deadline::up(self.items.start_of(tick)), now);
             self.armed = Some(tick);
         }
     }

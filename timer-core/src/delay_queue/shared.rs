@@ -33,10 +33,10 @@
 use super::items::Items;
 use super::{Expired, Key};
 use crate::clock;
+use crate::deadline::{Deadline, Nanos, after};
 use crate::entry::Timeout;
 use crate::handle::{CancelOnDrop, MAX_PARK, Timer};
 use crate::sync::{Arc, Mutex, Parker};
-use crate::time::{Deadline, Nanos, after};
 use core::fmt;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

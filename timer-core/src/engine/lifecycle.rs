@@ -19,12 +19,12 @@
 use super::Engine;
 use super::run::run_abandoned;
 use super::unprocessed::{StopReport, Unprocessed};
+use crate::deadline::IMMEDIATE;
 use crate::entry::state::Runs;
 use crate::entry::{TaskRight, Timeout};
 use crate::error::{RejectReason, StopError};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Event, JoinHandle, Mutex, OnceLock, Ordering, ThreadId};
 use crate::sync::{is_running, spawn, thread_id};
-use crate::time::IMMEDIATE;
 use std::time::{Duration, Instant};
 
 /// The part of an engine that concerns its start and its end.

@@ -3,10 +3,10 @@
 //! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
 //! lock while the task runs or is dropped.
 
+use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::{Due, Runs};
 use crate::entry::{Period, TaskRight, Timeout};
 use crate::sync::{Arc, Running, event_of, while_running};
-use crate::time::{Deadline, IMMEDIATE, Nanos};
 use crate::timer_context::TimerContext;
 use timer_executor::Task;
 

@@ -3,8 +3,8 @@
 
 use super::Timeout;
 use super::state::Runs;
-use crate::config::MissedRuns;
-use crate::time::Nanos;
+use crate::config::MissedTickBehavior;
+use crate::deadline::Nanos;
 use core::task::Waker;
 use std::time::Duration;
 
@@ -71,14 +71,14 @@ impl Period {
     /// The wheel makes each run late by up to one `tick`. A run of a fixed rate is missed only if
     /// it is later than that. A period that is shorter than a tick therefore loses no runs. Those
     /// that fall into one tick run one after the other at its end.
-    pub(crate) fn next(self, due: Nanos, now: Nanos, tick: Nanos, missed: MissedRuns) -> Nanos {
+    pub(crate) fn next(self, due: Nanos, now: Nanos, tick: Nanos, missed: MissedTickBehavior) -> Nanos {
         let overdue = now.saturating_sub(tick);
         match (self, missed) {
             (Period::Delay(delay), _) => now.saturating_add(delay),
-            (Period::Rate(period), MissedRuns::Burst) => due.saturating_add(period),
-            (Period::Rate(period), MissedRuns::Delay) if overdue > due => now.saturating_add(period),
-            (Period::Rate(period), MissedRuns::Delay) => due.saturating_add(period),
-            (Period::Rate(period), MissedRuns::Skip) => {
+            (Period::Rate(period), MissedTickBehavior::Burst) => due.saturating_add(period),
+            (Period::Rate(period), MissedTickBehavior::Delay) if overdue > due => now.saturating_add(period),
+            (Period::Rate(period), MissedTickBehavior::Delay) => due.saturating_add(period),
+            (Period::Rate(period), MissedTickBehavior::Skip) => {
                 let missed = overdue.saturating_sub(due) / period;
                 due.saturating_add(missed.saturating_add(1).saturating_mul(period))
             }
@@ -178,19 +178,22 @@ mod tests {
         for period in [1u64, 2, 3, 5, 7, 11, 13, 1_000_003] {
             for late in [0u64, 1, 2, 6, 7, 50, 1_000_003, 1_000_004, 123_456_789] {
                 let due = 1_000;
-                let next = Period::Rate(period).next(due, due + late, 0, MissedRuns::Skip);
+                let next = Period::Rate(period).next(due, due + late, 0, MissedTickBehavior::Skip);
                 assert_eq!((next - due) % period, 0, "phase of {period} after {late}");
                 assert!(next > due + late && next <= due + late + period);
-                assert_eq!(Period::Rate(period).next(due, due + late, 0, MissedRuns::Burst), due + period);
-                assert_eq!(Period::Rate(period).next(due, due + late, 0, MissedRuns::Delay), due + late + period);
+                assert_eq!(Period::Rate(period).next(due, due + late, 0, MissedTickBehavior::Burst), due + period);
+                assert_eq!(
+                    Period::Rate(period).next(due, due + late, 0, MissedTickBehavior::Delay),
+                    due + late + period
+                );
             }
         }
-        assert_eq!(Period::Delay(10).next(1_000, 1_500, 100, MissedRuns::Skip), 1_510);
+        assert_eq!(Period::Delay(10).next(1_000, 1_500, 100, MissedTickBehavior::Skip), 1_510);
     }
 
     /// Returns the number of runs within `span` on a wheel with ticks of a millisecond whose turns
     /// begin `late`.
-    fn runs_within(span: Nanos, period: Nanos, late: Nanos, missed: MissedRuns) -> u64 {
+    fn runs_within(span: Nanos, period: Nanos, late: Nanos, missed: MissedTickBehavior) -> u64 {
         const TICK: Nanos = 1_000_000;
         let (mut runs, mut due, mut now) = (0, period, 0);
         while due <= span {
@@ -203,14 +206,14 @@ mod tests {
 
     #[test]
     fn a_period_below_a_tick_loses_no_runs() {
-        for missed in [MissedRuns::Skip, MissedRuns::Burst, MissedRuns::Delay] {
+        for missed in [MissedTickBehavior::Skip, MissedTickBehavior::Burst, MissedTickBehavior::Delay] {
             for (period, runs) in [(500_000, 2_000), (100_000, 10_000), (333_333, 3_000), (1_500_000, 666)] {
                 assert_eq!(runs_within(1_000_000_000, period, 0, missed), runs, "{missed:?} at {period}");
             }
         }
         let late = |missed| runs_within(1_000_000_000, 500_000, 3_000_000, missed);
-        assert_eq!(late(MissedRuns::Burst), 2_000);
-        assert!(late(MissedRuns::Skip) < 2_000, "turns that are late by themselves miss runs");
+        assert_eq!(late(MissedTickBehavior::Burst), 2_000);
+        assert!(late(MissedTickBehavior::Skip) < 2_000, "turns that are late by themselves miss runs");
     }
 
     // Guards against B92, a period of zero, and B88, an overflow by the longest period.
@@ -218,7 +221,7 @@ mod tests {
     fn a_period_is_never_zero_and_never_overflows() {
         assert_eq!(period_nanos(Duration::ZERO), None);
         assert_eq!(period_nanos(Duration::MAX), Some(u64::MAX));
-        let next = Period::Rate(u64::MAX).next(Nanos::MAX - 1, Nanos::MAX, 0, MissedRuns::Skip);
+        let next = Period::Rate(u64::MAX).next(Nanos::MAX - 1, Nanos::MAX, 0, MissedTickBehavior::Skip);
         assert_eq!(next, Nanos::MAX);
     }
 }

@@ -66,8 +66,8 @@ pub use job::TimerTask;
 pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
 pub(crate) use task_right::TaskRight;
 
+use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU32, Ordering};
-use crate::time::{Deadline, Nanos};
 use crate::wheel::{Location, Tracker};
 use state::{AtomicState, Cancel, Due, Runs};
 use std::alloc::{Layout, handle_alloc_error};

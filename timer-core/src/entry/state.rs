@@ -43,8 +43,8 @@
 //! deadline, the first one may clear the flag of the second, and a third thread may rely on the
 //! link of the second. The timeout is then late by as long as the second does not run.
 
+use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::{Deadline, Nanos};
 pub(crate) use outcome::{Cancel, Due, Reset};
 
 mod outcome;

@@ -7,8 +7,8 @@
 use super::job::{Job, Period};
 use super::state::Runs;
 use super::{Entry, Header, Timeout, spare};
+use crate::deadline::Deadline;
 use crate::sync::UnsafeCell;
-use crate::time::Deadline;
 use std::alloc::Layout;
 use std::any::TypeId;
 use std::borrow::Borrow;

@@ -2,12 +2,13 @@
 
 use super::Sleep;
 use crate::clock;
+use crate::deadline::NO_TICK;
 use crate::engine::engine_of;
 use crate::entry::state::{Cancel, State};
 use crate::entry::{ShardId, Timeout, Wakeup};
 use crate::error::RejectReason;
+use crate::handle::fallback;
 use crate::shard::contain;
-use crate::time::NO_TICK;
 use crate::worker;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -48,10 +49,22 @@ impl WakerId {
 }
 
 impl Future for Sleep {
-    type Output = Result<(), RejectReason>;
+    type Output = ();
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.try_poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Ready(Err(_)) => self.change_timer(cx),
+        }
+    }
+}
+
+impl Sleep {
+    /// Polls the future. Returns an error if its timer refuses the deadline or was stopped.
+    #[inline]
+    pub(crate) fn try_poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {
         let Some(Registration { entry, waker }) = &self.registration else { return self.register(cx) };
         match entry.state().state() {
             State::Waiting if *waker == WakerId::of(cx.waker()) => Poll::Pending,
@@ -60,9 +73,29 @@ impl Future for Sleep {
             _ => Poll::Ready(Err(RejectReason::Stopped)),
         }
     }
-}
 
-impl Sleep {
+    /// Performs step 7, which registers the deadline with another timer. If that refuses it as
+    /// well, the next poll tries again.
+    #[cold]
+    fn change_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_virtual {
+            return Poll::Pending;
+        }
+        loop {
+            let mut sleep = fallback().sleep_until(self.deadline());
+            return match sleep.try_poll(cx) {
+                // The timer of the process was stopped meanwhile, so the next one is another.
+                Poll::Ready(Err(RejectReason::Stopped)) => continue,
+                Poll::Ready(Err(_)) => Poll::Pending,
+                Poll::Ready(Ok(())) => Poll::Ready(()),
+                Poll::Pending => {
+                    *self = sleep;
+                    Poll::Pending
+                }
+            };
+        }
+    }
+
     /// Performs step 1, the first poll for this deadline.
     #[inline]
     fn register(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RejectReason>> {

@@ -2,31 +2,21 @@
 
 use super::registration::Registration;
 use crate::clock;
-use crate::config::MissedRuns;
+use crate::config::MissedTickBehavior;
+use crate::deadline::{Deadline, Nanos};
 use crate::entry::{Period, Timeout, period_nanos};
 use crate::shard::{BlockId, now_of};
-use crate::time::{Deadline, Nanos};
 use core::fmt;
+use core::pin::Pin;
 use std::time::{Duration, Instant};
 
 /// A future that is ready at its deadline, made by [`Timer::sleep`](crate::Timer::sleep) and
 /// [`Timer::sleep_until`](crate::Timer::sleep_until).
 ///
 /// The future is [`Unpin`], may move between tasks and threads, and can be used again after a
-/// [`reset`](Self::reset). Dropping it cancels it. The first poll that has to wait for a deadline
-/// takes 48 bytes of heap. A `reset` before the deadline takes none.
-///
-/// # Errors
-///
-/// The output is an error in these cases. Another poll returns the same error or tries again.
-///
-/// - [`Stopped`](crate::RejectReason::Stopped) if the timer was stopped, or if its last handle was
-///   dropped. For a timer with a driver, the driver counts instead of the handles.
-/// - [`TooManyPending`](crate::RejectReason::TooManyPending) if the timer's bound is reached when a
-///   poll has to register the deadline.
-/// - [`ThreadRefused`](crate::RejectReason::ThreadRefused) if the system refuses the worker's
-///   thread.
-/// - [`TooManyTimers`](crate::RejectReason::TooManyTimers) if the timer has no shard.
+/// reset. Dropping it cancels it. The first poll that has to wait for a deadline takes 48 bytes of
+/// heap. A reset before the deadline takes none. It stays ready if it is polled again. On virtual
+/// time this holds until its timer is stopped.
 ///
 /// # Examples
 ///
@@ -37,11 +27,10 @@ use std::time::{Duration, Instant};
 /// # futures::executor::block_on(async {
 /// let timer = Timer::new();
 /// let mut idle = timer.sleep(Duration::from_millis(1));
-/// idle.reset(Duration::from_millis(2));
-/// (&mut idle).await?;
+/// idle.reset_after(Duration::from_millis(2));
+/// (&mut idle).await;
 /// assert!(idle.is_elapsed());
-/// # Ok::<(), timer_core::RejectReason>(())
-/// # }).unwrap();
+/// # });
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
@@ -49,6 +38,8 @@ pub struct Sleep {
     pub(super) block: Option<BlockId>,
     /// Whether the timer had a worker, or needed none, when the future was made.
     pub(super) started: bool,
+    /// Whether the timer is manual, so that no other timer can take its place.
+    pub(super) is_virtual: bool,
     pub(super) deadline: Deadline,
     /// `None` until a poll has to wait for the deadline.
     pub(super) registration: Option<Registration>,
@@ -56,37 +47,35 @@ pub struct Sleep {
 
 impl Sleep {
     #[inline]
-    pub(crate) fn new(block: Option<BlockId>, started: bool, deadline: Deadline) -> Self {
-        Self { block, started, deadline, registration: None }
+    pub(crate) fn new(block: Option<BlockId>, started: bool, is_virtual: bool, deadline: Deadline) -> Self {
+        Self { block, started, is_virtual, deadline, registration: None }
     }
 
-    /// Moves the deadline to `delay` from now, whether or not the future was ready before.
+    /// Moves the deadline to `deadline`, whether or not the future was ready before.
     ///
     /// If a task waits for the future, that task is woken at the new deadline. If the future was
     /// ready, poll it again. While the future waits, a later deadline costs a reading of the clock
-    /// and one read-modify-write of its entry. A reset does not revive the future of a stopped
-    /// timer.
+    /// and one read-modify-write of its entry.
+    ///
+    /// This method has the signature of tokio's. [`reset_at`](Self::reset_at) needs no pin.
     ///
     /// # Examples
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::Timer;
-    /// let (timer, mut driver) = Timer::builder().build_manual()?;
-    /// let mut idle = timer.sleep(Duration::from_secs(30));
-    /// driver.advance(Duration::from_secs(29));
-    /// idle.reset(Duration::from_secs(30));
-    /// driver.advance(Duration::from_secs(29));
-    /// assert!(!idle.is_elapsed());
-    /// # Ok::<(), timer_core::BuildError>(())
+    /// # use std::pin::pin;
+    /// # use timer_core::time::{Duration, Instant, sleep};
+    /// let mut idle = pin!(sleep(Duration::from_secs(30)));
+    /// let deadline = Instant::now() + Duration::from_secs(60);
+    /// idle.as_mut().reset(deadline);
+    /// assert_eq!(idle.deadline(), deadline);
     /// ```
-    pub fn reset(&mut self, delay: Duration) {
-        let now = self.now();
-        self.set(Deadline::after(now, delay), now);
+    #[inline]
+    pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
+        self.reset_at(deadline);
     }
 
-    /// Moves the deadline to an instant. If that is past, the future is ready at its next poll, or
-    /// its task is woken at once if it waits. Otherwise the same as [`reset`](Self::reset).
+    /// Moves the deadline to an instant, as [`reset`](Self::reset) does. If that is past, the future
+    /// is ready at its next poll, or its task is woken at once if it waits.
     ///
     /// # Examples
     ///
@@ -98,9 +87,32 @@ impl Sleep {
     /// idle.reset_at(deadline);
     /// assert_eq!(idle.deadline(), deadline);
     /// ```
+    #[inline]
     pub fn reset_at(&mut self, deadline: Instant) {
         let now = self.now();
         self.set(Deadline::at(|| now, clock::nanos_of(deadline)), now);
+    }
+
+    /// Moves the deadline to `delay` from now on the clock of the timer, as [`reset`](Self::reset)
+    /// does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let mut idle = timer.sleep(Duration::from_secs(30));
+    /// driver.advance(Duration::from_secs(29));
+    /// idle.reset_after(Duration::from_secs(30));
+    /// driver.advance(Duration::from_secs(29));
+    /// assert!(!idle.is_elapsed());
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn reset_after(&mut self, delay: Duration) {
+        let now = self.now();
+        self.set(Deadline::after(now, delay), now);
     }
 
     /// Returns the deadline, to the nanosecond for the first 18 years of the clock.
@@ -142,7 +154,7 @@ impl Sleep {
     ///
     /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a
     /// tick of the interval is then missed only if it is later than that.
-    pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedRuns) -> Instant {
+    pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedTickBehavior) -> Instant {
         let (due, now) = (self.deadline.nanos(), self.now());
         let period = period_nanos(period).unwrap_or(1);
         let next = if now <= due.saturating_add(TOLERANCE) {
@@ -170,7 +182,7 @@ impl Sleep {
         let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now) && !entry.is_cancelled();
         if self.entry().is_some_and(has_fired) {
             // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the
-            // poll reports the stop.
+            // poll changes the timer.
             self.registration = None;
         }
     }

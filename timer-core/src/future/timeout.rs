@@ -1,11 +1,10 @@
 //! The future that limits another future to a deadline.
 
 use super::Sleep;
-use crate::error::RejectReason;
 use core::error::Error;
 use core::fmt;
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use pin_project_lite::pin_project;
 use std::io;
 
@@ -15,35 +14,33 @@ pin_project! {
     ///
     /// Each poll polls the inner future first. The output is an error only if the inner future is
     /// not ready. The deadline is registered only if the inner future has to wait. `TimeoutFuture`
-    /// is `Unpin`, `Send` and `Sync` if the inner future is.
-    ///
-    /// `S` is the sleep that ends at the deadline. The [`Timeout`](crate::infallible::Timeout) of an
-    /// infallible timer is this type with the sleep of that timer, and has another error.
+    /// is `Unpin`, `Send` and `Sync` if the inner future is. In [`time`](crate::time) its name is
+    /// `Timeout`, as in tokio.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::future::pending;
     /// use std::time::Duration;
-    /// use timer_core::{TimeoutError, Timer};
+    /// use timer_core::{Elapsed, Timer};
     ///
     /// # futures::executor::block_on(async {
     /// let timer = Timer::new();
     /// let reply = timer.timeout(Duration::from_millis(2), pending::<String>()).await;
-    /// assert_eq!(reply, Err(TimeoutError::Elapsed));
+    /// assert_eq!(reply, Err(Elapsed::new()));
     /// # });
     /// ```
     #[must_use = "futures do nothing unless polled"]
-    pub struct TimeoutFuture<F, S = Sleep> {
+    pub struct TimeoutFuture<F> {
         #[pin]
-        pub(crate) future: F,
-        pub(crate) sleep: S,
+        future: F,
+        sleep: Sleep,
     }
 }
 
-impl<F, S> TimeoutFuture<F, S> {
+impl<F> TimeoutFuture<F> {
     #[inline]
-    pub(crate) fn new(future: F, sleep: S) -> Self {
+    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
         Self { future, sleep }
     }
 
@@ -94,7 +91,7 @@ impl<F, S> TimeoutFuture<F, S> {
 }
 
 impl<F: Future> Future for TimeoutFuture<F> {
-    type Output = Result<F::Output, TimeoutError>;
+    type Output = Result<F::Output, Elapsed>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -103,83 +100,57 @@ impl<F: Future> Future for TimeoutFuture<F> {
         if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        Poll::Ready(Err(match ready!(Pin::new(this.sleep).poll(cx)) {
-            Ok(()) => TimeoutError::Elapsed,
-            Err(reason) => TimeoutError::Rejected(reason),
-        }))
+        Pin::new(this.sleep).poll(cx).map(|()| Err(Elapsed::new()))
     }
 }
 
-impl<F, S: fmt::Debug> fmt::Debug for TimeoutFuture<F, S> {
+impl<F> fmt::Debug for TimeoutFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimeoutFuture").field("sleep", &self.sleep).finish_non_exhaustive()
     }
 }
 
-/// The reason why a [`TimeoutFuture`] does not yield the output of its inner future.
+/// The error of a [`TimeoutFuture`] whose deadline has passed.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::io;
-/// use timer_core::TimeoutError;
-///
-/// assert!(TimeoutError::Elapsed.is_elapsed());
-/// assert_eq!(io::Error::from(TimeoutError::Elapsed).kind(), io::ErrorKind::TimedOut);
+/// # use timer_core::time::{Duration, timeout};
+/// # futures::executor::block_on(async {
+/// let late = timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
+/// assert_eq!(late.to_string(), "deadline has elapsed");
+/// assert_eq!(std::io::Error::from(late).kind(), std::io::ErrorKind::TimedOut);
+/// # });
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TimeoutError {
-    /// The deadline has come before the inner future was ready.
-    Elapsed,
-    /// The timer has refused the deadline or was stopped. The inner future is intact and can still
-    /// be polled.
-    Rejected(RejectReason),
-}
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[doc(alias = "TimeoutError")]
+pub struct Elapsed(());
 
-impl TimeoutError {
-    /// Returns `true` if the deadline has come.
+impl Elapsed {
+    /// Creates the error, for code that enforces deadlines itself.
     ///
     /// # Examples
     ///
     /// ```
-    /// use timer_core::{RejectReason, TimeoutError};
-    /// assert!(!TimeoutError::Rejected(RejectReason::Stopped).is_elapsed());
+    /// use timer_core::time::error::Elapsed;
+    /// assert_eq!(Elapsed::new().to_string(), "deadline has elapsed");
     /// ```
-    pub fn is_elapsed(self) -> bool {
-        self == Self::Elapsed
+    #[inline]
+    pub fn new() -> Self {
+        Elapsed(())
     }
 }
 
-impl fmt::Display for TimeoutError {
+impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Elapsed => f.write_str("the deadline has elapsed"),
-            Self::Rejected(reason) => write!(f, "no deadline could be set: {reason}"),
-        }
+        f.write_str("deadline has elapsed")
     }
 }
 
-impl Error for TimeoutError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Elapsed => None,
-            Self::Rejected(reason) => Some(reason),
-        }
-    }
-}
+impl Error for Elapsed {}
 
-impl From<RejectReason> for TimeoutError {
-    fn from(reason: RejectReason) -> Self {
-        Self::Rejected(reason)
-    }
-}
-
-/// Converts an elapsed deadline to [`TimedOut`](io::ErrorKind::TimedOut), and a refusal to
-/// [`Other`](io::ErrorKind::Other).
-impl From<TimeoutError> for io::Error {
-    fn from(error: TimeoutError) -> io::Error {
-        let kind = if error.is_elapsed() { io::ErrorKind::TimedOut } else { io::ErrorKind::Other };
-        io::Error::new(kind, error)
+impl From<Elapsed> for io::Error {
+    fn from(elapsed: Elapsed) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, elapsed)
     }
 }

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::manual::ManualDriver;
 use super::timer::Timer;
-use crate::config::{Config, DrivenBy, MissedRuns, WheelKind};
+use crate::config::{Config, DrivenBy, MissedTickBehavior, WheelKind};
 use crate::engine::Engine;
 use crate::error::BuildError;
 use crate::sync::Arc;
@@ -125,16 +125,17 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets the treatment of missed runs of a fixed rate. The default is [`MissedRuns::Skip`].
+    /// Sets the treatment of missed runs of a fixed rate. The default is
+    /// [`MissedTickBehavior::Skip`].
     ///
     /// # Examples
     ///
     /// ```
-    /// # use timer_core::{MissedRuns, Timer};
-    /// Timer::builder().missed_runs(MissedRuns::Burst).build()?;
+    /// # use timer_core::{MissedTickBehavior, Timer};
+    /// Timer::builder().missed_runs(MissedTickBehavior::Burst).build()?;
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
-    pub fn missed_runs(mut self, missed_runs: MissedRuns) -> Self {
+    pub fn missed_runs(mut self, missed_runs: MissedTickBehavior) -> Self {
         self.config.missed_runs = missed_runs;
         self
     }

@@ -1,9 +1,9 @@
 //! The driver of a timer in a program's own event loop, on the real clock.
 
 use crate::clock;
+use crate::deadline::NO_TICK;
 use crate::engine::Unprocessed;
 use crate::sync::{Arc, yield_now};
-use crate::time::NO_TICK;
 use crate::worker::Dispatcher;
 use std::fmt;
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
 use crate::clock;
+use crate::deadline::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
 use crate::engine::Unprocessed;
 use crate::sync::{Arc, AtomicBool, Ordering, Parker};
-use crate::time::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
 use crate::worker::Dispatcher;
 use std::fmt;
 use std::pin::pin;
@@ -132,8 +132,8 @@ impl ManualDriver {
     /// Unless time [runs](Self::resume), it stands still while the future is polled, and from each
     /// wake-up until the next poll. If no timeout is pending, the call waits for another thread to
     /// wake the future or to schedule a timeout, and looks for a new timeout every 10 ms of real
-    /// time. Code that uses [`global`](crate::global) takes part if the thread has
-    /// [entered](crate::global::enter) the timer.
+    /// time. Code that uses [`time`](crate::time) takes part if the thread has
+    /// [entered](crate::time::enter) the timer.
     ///
     /// # Panics
     ///
@@ -145,7 +145,6 @@ impl ManualDriver {
     /// # use std::time::Duration;
     /// # use timer_core::Timer;
     /// let (timer, mut driver) = Timer::builder().build_manual()?;
-    /// let timer = timer.infallible();
     /// let answer = driver.block_on(async {
     ///     timer.sleep(Duration::from_secs(365 * 86_400)).await;
     ///     42

@@ -13,7 +13,6 @@ mod process;
 mod schedule;
 mod timeout;
 mod timer;
-mod timer_async;
 mod weak;
 
 pub use builder::TimerBuilder;

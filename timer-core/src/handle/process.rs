@@ -42,8 +42,8 @@ impl Timer {
     /// Makes `timer` the timer of the process.
     ///
     /// Call this at the start of `main`, before anything uses [`Timer::global`] or the functions of
-    /// [`global`](crate::global). A manual timer gives the whole program virtual time. For a single
-    /// thread, such as that of one test, use [`global::enter`](crate::global::enter).
+    /// [`time`](crate::time). A manual timer gives the whole program virtual time. For a single
+    /// thread, such as that of one test, use [`time::enter`](crate::time::enter).
     ///
     /// # Errors
     ///
@@ -65,6 +65,21 @@ impl Timer {
     #[doc(alias = "set_global_default")]
     pub fn set_global(timer: Timer) -> Result<(), Timer> {
         GLOBAL.set(timer)
+    }
+
+    /// Returns a handle to the timer that the functions of [`time`](crate::time) use.
+    ///
+    /// This is the timer that the calling thread has [entered](crate::time::enter), or
+    /// [`Timer::global`] if there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    /// assert_eq!(Timer::current().name(), "global");
+    /// ```
+    pub fn current() -> Timer {
+        with_current(Timer::clone)
     }
 
     /// Returns `true` if this is the timer of the process.
@@ -126,7 +141,7 @@ fn swap_entered(timer: Option<Arc<Timer>>) -> Option<Arc<Timer>> {
     ENTERED.try_with(|entered| entered.replace(timer)).unwrap_or(None)
 }
 
-/// Makes `timer` the one that the functions of [`global`](crate::global) use on this thread, until
+/// Makes `timer` the one that the functions of [`time`](crate::time) use on this thread, until
 /// the guard is dropped.
 ///
 /// Tests use it with a manual timer, which gives virtual time to all code on the thread. Other
@@ -137,14 +152,14 @@ fn swap_entered(timer: Option<Arc<Timer>>) -> Option<Arc<Timer>> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_core::{Timer, global};
+/// use timer_core::{Timer, time};
 ///
 /// let (timer, mut driver) = Timer::builder().build_manual()?;
-/// let _entered = global::enter(timer);
+/// let _entered = time::enter(timer);
 /// driver.block_on(async {
-///     let begin = global::now();
-///     global::sleep(Duration::from_secs(3600)).await;
-///     assert_eq!(global::now() - begin, Duration::from_secs(3600));
+///     let begin = time::now();
+///     time::sleep(Duration::from_secs(3600)).await;
+///     assert_eq!(time::now() - begin, Duration::from_secs(3600));
 /// });
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
@@ -157,12 +172,12 @@ pub fn enter(timer: Timer) -> EnterGuard {
 /// # Examples
 ///
 /// ```
-/// use timer_core::{InfallibleTimer, Timer, global};
+/// use timer_core::{Timer, time};
 ///
-/// let entered = global::enter(Timer::builder().name("test").build()?);
-/// assert_eq!(InfallibleTimer::global().timer().name(), "test");
+/// let entered = time::enter(Timer::builder().name("test").build()?);
+/// assert_eq!(Timer::current().name(), "test");
 /// drop(entered);
-/// assert_eq!(InfallibleTimer::global().timer().name(), "global");
+/// assert_eq!(Timer::current().name(), "global");
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 #[must_use = "the timer is left when the guard is dropped"]

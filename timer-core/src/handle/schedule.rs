@@ -2,10 +2,10 @@
 
 use super::timer::Timer;
 use crate::clock;
+use crate::deadline::{Deadline, Nanos};
 use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
 use crate::error::{RejectReason, RejectedTimeout};
 use crate::shard::MAX_PER_LOCK;
-use crate::time::{Deadline, Nanos};
 use crate::worker;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Timer {
     }
 
     #[inline]
-    pub(super) fn ensure_started(&self) -> Result<(), RejectReason> {
+    pub(crate) fn ensure_started(&self) -> Result<(), RejectReason> {
         if self.engine.has_started() { Ok(()) } else { worker::start(&self.engine) }
     }
 
@@ -135,7 +135,7 @@ impl Timer {
     ///
     /// Each deadline is one period after the deadline before it, however late that run was. Runs
     /// never overlap, so a long run delays the next one. Missed runs are skipped and the phase is
-    /// kept, unless the builder chose another rule of [`MissedRuns`](crate::MissedRuns).
+    /// kept, unless the builder chose another rule of [`MissedTickBehavior`](crate::MissedTickBehavior).
     ///
     /// The returned handle stands for all runs. [`cancel`](Timeout::cancel) works before, between
     /// and during runs. If a run panics, no further run follows.

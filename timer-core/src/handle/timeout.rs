@@ -1,11 +1,11 @@
 //! The methods of [`Timeout`] that cancel, move and observe it.
 
 use crate::clock;
+use crate::deadline::Deadline;
 use crate::engine::engine_of;
 use crate::entry::Timeout;
 use crate::entry::state::State;
 use crate::handle::timer::Timer;
-use crate::time::Deadline;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};

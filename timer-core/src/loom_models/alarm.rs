@@ -3,8 +3,8 @@
 
 use super::{check, check_at, engine, fails, fails_at, new};
 use crate::alarm::Alarm;
+use crate::deadline::NO_TICK;
 use crate::sync::{Arc, AtomicU64, How, Ordering};
-use crate::time::NO_TICK;
 use loom::thread;
 
 /// The sleeper parks without a limit, so a missed wake-up is a deadlock.

@@ -2,8 +2,8 @@
 //! runs or is dropped, once, and the entry is freed once.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
+use crate::deadline::NO_TICK;
 use crate::sync::How;
-use crate::time::NO_TICK;
 use loom::thread;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@
 
 use super::{assert_sound, check_at, engine, fails_at, new};
 use crate::clock;
+use crate::deadline::NO_TICK;
 use crate::handle::Driver;
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
-use crate::time::NO_TICK;
 use loom::thread;
 
 /// The loop's thread leaves a request and takes a turn while the lock holder serves the request.

@@ -2,13 +2,12 @@
 //! future is counted once.
 
 use super::{LATER, Subject, assert_sound, check, engine, fails, set_time, time_at, turn_elsewhere, turn_out};
+use crate::deadline::Deadline;
 use crate::error::RejectReason;
 use crate::future::Sleep;
 use crate::sync::How;
-use crate::time::Deadline;
 use core::task::{Context, Poll, Waker};
 use loom::thread;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
@@ -39,11 +38,11 @@ impl Wake for Bell {
 }
 
 fn sleep(engine: &Subject, nanos: u64) -> Sleep {
-    Sleep::new(engine.block.id, true, Deadline::up(time_at(&engine.context, nanos)))
+    Sleep::new(engine.block.id, true, true, Deadline::up(time_at(&engine.context, nanos)))
 }
 
 fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), RejectReason>> {
-    Pin::new(sleep).poll(&mut Context::from_waker(waker))
+    sleep.try_poll(&mut Context::from_waker(waker))
 }
 
 /// Creates a timer with one waiting future whose deadline has come.
@@ -118,7 +117,7 @@ fn reset_and_expiry() {
     let (bell, waker) = Bell::new();
     let (engine, mut sleep) = due(&waker);
     let turned = turn_elsewhere(&engine);
-    sleep.reset(Duration::from_nanos(45));
+    sleep.reset_after(Duration::from_nanos(45));
     assert!(poll(&mut sleep, &waker).is_pending(), "early");
     let expired = turned.join().unwrap() as u64;
     let again = turn_out(&mut engine.dispatcher()) as u64;
@@ -177,7 +176,7 @@ fn registered_and_stopped(has_run: bool) {
     if has_run {
         assert!(poll(&mut sleep, Waker::noop()).is_pending());
         assert_eq!(turn_out(&mut engine.dispatcher()), 1);
-        sleep.reset(Duration::from_nanos(5));
+        sleep.reset_after(Duration::from_nanos(5));
     }
     let stopper = {
         let engine = engine.clone();

@@ -3,12 +3,12 @@
 //! the permits or the wheel of the other timer.
 
 use super::{bounded, check, check_at, engine, fails, heartbeat, new, time_at, turn_at};
+use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Due};
 use crate::error::RejectReason;
 use crate::shard::shard_of;
 use crate::sync::How;
-use crate::time::{Deadline, NO_TICK};
 use loom::thread;
 use std::time::Duration;
 

@@ -4,11 +4,11 @@
 use super::{
     assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
 };
+use crate::deadline::{Deadline, NO_TICK};
 use crate::engine::Engine;
 use crate::entry::Timeout;
 use crate::shard::{Slots, VisitOutcome, VisitStep};
 use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
-use crate::time::{Deadline, NO_TICK};
 use crate::worker;
 use loom::sync::{Condvar, Mutex as LoomMutex};
 use loom::thread;

@@ -2,12 +2,11 @@
 //! call that loses may rely on the work of the thread that has won.
 
 use super::{Subject, check, engine, fails, new, set_time, time_at};
+use crate::deadline::Deadline;
 use crate::future::Sleep;
 use crate::sync::{Arc, How, UnsafeCell};
-use crate::time::Deadline;
 use core::task::{Context, Poll, Waker};
 use loom::thread;
-use std::pin::Pin;
 
 /// A thread writes a value and cancels. The other one, whose cancel is lost, reads the value.
 #[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
@@ -46,8 +45,8 @@ const HOUR: u64 = 3_600_000_000_000;
 fn a_poll_and_the_next_lease() {
     let former = engine();
     let id = former.shards()[0].id();
-    let mut sleep = Sleep::new(former.block.id, true, Deadline::up(time_at(&former.context, HOUR)));
-    let poller = thread::spawn(move || Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())));
+    let mut sleep = Sleep::new(former.block.id, true, true, Deadline::up(time_at(&former.context, HOUR)));
+    let poller = thread::spawn(move || sleep.try_poll(&mut Context::from_waker(Waker::noop())));
     drop(former.stop());
     drop(former);
     let next: Subject = engine();

@@ -69,11 +69,11 @@ mod waited;
 mod worker_end;
 
 use crate::config::{Config, DrivenBy};
+use crate::deadline::{Deadline, NO_TICK, Nanos};
 use crate::engine::Engine;
 use crate::entry::{Closure, Period, Periodic, Timeout};
 use crate::error::RejectReason;
 use crate::sync::{Arc, Fault, How, Memory, has_failed};
-use crate::time::{Deadline, NO_TICK, Nanos};
 use crate::timer_context::TimerContext;
 use crate::worker::Dispatcher;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

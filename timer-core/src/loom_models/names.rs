@@ -2,9 +2,9 @@
 //! The future never gets the time of the other timer.
 
 use super::{check_at, engine};
+use crate::deadline::Nanos;
 use crate::entry::ShardId;
 use crate::shard::Shard;
-use crate::time::Nanos;
 use loom::thread;
 
 /// Calls `read` with the name of the first timer's shard. The time of the second timer is ahead by

@@ -3,9 +3,9 @@
 use super::{
     Outcome, assert_sound, check, engine, fails, heartbeat, set_time, time_at, turn, turn_at, turn_elsewhere, turn_out,
 };
+use crate::deadline::Deadline;
 use crate::entry::{Period, Periodic, Timeout};
 use crate::sync::How;
-use crate::time::Deadline;
 use loom::thread;
 use std::sync::mpsc::channel;
 use std::time::Duration;

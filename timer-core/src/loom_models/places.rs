@@ -1,10 +1,10 @@
 //! Models of the location of an entry, which lock holders on several threads write and read.
 
 use super::{assert_sound, check, engine, fails, new, time_at};
+use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
 use crate::sync::How;
-use crate::time::{Deadline, NO_TICK};
 use loom::thread;
 use std::time::Duration;
 

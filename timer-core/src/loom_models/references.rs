@@ -5,10 +5,10 @@
 //! leak fail.
 
 use super::{DropCounter, Outcome, check, check_at, check_heavy, fails};
+use crate::deadline::Deadline;
 use crate::entry::state::{Cancel, Due};
 use crate::entry::{Closure, ShardId, Timeout};
 use crate::sync::{Arc, How, Mutex};
-use crate::time::Deadline;
 use loom::thread;
 
 /// A wheel with room for one entry, behind its lock.

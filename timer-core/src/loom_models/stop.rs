@@ -3,9 +3,9 @@
 //! returns to zero.
 
 use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, try_new, turn_elsewhere};
+use crate::deadline::NO_TICK;
 use crate::error::RejectReason;
 use crate::sync::How;
-use crate::time::NO_TICK;
 use loom::thread;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 
 use super::{Subject, assert_sound, check, check_at, check_heavy, engine_of, fails};
 use crate::config::{Config, DrivenBy};
+use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
 use crate::sync::{Arc, AtomicBool, AtomicU32, How, Mutex, Ordering};
-use crate::time::Deadline;
 use crate::worker;
 use loom::thread;
 use std::sync::atomic::AtomicUsize;

@@ -7,10 +7,10 @@
 
 use super::inbox::{PushOutcome, Request, RequestKind};
 use super::{Core, Shard};
+use crate::deadline::{IMMEDIATE, NO_TICK, Nanos};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::{Guard, yield_now};
-use crate::time::{IMMEDIATE, NO_TICK, Nanos};
 
 impl Shard {
     /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps

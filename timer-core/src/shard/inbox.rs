@@ -53,9 +53,9 @@
 
 use super::lease::Lease;
 use crate::counters::Counter;
+use crate::deadline::NO_TICK;
 use crate::entry::{ShardId, Timeout};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, within_quota};
-use crate::time::NO_TICK;
 use crate::timer_context::TimerContext;
 use std::collections::VecDeque;
 

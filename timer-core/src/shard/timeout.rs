@@ -2,11 +2,11 @@
 //! decided.
 
 use super::{Shard, shard_of};
+use crate::deadline::{Deadline, Nanos};
 use crate::entry::state::{Cancel, Reset};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::sync::Arc;
-use crate::time::{Deadline, Nanos};
 use crate::timer_context::TimerContext;
 use timer_executor::panics::{self, PanicMessage};
 

@@ -3,9 +3,9 @@
 
 use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
 use super::{MAX_PER_LOCK, Shard, Slots};
+use crate::deadline::{IMMEDIATE, NO_TICK};
 use crate::entry::Timeout;
 use crate::sync::Ordering;
-use crate::time::{IMMEDIATE, NO_TICK};
 use crate::timer_context::TimerContext;
 
 /// The kind of a visit's step.
@@ -139,12 +139,12 @@ mod tests {
     use super::*;
     use crate::clock::Present;
     use crate::config::{Config, WheelKind};
+    use crate::deadline::Deadline;
     use crate::entry::Closure;
     use crate::resolution::Resolution;
     use crate::shard::inbox::{MAX_HELPED, PushOutcome, RequestKind};
     use crate::shard::pool;
     use crate::sync::Arc;
-    use crate::time::Deadline;
 
     #[test]
     fn an_empty_wheel_catches_up_with_the_clock() {

@@ -5,12 +5,12 @@ use super::slow::SlowTasks;
 use super::sweep::Sweeper;
 use super::visit::Visit;
 use crate::counters::LagHistogram;
+use crate::deadline::Nanos;
 use crate::engine::{Engine, QueuedTask, run, run_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
 use crate::shard::Slot;
 use crate::sync::Arc;
-use crate::time::Nanos;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
 

@@ -20,10 +20,10 @@ mod visit;
 pub(crate) use turn::Dispatcher;
 
 use crate::clock;
+use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::Engine;
 use crate::error::RejectReason;
 use crate::sync::{Arc, block_signals, never_slow_down, wait_on_time};
-use crate::time::{IMMEDIATE, Nanos};
 use std::time::{Duration, Instant};
 
 /// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
     use crate::Timeout;
     use crate::config::{Config, DrivenBy};
+    use crate::deadline::{Deadline, Nanos};
     use crate::entry::Closure;
     use crate::sync::{AtomicUsize, Ordering, spread_by_thread};
-    use crate::time::{Deadline, Nanos};
     use std::sync::mpsc::channel;
 
     /// The second delay is due at once, so that the worker does not sleep.

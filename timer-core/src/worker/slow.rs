@@ -1,7 +1,7 @@
 //! The durations of batches on the worker, and the warnings about slow tasks.
 
+use crate::deadline::Nanos;
 use crate::engine::Engine;
-use crate::time::Nanos;
 use std::time::Duration;
 
 /// The warnings about slow tasks. Belongs to the owner of the turn.

@@ -33,10 +33,10 @@
 
 use super::batch::Batch;
 use super::visit::Visit;
+use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::{Engine, run_abandoned};
 use crate::shard::{VisitOutcome, VisitStep};
 use crate::sync::Arc;
-use crate::time::{IMMEDIATE, Nanos};
 
 /// The time that all open visits share in one round, 2 ms.
 const ROUND: Nanos = 2_000_000;

@@ -1,9 +1,9 @@
 //! The visits to a shard. A visit takes out the entries that were due when it was opened.
 
 use super::batch::Batch;
+use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::Engine;
 use crate::shard::{Shard, Slots, VisitOutcome, VisitStep};
-use crate::time::{IMMEDIATE, Nanos};
 use crate::timer_context::TimerContext;
 
 /// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.

@@ -5,7 +5,7 @@ use crate::support::*;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use timer_core::{MissedRuns, Timeout, Timer, WheelKind};
+use timer_core::{MissedTickBehavior, Timeout, Timer, WheelKind};
 
 const TICKS: [Duration; 5] =
     [MICRO, Duration::from_micros(100), MILLI, Duration::from_micros(1_500), Duration::from_millis(7)];
@@ -199,7 +199,7 @@ fn a_late_call_keeps_the_order_of_virtual_time_that_runs() {
 fn an_advance_of_a_running_time_ends_although_runs_take_longer_than_their_period() {
     for wheel in WHEELS {
         let (timer, mut driver) =
-            Timer::builder().wheel(wheel).missed_runs(MissedRuns::Burst).build_manual().expect("legal");
+            Timer::builder().wheel(wheel).missed_runs(MissedTickBehavior::Burst).build_manual().expect("legal");
         driver.resume();
         let (mut runs, period) = (0, 10 * MICRO);
         let task = move |me: &Timeout| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use timer_core::{MissedRuns, Timeout, Timer};
+use timer_core::{MissedTickBehavior, Timeout, Timer};
 
 /// The deadlines of the runs, counted from the start of the test.
 type Times = Arc<Mutex<Vec<Duration>>>;
@@ -65,7 +65,7 @@ fn missed_runs_are_skipped_and_the_phase_is_kept() {
 #[test]
 fn a_burst_makes_up_for_missed_runs() {
     let pool = KeepingExecutor::default();
-    let builder = Timer::builder().missed_runs(MissedRuns::Burst).executor(pool.clone());
+    let builder = Timer::builder().missed_runs(MissedTickBehavior::Burst).executor(pool.clone());
     let (timer, mut driver) = builder.build_manual().unwrap();
     let times = Times::default();
     accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, recording(&times, driver.now())));

@@ -66,7 +66,7 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
     let mut sleep = waiting();
     let moved = || {
         for _ in 0..100 {
-            sleep.reset(DELAY);
+            sleep.reset_after(DELAY);
             assert!(poll(&mut sleep, Waker::noop()).is_pending());
         }
     };
@@ -75,7 +75,7 @@ fn sleeps(timer: &Timer, driver: &mut ManualDriver) {
         for _ in 0..100 {
             driver.advance(DELAY);
             assert!(poll(&mut sleep, Waker::noop()).is_ready());
-            sleep.reset(DELAY);
+            sleep.reset_after(DELAY);
             assert!(poll(&mut sleep, Waker::noop()).is_pending());
         }
     };

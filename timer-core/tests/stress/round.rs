@@ -13,7 +13,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Barrier};
 use std::thread::available_parallelism;
 use std::time::Duration;
-use timer_core::{MissedRuns, Timer, TimerBuilder, WheelKind};
+use timer_core::{MissedTickBehavior, Timer, TimerBuilder, WheelKind};
 
 /// Returns a number of threads above the number of cores.
 fn threads() -> usize {
@@ -59,7 +59,7 @@ impl Round {
         let mut random = Rng::with_seed(self.seed);
         let tick = random.pick(&[Duration::from_micros(1), Duration::from_micros(50), Duration::from_millis(1)]);
         let bound = random.one_in(2).then(|| 20 + random.usize(..200));
-        let missed_runs = random.pick(&[MissedRuns::Skip, MissedRuns::Skip, MissedRuns::Burst]);
+        let missed_runs = random.pick(&[MissedTickBehavior::Skip, MissedTickBehavior::Skip, MissedTickBehavior::Burst]);
         announce(format!("{self:?}, tick {tick:?}, bound {bound:?}, {missed_runs:?}"));
         let mut builder = Timer::builder().wheel(self.wheel).tick_duration(tick).missed_runs(missed_runs);
         if let Some(bound) = bound {

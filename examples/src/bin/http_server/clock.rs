@@ -6,15 +6,15 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use timer_adapters::hyper::HyperTimer;
-use timer_core::InfallibleTimer;
+use timer_core::Timer;
 
 /// The timer of the server.
 #[derive(Clone)]
 pub(crate) enum Clock {
     /// The timer of this library, which hyper uses for headers and each request for its limit.
-    Ours(InfallibleTimer),
+    Ours(Timer),
     /// The same timer, with one sleep for all limits of a connection.
-    Limits(InfallibleTimer),
+    Limits(Timer),
     /// The timer of the runtime.
     Tokio,
 }
@@ -45,9 +45,7 @@ impl Clock {
     /// not report them.
     pub(crate) fn counts(&self) -> Option<(usize, u64)> {
         match self {
-            Self::Ours(timer) | Self::Limits(timer) => {
-                Some((timer.timer().pending_timeouts(), timer.timer().stats().scheduled))
-            }
+            Self::Ours(timer) | Self::Limits(timer) => Some((timer.pending_timeouts(), timer.stats().scheduled)),
             Self::Tokio => None,
         }
     }

@@ -116,8 +116,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
     }
     let clock = match options.kind {
-        Kind::Ours => Clock::Ours(timer.infallible()),
-        Kind::Limits => Clock::Limits(timer.infallible()),
+        Kind::Ours => Clock::Ours(timer.clone()),
+        Kind::Limits => Clock::Limits(timer.clone()),
         Kind::Tokio => {
             runtime.enable_time();
             Clock::Tokio

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use timer_core::{TimeoutError, Timer};
+use timer_core::{Elapsed, Timer};
 
 /// The timer of the deadlines.
 #[derive(Clone)]
@@ -16,18 +16,17 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// Returns the output of `future` if it is ready within `delay`. Otherwise drops the future.
-    pub(crate) async fn with_deadline<F: Future>(&self, delay: Duration, future: F) -> Result<F::Output, TimeoutError> {
+    pub(crate) async fn with_deadline<F: Future>(&self, delay: Duration, future: F) -> Result<F::Output, Elapsed> {
         match self {
             Self::Ours(timer) => timer.timeout(delay, future).await,
-            Self::Tokio => tokio::time::timeout(delay, future).await.map_err(|_| TimeoutError::Elapsed),
+            Self::Tokio => tokio::time::timeout(delay, future).await.map_err(|_| Elapsed::new()),
         }
     }
 
-    /// Waits for `delay`. Returns at once if the timer refuses, which the callers' deadlines then
-    /// report.
+    /// Waits for `delay`.
     pub(crate) async fn sleep(&self, delay: Duration) {
         match self {
-            Self::Ours(timer) => _ = timer.sleep(delay).await,
+            Self::Ours(timer) => timer.sleep(delay).await,
             Self::Tokio => tokio::time::sleep(delay).await,
         }
     }

@@ -13,15 +13,15 @@ fn a_client_that_reads_slowly_has_the_keep_alive_limit() {
             let (mut client, ended) = serve(&limits(), 1000, |_| async { full(vec![b'.'; 10_000]) });
             for _ in 0..requests {
                 client.write_all(GET).await.unwrap();
-                global::sleep(MILLI).await;
+                time::sleep(MILLI).await;
             }
             let mut chunk = [0; 1000];
             for _ in 0..10 * requests - 5 {
-                global::sleep(KEEP_ALIVE - 3 * MILLI).await;
+                time::sleep(KEEP_ALIVE - 3 * MILLI).await;
                 client.read_exact(&mut chunk).await.unwrap();
             }
             yield_now().await;
-            assert_ends(client, ended, Limit::KeepAlive, global::now(), KEEP_ALIVE).await;
+            assert_ends(client, ended, Limit::KeepAlive, time::now(), KEEP_ALIVE).await;
         }
     });
 }
@@ -29,10 +29,10 @@ fn a_client_that_reads_slowly_has_the_keep_alive_limit() {
 #[test]
 fn the_response_limit_ends_no_connection_whose_body_is_buffered() {
     paused(async {
-        let limits = ConnectionLimits::new(InfallibleTimer::global()).response(RESPONSE);
+        let limits = ConnectionLimits::new(Timer::current()).response(RESPONSE);
         let (mut client, ended) = serve(&limits, 1000, |_| async { full(vec![b'.'; 10_000]) });
         client.write_all(GET).await.unwrap();
-        global::sleep(3600 * SECOND).await;
+        time::sleep(3600 * SECOND).await;
         assert!(!ended.is_finished());
         let mut reply = Vec::new();
         while !reply.ends_with(&[b'.'; 10_000]) {
@@ -86,11 +86,11 @@ fn a_late_request_behind_an_unread_response_has_one_request_limit() {
             });
         let ended = spawn(connection);
         client.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n.").await.unwrap();
-        global::sleep(MILLI).await;
+        time::sleep(MILLI).await;
         client.write_all(b".").await.unwrap();
         client.write_all(GET).await.unwrap();
-        let begin = global::now();
-        global::sleep(REQUEST / 2).await;
+        let begin = time::now();
+        time::sleep(REQUEST / 2).await;
         client.read_exact(&mut [0; 500]).await.unwrap();
         assert_ends(client, ended, Limit::Request, begin, REQUEST).await;
     });

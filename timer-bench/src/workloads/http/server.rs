@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_adapters::hyper::{ConnectionLimits, HyperTimer};
-use timer_core::{InfallibleTimer, Timer};
+use timer_core::Timer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
@@ -64,7 +64,7 @@ impl Drop for Clients {
 /// Serves the load and returns the CPU time of a request in nanoseconds.
 pub(super) fn serve(timeouts: Timeouts, mount: Mount, load: Load) -> io::Result<f64> {
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
-    let timer = Timer::global().infallible();
+    let timer = Timer::global().clone();
     let served = Arc::new(AtomicUsize::new(0));
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
     let port = listener.local_addr()?.port();
@@ -92,13 +92,7 @@ pub(super) fn serve(timeouts: Timeouts, mount: Mount, load: Load) -> io::Result<
     Ok(spent.as_nanos() as f64 / (load.connections * load.requests).max(1) as f64)
 }
 
-async fn accept(
-    listener: TcpListener,
-    timeouts: Timeouts,
-    mount: Mount,
-    timer: InfallibleTimer,
-    served: Arc<AtomicUsize>,
-) {
+async fn accept(listener: TcpListener, timeouts: Timeouts, mount: Mount, timer: Timer, served: Arc<AtomicUsize>) {
     while let Ok((socket, _)) = listener.accept().await {
         let (timer, served) = (timer.clone(), served.clone());
         match mount {
@@ -109,7 +103,7 @@ async fn accept(
 }
 
 /// Serves a connection that has one sleep for all of its limits, or no limits.
-async fn limited(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+async fn limited(socket: TcpStream, timeouts: Timeouts, timer: Timer, served: Arc<AtomicUsize>) {
     let service = service_fn(|request| {
         // ORDERING: Relaxed, a count on which nothing else depends.
         served.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +126,7 @@ async fn limited(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, 
     };
 }
 
-async fn connection(socket: TcpStream, timeouts: Timeouts, timer: InfallibleTimer, served: Arc<AtomicUsize>) {
+async fn connection(socket: TcpStream, timeouts: Timeouts, timer: Timer, served: Arc<AtomicUsize>) {
     let mut builder = http1::Builder::new();
     match timeouts {
         Timeouts::Ours => builder.timer(HyperTimer::new(timer.clone())).header_read_timeout(LIMIT),
@@ -175,11 +169,7 @@ impl Future for EndlessSleep {
     }
 }
 
-async fn answer(
-    _: Request<Incoming>,
-    timeouts: Timeouts,
-    timer: &InfallibleTimer,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(_: Request<Incoming>, timeouts: Timeouts, timer: &Timer) -> Result<Response<Full<Bytes>>, Infallible> {
     let work = async {
         yield_now().await;
         Response::new(Full::from("hello"))

@@ -16,14 +16,14 @@ use tokio::time;
 
 /// Returns limits on tokio's timer.
 pub(super) fn limits<B>() -> ConnectionLimits<B> {
-    ConnectionLimits::new(InfallibleTimer)
+    ConnectionLimits::new(Timer)
 }
 
 /// The timer of the runtime.
 #[derive(Clone)]
-pub(super) struct InfallibleTimer;
+pub(super) struct Timer;
 
-impl InfallibleTimer {
+impl Timer {
     fn sleep(&self, delay: Duration) -> Sleep {
         Sleep(Box::pin(time::sleep(delay)))
     }

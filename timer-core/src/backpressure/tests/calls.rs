@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::config::{Config, DrivenBy};
+use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
 use crate::handle::Timer;
 use crate::sync::Arc;
-use crate::time::Deadline;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;

@@ -104,7 +104,7 @@ fn stop_and_wait_reports_entries_that_the_worker_has_not_decided() {
     let engine = Engine::new(config, Some(Box::new(|task: timer_executor::Task| task.run())), DrivenBy::Worker);
     let ((begun, has_begun), (end, may_end)) = (channel(), channel());
     let waker = std::sync::Arc::new(Blocking { begun: Mutex::new(begun), may_end: Mutex::new(may_end) });
-    let deadline = crate::time::Deadline::after(engine.context.now(), Duration::from_millis(2));
+    let deadline = crate::deadline::Deadline::after(engine.context.now(), Duration::from_millis(2));
     assert!(engine.schedule(crate::entry::Wakeup(waker.into()), |_| deadline).is_ok());
     assert!(engine.schedule(Closure(|_: &Timeout| {}), |_| deadline).is_ok());
     crate::worker::start(&engine).unwrap();

@@ -1,6 +1,6 @@
 //! The outcomes of transitions of the state word.
 
-use crate::time::Deadline;
+use crate::deadline::Deadline;
 
 /// The outcome of an attempt to expire or to start an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

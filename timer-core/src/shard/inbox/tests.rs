@@ -3,9 +3,9 @@
 use super::*;
 use crate::clock::Present;
 use crate::config::Config;
+use crate::deadline::{Deadline, Nanos};
 use crate::entry::Closure;
 use crate::resolution::Resolution;
-use crate::time::{Deadline, Nanos};
 
 const ID: ShardId = ShardId { index: 0, generation: 7 };
 

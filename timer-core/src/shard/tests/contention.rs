@@ -3,11 +3,11 @@
 
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
+use crate::deadline::{Deadline, NO_TICK};
 use crate::engine::Engine;
 use crate::entry::state::Reset;
 use crate::entry::{Closure, Timeout};
 use crate::sync::Arc;
-use crate::time::{Deadline, NO_TICK};
 use crate::worker::Dispatcher;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;

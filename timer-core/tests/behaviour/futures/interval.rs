@@ -4,9 +4,9 @@ use crate::support::wakers::*;
 use crate::support::*;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use timer_core::{Interval, MissedRuns, RejectReason, Timer};
+use timer_core::{Interval, MissedTickBehavior, Timer};
 
-fn tick(ticks: &mut Interval, waker: &Waker) -> Poll<Result<Instant, RejectReason>> {
+fn tick(ticks: &mut Interval, waker: &Waker) -> Poll<Instant> {
     ticks.poll_tick(&mut Context::from_waker(waker))
 }
 
@@ -17,7 +17,7 @@ fn the_first_tick_is_at_once() {
     let mut ticks = timer.interval(SECOND);
     let start = timer.now();
     for nth in 0..10 {
-        assert_eq!(tick(&mut ticks, &waker), Poll::Ready(Ok(start + nth * SECOND)));
+        assert_eq!(tick(&mut ticks, &waker), Poll::Ready(start + nth * SECOND));
         assert!(tick(&mut ticks, &waker).is_pending());
         driver.advance(SECOND);
         assert_eq!(bell.rung(), nth as usize + 1);
@@ -32,32 +32,39 @@ fn a_start_can_be_chosen() {
     let mut ticks = timer.interval_at(start, SECOND);
     assert!(tick(&mut ticks, Waker::noop()).is_pending());
     driver.advance(5 * SECOND);
-    assert_eq!(tick(&mut ticks, Waker::noop()), Poll::Ready(Ok(start)));
+    assert_eq!(tick(&mut ticks, Waker::noop()), Poll::Ready(start));
     assert_eq!(ticks.period(), SECOND);
+}
+
+fn ticks_after(late: Duration, behavior: MissedTickBehavior) -> Vec<u128> {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let start = timer.now();
+    let mut ticks = timer.interval(10 * MILLI);
+    assert_eq!(ticks.missed_tick_behavior(), MissedTickBehavior::Burst);
+    ticks.set_missed_tick_behavior(behavior);
+    let mut ticks_seen = Vec::new();
+    driver.advance(late);
+    while ticks_seen.len() < 4 {
+        match tick(&mut ticks, Waker::noop()) {
+            Poll::Ready(due) => ticks_seen.push((due - start).as_millis()),
+            Poll::Pending => drop(driver.advance_to_next()),
+        }
+    }
+    ticks_seen
 }
 
 #[test]
 fn missed_ticks_follow_the_chosen_behavior() {
-    for (missed, due) in [
-        (MissedRuns::Skip, [0, 4000, 5000, 6000]),
-        (MissedRuns::Burst, [0, 1000, 2000, 3000]),
-        (MissedRuns::Delay, [0, 4500, 5500, 6500]),
-    ] {
-        let (timer, mut driver) = manual(WHEELS[0]);
-        let start = timer.now();
-        let mut ticks = timer.interval(SECOND).with_missed_runs(missed);
-        driver.advance(3500 * MILLI);
-        let mut ticks_seen = Vec::new();
-        while ticks_seen.len() < 4 {
-            match tick(&mut ticks, Waker::noop()) {
-                Poll::Ready(at) => ticks_seen.push((at.unwrap() - start).as_millis()),
-                Poll::Pending => {
-                    driver.advance(driver.next_expiry().unwrap());
-                }
-            }
-        }
-        assert_eq!(ticks_seen, due, "{missed:?}");
+    use MissedTickBehavior::{Burst, Delay, Skip};
+    for behavior in [Burst, Delay, Skip] {
+        assert_eq!(ticks_after(5 * MILLI, behavior), [0, 10, 20, 30], "{behavior:?} misses no tick that is 5 ms late");
     }
+    assert_eq!(ticks_after(6 * MILLI, Delay), [0, 16, 26, 36]);
+    assert_eq!(ticks_after(6 * MILLI, Skip), [0, 10, 20, 30]);
+    assert_eq!(ticks_after(35 * MILLI, Delay), [0, 45, 55, 65]);
+    assert_eq!(ticks_after(25 * MILLI, Burst), [0, 10, 20, 30]);
+    assert_eq!(ticks_after(25 * MILLI, Skip), [0, 30, 40, 50]);
+    assert_eq!(ticks_after(20 * MILLI, Skip), [0, 30, 40, 50]);
 }
 
 #[test]
@@ -71,7 +78,7 @@ fn resets_move_the_next_tick_and_the_phase() {
             assert!(tick(ticks, Waker::noop()).is_pending());
         }
         driver.advance(after);
-        assert_eq!(tick(ticks, Waker::noop()), Poll::Ready(Ok(due)));
+        assert_eq!(tick(ticks, Waker::noop()), Poll::Ready(due));
     };
     expect(&mut ticks, 10 * SECOND);
     ticks.reset_after(3 * SECOND);
@@ -86,18 +93,13 @@ fn resets_move_the_next_tick_and_the_phase() {
     expect(&mut ticks, 10 * SECOND);
 }
 
-#[test]
-fn a_period_of_zero_is_rejected() {
-    let (timer, _driver) = manual(WHEELS[0]);
-    assert_eq!(tick(&mut timer.interval(Duration::ZERO), Waker::noop()), Poll::Ready(Err(RejectReason::ZeroPeriod)));
-}
-
 // Guards against B88, with the largest periods.
 #[test]
 fn any_period_is_valid() {
     let (timer, mut driver) = manual(WHEELS[0]);
-    for period in [NANO, MILLI, YEAR, 600 * YEAR, Duration::MAX] {
-        let mut ticks = timer.interval(period).with_missed_runs(MissedRuns::Delay);
+    assert_eq!(timer.interval(Duration::ZERO).period(), MILLI);
+    for period in [Duration::ZERO, NANO, MILLI, YEAR, 600 * YEAR, Duration::MAX] {
+        let mut ticks = timer.interval(period);
         assert!(tick(&mut ticks, Waker::noop()).is_ready());
         assert!(tick(&mut ticks, Waker::noop()).is_pending(), "{period:?}");
     }
@@ -108,12 +110,13 @@ fn any_period_is_valid() {
 fn a_period_shorter_than_the_tick_loses_no_ticks() {
     const TICK: Duration = Duration::from_millis(25);
     let timer = Timer::builder().tick_duration(TICK).build().unwrap();
-    futures::executor::block_on(async {
+    block_on(async {
         let mut ticks = timer.interval(MILLI);
-        let mut due = ticks.tick().await.unwrap();
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut due = ticks.tick().await;
         for _ in 0..50 {
             let lateness = due.elapsed();
-            let next = ticks.tick().await.unwrap();
+            let next = ticks.tick().await;
             // Only the machine can delay a poll by more than a tick of the wheel.
             assert!(next == due + MILLI || lateness >= TICK + MILLI, "{:?} after a delay of {lateness:?}", next - due);
             due = next;

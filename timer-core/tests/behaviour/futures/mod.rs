@@ -1,12 +1,10 @@
 //! The promises of futures ([`timer_core::future`]), on virtual time where possible, and on real
 //! executors.
 
-mod bound;
-mod end_of_life;
 mod executors;
-mod global_names;
-mod infallible;
 mod interval;
+mod names;
+mod refusals;
 mod sleep;
 mod storm;
 mod timeout;

@@ -5,22 +5,7 @@ use crate::support::*;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
-use timer_core::{Interval, Sleep, TimeoutFuture, Timer, WheelKind, global};
-
-fn assert_shareable<T: Send + Sync + Unpin + 'static>() {}
-
-#[test]
-fn the_types_can_be_sent_and_shared() {
-    assert_shareable::<Sleep>();
-    assert_shareable::<Interval>();
-    assert_shareable::<TimeoutFuture<std::future::Ready<()>>>();
-    assert_shareable::<global::Sleep>();
-    assert_shareable::<global::Interval>();
-    fn send<T: Send>(_: T) {}
-    let mut ticks = Timer::new().interval(SECOND);
-    send(ticks.tick());
-    assert!(size_of::<Sleep>() <= 64, "{}", size_of::<Sleep>());
-}
+use timer_core::{Timer, WheelKind};
 
 #[test]
 fn a_sleep_wakes_at_its_deadline() {
@@ -35,8 +20,7 @@ fn a_sleep_wakes_at_its_deadline() {
         assert_eq!(driver.advance(NANO), 1);
         assert_eq!(bell.rung(), 1);
         assert!(sleep.is_elapsed());
-        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
-        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())), "ready again");
+        assert_eq!([poll(&mut sleep, &waker), poll(&mut sleep, &waker)], [Poll::Ready(()); 2]);
         drop(sleep);
         assert_eq!(accounts(&timer), (1, 0, 1, 0));
         let stats = timer.stats();
@@ -84,41 +68,27 @@ fn a_sleep_that_never_waits_leaves_no_trace() {
 }
 
 #[test]
-fn the_deadline_counts_from_the_call() {
+fn a_drop_on_any_thread_cancels_and_frees_the_wakers() {
     let (timer, mut driver) = manual(WHEELS[0]);
-    let mut sleep = timer.sleep(10 * SECOND);
-    driver.advance(9 * SECOND);
-    let (bell, waker) = Bell::new();
-    assert!(poll(&mut sleep, &waker).is_pending());
-    driver.advance(SECOND);
-    assert_eq!(bell.rung(), 1);
-}
-
-#[test]
-fn a_drop_cancels_and_frees_the_waker() {
-    let (timer, mut driver) = manual(WHEELS[0]);
-    let (bell, waker) = Bell::new();
-    let mut sleep = timer.sleep(SECOND);
-    assert!(poll(&mut sleep, &waker).is_pending());
-    drop(waker);
-    assert_eq!(Arc::strong_count(&bell), 2);
-    drop(sleep);
-    assert_eq!(Arc::strong_count(&bell), 1);
-    assert_eq!(driver.next_expiry(), None, "the sleep is unlinked");
-    assert_eq!(accounts(&timer), (1, 0, 0, 1));
-    driver.advance(HOUR);
-    assert_eq!(bell.rung(), 0);
-}
-
-#[test]
-fn a_drop_on_another_thread_cancels() {
-    let (timer, _driver) = manual(WHEELS[0]);
-    let (bell, waker) = Bell::new();
-    let mut sleep = timer.sleep(SECOND);
-    assert!(poll(&mut sleep, &waker).is_pending());
-    std::thread::spawn(move || drop((sleep, waker))).join().unwrap();
-    assert_eq!(Arc::strong_count(&bell), 1);
-    assert_eq!(accounts(&timer), (1, 0, 0, 1));
+    for spawn in [false, true] {
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(SECOND);
+        for former in [Waker::noop(), &waker, Waker::noop(), &waker] {
+            assert!(poll(&mut sleep, former).is_pending());
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&bell), 2);
+        if spawn {
+            std::thread::spawn(move || drop(sleep)).join().unwrap()
+        } else {
+            drop(sleep)
+        }
+        assert_eq!(Arc::strong_count(&bell), 1);
+        assert_eq!(driver.next_expiry(), None, "neither the entry of a former waker nor that of the last is linked");
+        driver.advance(HOUR);
+        assert_eq!(bell.rung(), 0);
+    }
+    assert_eq!(accounts(&timer), (2, 0, 0, 2));
 }
 
 #[test]
@@ -144,10 +114,10 @@ fn a_reset_keeps_the_waker() {
     let mut sleep = timer.sleep(10 * SECOND);
     assert!(poll(&mut sleep, &waker).is_pending());
     driver.advance(9 * SECOND);
-    sleep.reset(10 * SECOND);
+    sleep.reset_after(10 * SECOND);
     driver.advance(9 * SECOND);
     assert_eq!(bell.rung(), 0, "moved to later");
-    sleep.reset(MILLI);
+    sleep.reset_after(MILLI);
     driver.advance(MILLI);
     assert_eq!(bell.rung(), 1, "moved to earlier");
     assert!(poll(&mut sleep, &waker).is_ready());
@@ -160,21 +130,23 @@ fn a_sleep_reset_to_now_is_due() {
     let (bell, waker) = Bell::new();
     let (mut zero, mut past) = (timer.sleep(HOUR), timer.sleep(HOUR));
     assert!(poll(&mut zero, &waker).is_pending() && poll(&mut past, &waker).is_pending());
-    zero.reset(Duration::ZERO);
+    zero.reset_after(Duration::ZERO);
     past.reset_at(timer.now() - SECOND);
     assert_eq!(driver.advance(Duration::ZERO), 2);
     assert_eq!(bell.rung(), 2);
 }
 
 #[test]
-fn a_reset_before_the_first_poll_counts() {
+fn the_deadline_counts_from_the_last_call_before_the_first_poll() {
     let (timer, mut driver) = manual(WHEELS[0]);
-    let mut sleep = timer.sleep(HOUR);
-    sleep.reset_at(timer.now() + SECOND);
-    assert_eq!(sleep.deadline(), timer.now() + SECOND);
+    let (mut made, mut moved) = (timer.sleep(10 * SECOND), timer.sleep(HOUR));
+    moved.reset_at(timer.now() + 10 * SECOND);
+    assert_eq!(moved.deadline(), made.deadline());
+    driver.advance(9 * SECOND);
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut made, &waker).is_pending() && poll(&mut moved, &waker).is_pending());
     driver.advance(SECOND);
-    assert!(poll(&mut sleep, Waker::noop()).is_ready());
-    assert_eq!(accounts(&timer), (0, 0, 0, 0));
+    assert_eq!(bell.rung(), 2);
 }
 
 #[test]
@@ -188,7 +160,7 @@ fn a_completed_sleep_waits_again_after_a_reset() {
             assert_eq!(driver.advance(SECOND), 1);
             assert_eq!(bell.rung() as u64, round);
             assert!(poll(&mut sleep, &waker).is_ready());
-            sleep.reset(SECOND);
+            sleep.reset_after(SECOND);
             assert!(!sleep.is_elapsed());
         }
         assert_eq!(accounts(&timer), (100, 0, 100, 0));
@@ -211,7 +183,7 @@ fn any_delay_is_valid() {
     driver.advance(500 * YEAR);
     driver.advance(Duration::MAX);
     assert_eq!(bell.rung(), 1, "the farthest sleep does not wake");
-    never.reset(Duration::MAX);
+    never.reset_after(Duration::MAX);
     assert!(poll(&mut never, &waker).is_pending());
 }
 
@@ -226,4 +198,15 @@ fn the_executor_of_the_timer_gets_no_waker() {
     let stats = timer.stats();
     assert_eq!((bell.rung(), stats.executor_rejections, stats.in_flight), (1, 0, 0));
     assert_eq!((stats.runs, stats.expired, stats.timeout_lag.count(), stats.start_lag.count()), (1, 1, 1, 1));
+}
+
+#[test]
+fn a_sleep_stays_elapsed_after_its_timer() {
+    let (timer, mut driver) = manual(WHEELS[0]);
+    let mut sleep = timer.sleep(HOUR);
+    assert!(poll(&mut sleep, Waker::noop()).is_pending());
+    assert_eq!(driver.advance(HOUR), 1);
+    drop((timer, driver));
+    assert!(sleep.is_elapsed(), "the system's clock says nothing about virtual time");
+    assert!(poll(&mut sleep, Waker::noop()).is_ready());
 }

@@ -38,7 +38,7 @@ fn a_waker_may_poll_and_reset_inline() {
     let (inside, again) = (sleep.clone(), waker.clone());
     let inline = Hook::waker(move || {
         assert!(poll_shared(&inside, &again));
-        inside.lock().unwrap().as_mut().unwrap().reset(SECOND);
+        inside.lock().unwrap().as_mut().unwrap().reset_after(SECOND);
         assert!(!poll_shared(&inside, &again), "the sleep waits again before its wake returns");
     });
     assert!(!poll_shared(&sleep, &inline));

@@ -10,7 +10,7 @@ use super::ops::{self, Kind, Spawn, Target, When};
 use super::run::{self, End, SLOTS, Setup};
 use arbitrary::{Result, Unstructured};
 use std::time::Duration;
-use timer_core::{MissedRuns, WheelKind};
+use timer_core::{MissedTickBehavior, WheelKind};
 
 pub(crate) use ops::Op;
 
@@ -48,7 +48,11 @@ fn setup(bytes: &mut Unstructured<'_>) -> Result<Setup> {
         mode: *bytes.choose(&Mode::ALL)?,
         uptime: uptime(bytes)?,
         bound: if bytes.ratio(1, 3)? { Some(bytes.int_in_range(1..=11)?) } else { None },
-        missed_runs: *bytes.choose(&[MissedRuns::Skip, MissedRuns::Burst, MissedRuns::Delay])?,
+        missed_runs: *bytes.choose(&[
+            MissedTickBehavior::Skip,
+            MissedTickBehavior::Burst,
+            MissedTickBehavior::Delay,
+        ])?,
         end: *bytes.choose(&End::ALL)?,
     })
 }

@@ -6,7 +6,7 @@ use super::run::{End, Setup, run};
 use super::strategies;
 use proptest::prelude::*;
 use std::time::Duration;
-use timer_core::{MissedRuns, WheelKind};
+use timer_core::{MissedTickBehavior, WheelKind};
 
 /// The number of cases for each wheel, unless the environment sets another. Nothing is written to
 /// the source tree.
@@ -51,7 +51,7 @@ fn a_hook_may_panic_while_its_canceller_unwinds() {
         mode: Mode::Immediate,
         uptime: Duration::ZERO,
         bound: None,
-        missed_runs: MissedRuns::Skip,
+        missed_runs: MissedTickBehavior::Skip,
         end: End::StopAndRun,
     };
     run(&setup, &[hooked(), hooked(), Op::Schedule(canceller), Op::Advance(Duration::from_secs(5))]);

@@ -5,7 +5,7 @@ use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::{Counts, Slot, State, down, up};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use timer_core::{MissedRuns, RejectReason, Timeout};
+use timer_core::{MissedTickBehavior, RejectReason, Timeout};
 
 /// How often the tasks of one operation read the statistics.
 pub(crate) const LOOKS: u32 = 4;
@@ -33,7 +33,7 @@ pub(crate) struct Model {
     /// How often a timeout was put into the wheel.
     pub(crate) links: u64,
     pub(crate) bound: Option<usize>,
-    pub(crate) missed_runs: MissedRuns,
+    pub(crate) missed_runs: MissedTickBehavior,
     /// Whether the executor keeps its tasks after the turn.
     pub(crate) keeps: bool,
     /// Tasks that remain of a batch which is handed over one by one.
@@ -44,7 +44,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(began: u128, bound: Option<usize>, missed_runs: MissedRuns, keeps: bool) -> Self {
+    pub(crate) fn new(began: u128, bound: Option<usize>, missed_runs: MissedTickBehavior, keeps: bool) -> Self {
         Self {
             slots: Vec::new(),
             counts: Counts::default(),

@@ -10,7 +10,7 @@ use super::world::World;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use timer_core::{ManualDriver, MissedRuns, Timer, Unprocessed, WheelKind};
+use timer_core::{ManualDriver, MissedTickBehavior, Timer, Unprocessed, WheelKind};
 use timer_executor::Task;
 
 /// The settings of the timer, and the way it ends.
@@ -20,7 +20,7 @@ pub(crate) struct Setup {
     pub(crate) mode: Mode,
     pub(crate) uptime: Duration,
     pub(crate) bound: Option<usize>,
-    pub(crate) missed_runs: MissedRuns,
+    pub(crate) missed_runs: MissedTickBehavior,
     pub(crate) end: End,
 }
 

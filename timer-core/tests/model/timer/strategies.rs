@@ -7,7 +7,7 @@ use super::run::{End, SLOTS, Setup};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
-use timer_core::{MissedRuns, WheelKind};
+use timer_core::{MissedTickBehavior, WheelKind};
 
 pub(crate) fn hierarchical() -> impl Strategy<Value = Setup> {
     setup(Just(WheelKind::Hierarchical))
@@ -20,7 +20,8 @@ pub(crate) fn hashed() -> impl Strategy<Value = Setup> {
 fn setup(wheel: impl Strategy<Value = WheelKind>) -> impl Strategy<Value = Setup> {
     let bound = prop_oneof![2 => Just(None), 1 => (1usize..12).prop_map(Some)];
     let end = prop::sample::select(&End::ALL[..]);
-    let missed_runs = prop::sample::select(&[MissedRuns::Skip, MissedRuns::Burst, MissedRuns::Delay][..]);
+    let missed_runs =
+        prop::sample::select(&[MissedTickBehavior::Skip, MissedTickBehavior::Burst, MissedTickBehavior::Delay][..]);
     let mode = prop::sample::select(&Mode::ALL[..]);
     (wheel, mode, uptime(), bound, missed_runs, end).prop_map(|(wheel, mode, uptime, bound, missed_runs, end)| Setup {
         wheel,

@@ -5,7 +5,7 @@ use super::ops::Kind;
 use super::slot::{END_OF_TIME, Slot, State, up};
 use std::panic::resume_unwind;
 use std::time::Duration;
-use timer_core::MissedRuns;
+use timer_core::MissedTickBehavior;
 
 /// The reason for which a fuzz target gives up a case.
 ///
@@ -138,9 +138,9 @@ impl Model {
         let nanos = |period: Duration| u128::from(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
         let next = match (slot.spawn.kind, missed_runs) {
             (Kind::Delay(delay), _) => now + nanos(delay),
-            (Kind::Rate(period), MissedRuns::Burst) => due + nanos(period),
-            (Kind::Rate(period), MissedRuns::Delay) => now + nanos(period),
-            (Kind::Rate(period), MissedRuns::Skip) => {
+            (Kind::Rate(period), MissedTickBehavior::Burst) => due + nanos(period),
+            (Kind::Rate(period), MissedTickBehavior::Delay) => now + nanos(period),
+            (Kind::Rate(period), MissedTickBehavior::Skip) => {
                 let period = nanos(period);
                 let missed = now.saturating_sub(due) / period;
                 due + (missed + 1) * period

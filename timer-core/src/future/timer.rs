@@ -1,9 +1,9 @@
 //! The methods of [`Timer`] that return futures.
 
-use super::timer::Timer;
+use super::{Interval, Sleep, TimeoutFuture};
 use crate::clock;
-use crate::future::{Interval, Sleep, TimeoutFuture};
-use crate::time::Deadline;
+use crate::deadline::Deadline;
+use crate::handle::Timer;
 use std::time::{Duration, Instant};
 
 impl Timer {
@@ -15,7 +15,8 @@ impl Timer {
     /// its first poll. A delay beyond the range of the clock never elapses.
     ///
     /// The first future of a timer starts the worker. Apart from that, a future that is dropped
-    /// before its first poll touches no shared data.
+    /// before its first poll touches no shared data. If the timer refuses the deadline, the future
+    /// [moves to another timer](crate::future#refusals).
     ///
     /// # Examples
     ///
@@ -26,10 +27,9 @@ impl Timer {
     /// # futures::executor::block_on(async {
     /// let timer = Timer::new();
     /// let before = Instant::now();
-    /// timer.sleep(Duration::from_millis(2)).await?;
+    /// timer.sleep(Duration::from_millis(2)).await;
     /// assert!(before.elapsed() >= Duration::from_millis(2));
-    /// # Ok::<(), timer_core::RejectReason>(())
-    /// # }).unwrap();
+    /// # });
     /// ```
     #[doc(alias = "delay")]
     #[inline]
@@ -49,18 +49,16 @@ impl Timer {
     /// # futures::executor::block_on(async {
     /// let timer = Timer::new();
     /// let deadline = Instant::now() + Duration::from_millis(2);
-    /// timer.sleep_until(deadline).await?;
+    /// timer.sleep_until(deadline).await;
     /// assert!(Instant::now() >= deadline);
-    /// # Ok::<(), timer_core::RejectReason>(())
-    /// # }).unwrap();
+    /// # });
     /// ```
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         self.sleep_to(Deadline::at(|| self.engine.context.now(), clock::nanos_of(deadline)))
     }
 
     /// Limits `future` to `delay` from now. The returned future yields `Ok` with the output of
-    /// `future`, or [`TimeoutError::Elapsed`](crate::TimeoutError::Elapsed) if the deadline comes
-    /// first.
+    /// `future`, or [`Elapsed`](crate::Elapsed) if the deadline comes first.
     ///
     /// Each poll polls the inner future first, even if the deadline has come. The deadline is
     /// registered only if the inner future has to wait.
@@ -76,7 +74,7 @@ impl Timer {
     /// let timer = Timer::new();
     /// assert_eq!(timer.timeout(Duration::from_secs(5), async { 7 }).await, Ok(7));
     /// let late = timer.timeout(Duration::from_millis(2), pending::<()>()).await;
-    /// assert!(late.unwrap_err().is_elapsed());
+    /// assert_eq!(late.unwrap_err().to_string(), "deadline has elapsed");
     /// # });
     /// ```
     #[doc(alias = "orTimeout")]
@@ -103,11 +101,11 @@ impl Timer {
         TimeoutFuture::new(future.into_future(), self.sleep_until(deadline))
     }
 
-    /// Returns an interval that ticks once per `period`, for the first time at once.
+    /// Returns an interval that ticks once per `period`, for the first time at once. A period of
+    /// zero is one millisecond.
     ///
-    /// Missed ticks are skipped, unless [`with_missed_runs`](Interval::with_missed_runs) chooses
-    /// otherwise. With a period of zero, each tick returns
-    /// [`RejectReason::ZeroPeriod`](crate::RejectReason::ZeroPeriod).
+    /// Missed ticks take place one right after the other, unless
+    /// [`set_missed_tick_behavior`](Interval::set_missed_tick_behavior) chooses otherwise.
     ///
     /// # Examples
     ///
@@ -118,11 +116,10 @@ impl Timer {
     /// # futures::executor::block_on(async {
     /// let timer = Timer::new();
     /// let mut ticks = timer.interval(Duration::from_millis(1));
-    /// let first = ticks.tick().await?;
-    /// let second = ticks.tick().await?;
+    /// let first = ticks.tick().await;
+    /// let second = ticks.tick().await;
     /// assert!(second >= first + Duration::from_millis(1));
-    /// # Ok::<(), timer_core::RejectReason>(())
-    /// # }).unwrap();
+    /// # });
     /// ```
     pub fn interval(&self, period: Duration) -> Interval {
         Interval::new(self.sleep(Duration::ZERO), period)
@@ -141,9 +138,8 @@ impl Timer {
     /// let timer = Timer::new();
     /// let start = Instant::now() + Duration::from_millis(2);
     /// let mut ticks = timer.interval_at(start, Duration::from_secs(1));
-    /// assert_eq!(ticks.tick().await?, start);
-    /// # Ok::<(), timer_core::RejectReason>(())
-    /// # }).unwrap();
+    /// assert_eq!(ticks.tick().await, start);
+    /// # });
     /// ```
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
         Interval::new(self.sleep_until(start), period)
@@ -152,8 +148,8 @@ impl Timer {
     #[inline]
     fn sleep_to(&self, deadline: Deadline) -> Sleep {
         let engine = &self.engine;
-        // If the worker cannot start, the poll that needs it tries again and reports the refusal.
+        // If the worker cannot start, the poll that needs it tries again.
         let started = self.ensure_started().is_ok();
-        Sleep::new(engine.block.id, started, deadline)
+        Sleep::new(engine.block.id, started, self.has_virtual_time(), deadline)
     }
 }

@@ -1,10 +1,10 @@
-//! Code for `tokio::time` with its `use` line changed, on runtimes without a time driver.
+//! Code for `tokio::time` with its `use` line changed, on runtimes without a time driver, and
+//! threads that have entered a timer.
 
-use crate::support::{MAX_WAIT, SECOND};
+use crate::support::{HOUR, MAX_WAIT, SECOND};
 use std::future::{pending, ready};
-use std::pin::Pin;
-use timer_core::global::{Duration, Instant, MissedTickBehavior, Timeout, error::Elapsed};
-use timer_core::{StopError, Timer, global as time};
+use timer_core::time::{self, Duration, Instant, MissedTickBehavior, Timeout, error::Elapsed};
+use timer_core::{StopError, Timer};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -20,12 +20,9 @@ fn the_names_of_tokio_keep_their_meaning() {
         assert_eq!(time::timeout(SECOND, ready(7)).await, Ok(7));
         let late: Result<(), Elapsed> = time::timeout_at(Instant::now(), pending::<()>()).await;
         assert_eq!(late.unwrap_err().to_string(), "deadline has elapsed");
+        assert_eq!(std::io::Error::from(late.unwrap_err()).kind(), std::io::ErrorKind::TimedOut);
         let named: Timeout<std::future::Ready<()>> = time::timeout(SECOND, ready(()));
         named.await.unwrap();
-        let mut ticks = time::interval(Duration::from_millis(1));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-        let first: Instant = ticks.tick().await;
-        assert_eq!(ticks.tick().await, first + Duration::from_millis(1));
         let start = Instant::now() + Duration::from_millis(1);
         assert_eq!(time::interval_at(start, SECOND).tick().await, start);
     });
@@ -55,22 +52,31 @@ fn a_pinned_sleep_in_a_select_loop() {
 }
 
 #[test]
-fn a_period_of_zero_becomes_a_tick() {
-    assert_eq!(time::interval(Duration::ZERO).period(), Duration::from_millis(1));
-    runtime().block_on(async {
-        let mut ticks = time::interval_at(Instant::now(), Duration::ZERO);
-        let first = ticks.tick().await;
-        assert!(ticks.tick().await > first);
-    });
-}
-
-#[test]
-fn the_global_timer_is_never_stopped() {
+fn the_timer_of_the_process_is_never_stopped() {
     let timer = Timer::global();
     assert_eq!(timer.name(), "global");
     assert_eq!(timer.stop().unwrap_err(), StopError::Global);
     assert_eq!(timer.stop_and_wait(Duration::ZERO).unwrap_err(), StopError::Global);
-    drop(timer.clone());
-    let mut sleep = time::sleep(SECOND * 3600);
-    assert!(Pin::new(&mut sleep).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending());
+}
+
+#[test]
+fn an_entered_timer_serves_its_thread_only() {
+    let (timer, mut driver) = Timer::builder().name("outer").build_manual().unwrap();
+    let outer = time::enter(timer);
+    let begin = time::now();
+    driver.block_on(async {
+        time::sleep(HOUR).await;
+        assert!(time::timeout(HOUR, pending::<()>()).await.is_err());
+        let mut ticks = time::interval(HOUR);
+        ticks.tick().await;
+        ticks.tick().await;
+    });
+    assert_eq!(time::now() - begin, 3 * HOUR);
+    std::thread::spawn(move || assert!(time::now() < begin + HOUR)).join().unwrap();
+    let inner = time::enter(Timer::builder().name("inner").build().unwrap());
+    assert_eq!(Timer::current().name(), "inner");
+    drop(inner);
+    assert_eq!(Timer::current().name(), "outer");
+    drop(outer);
+    assert!(time::now() < begin + HOUR);
 }
