@@ -268,3 +268,13 @@ fn a_thread_that_ends_may_cancel_and_wait() {
     .unwrap();
     assert_eq!(timer.pending_timeouts(), 0);
 }
+
+#[test]
+fn debug_shows_the_distance_to_the_deadline() {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let timeout = timer.new_timeout(Duration::from_secs(30), |_| {}).unwrap();
+    driver.advance(Duration::from_secs(10));
+    assert_eq!(format!("{timeout:?}"), r#"Timeout { state: "pending", due: in 20s }"#);
+    driver.advance(Duration::from_secs(25));
+    assert_eq!(format!("{timeout:?}"), r#"Timeout { state: "expired", due: 5s ago }"#);
+}
