@@ -12,7 +12,7 @@
 //! 9. [The promises](promises)
 //! 10. [Limits and bounds](limits)
 //! 11. [The checks](checks)
-//! 12. [Coming from](coming_from) Netty, Kafka, the JDK, Go or tokio
+//! 12. [Coming from](coming_from) Netty, Kafka, Dubbo, Redisson, the JDK, Go or tokio
 //!
 //! The crate `timer-adapters` has a chapter for users of hyper, axum, tonic, quinn and other
 //! libraries.
