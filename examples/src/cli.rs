@@ -176,7 +176,7 @@ impl Args {
         Stop::Refused(Refused(format!("unknown option '{option}'; allowed: {}", self.allowed.join(", "))))
     }
 
-    /// Reads the value of the present option as a whole number.
+    /// Reads the value of the last option as a whole number.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Args {
         })
     }
 
-    /// Reads the value of the present option as a count.
+    /// Reads the value of the last option as a count.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl Args {
         Ok(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// Reads the value of the present option in milliseconds.
+    /// Reads the value of the last option in milliseconds.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl Args {
         self.number(allowed).map(Duration::from_millis)
     }
 
-    /// Reads the value of the present option as one of several words.
+    /// Reads the value of the last option as one of several words.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl Args {
         self.value(&words.join(", "), |given| all.iter().find(|(word, _)| *word == given).map(|(_, value)| *value))
     }
 
-    /// Reads the value of the present option with `read`. `allowed` describes the values that
+    /// Reads the value of the last option with `read`. `allowed` describes the values that
     /// `read` accepts.
     ///
     /// # Errors

@@ -15,12 +15,15 @@
 //!
 //! All adapters take a [`Timer`](timer_core::Timer). With a manual timer they run on virtual time.
 //!
-//! The chapter `in_your_stack` shows the code for axum, reqwest, tonic and others.
+//! The chapter `from_tokio` tells what to change in a program that uses `tokio::time`. The chapter
+//! `in_your_stack` shows the code for axum, reqwest, tonic and others.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[doc = include_str!("from_tokio.md")]
+pub mod from_tokio {}
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(all(feature = "hyper", feature = "quinn", feature = "tower"))]

@@ -216,7 +216,7 @@ impl TaskExecutor for Box<dyn TaskExecutor> {
 /// let executor = |task: Task| {
 ///     std::thread::spawn(move || task.run());
 /// };
-/// executor.execute(Task::new(|| println!("on a thread of its own"))).unwrap();
+/// executor.execute(Task::new(|| println!("on a new thread"))).unwrap();
 /// ```
 impl<F: Fn(Task) + Send + Sync + 'static> TaskExecutor for F {
     fn execute(&self, task: Task) -> Result<(), Rejected> {

@@ -90,7 +90,7 @@ impl Task {
     ///
     /// # Examples
     ///
-    /// Work in an allocation of its own can become a task again and again, without another
+    /// Work with its own allocation can become a task again and again, without another
     /// allocation:
     ///
     /// ```

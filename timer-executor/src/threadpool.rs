@@ -13,7 +13,7 @@ use crate::batch::{self, Runner, RunnerQueue};
 use crate::permits::PermitPool;
 use crate::{Rejected, Task, TaskExecutor, panics};
 
-/// An executor that runs each task on a pool of threads of its own, named `timer-pool`.
+/// An executor that runs each task on its own pool of threads, named `timer-pool`.
 ///
 /// A slow task occupies one thread and delays no other task while a thread is idle. A batch costs
 /// the caller one job, whatever its size. The threads share its tasks one by one. The tasks of a

@@ -62,11 +62,11 @@ struct Published {
 }
 
 enum Figure {
-    /// The counts of earlier timers under the label, and of the present one.
+    /// The counts of earlier timers under the label, and of the current one.
     Counter { earlier: u64, current: u64 },
     /// A gauge, and whether it has a value that was not cleared since.
     Gauge { set: bool },
-    /// The number of lags of each size that were recorded of the present timer.
+    /// The number of lags of each size that were recorded of the current timer.
     Lag(Vec<u64>),
 }
 
@@ -86,7 +86,7 @@ impl TimerMetrics {
 }
 
 impl Publisher {
-    /// Publishes the present state of all timers.
+    /// Publishes the current state of all timers.
     ///
     /// Install the recorder before the first call. That call also describes the series, and lags
     /// published without a recorder are not recorded later.

@@ -1,7 +1,7 @@
 //! Exporters and a live page for the counts and lags of timers.
 //!
 //! [`TimerMetrics`] is the set of timers to export, each under its own label. It reads
-//! [`Timer::stats`] when a scrape or a call asks for it. It has no thread and no timeout of its own
+//! [`Timer::stats`] when a scrape or a call asks for it. It has neither a thread nor a timeout
 //! and costs nothing on the timer's hot paths. It keeps no timer alive. The series of a timer end
 //! when its last handle is dropped.
 //!

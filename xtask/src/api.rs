@@ -38,7 +38,7 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Api) -> Result {
 
 /// Lists the public items of a library with all features, a line each.
 fn public_api(sh: &Shell, library: &str) -> Result<String> {
-    // A folder of its own, because another compiler would rebuild everything in the usual one.
+    // A separate folder, because another compiler would rebuild everything in the usual one.
     let _folder = sh.push_env("CARGO_TARGET_DIR", target_dir().join("api"));
     // Omits derived, blanket and auto-trait implementations.
     let mut text = cmd!(sh, "cargo +nightly public-api -p {library} --all-features -sss").ignore_stderr().read()?;

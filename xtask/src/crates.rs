@@ -57,7 +57,7 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
         };
         for dependency in list(&package["dependencies"]) {
             let needs = text(&dependency["name"]);
-            // A crate may enable features of its own for its tests.
+            // A crate may enable its own features for its tests.
             let is_own = needs == name && dependency["kind"] == "dev";
             if ARROWS.iter().any(|(known, _)| *known == needs) && !allowed.contains(&needs) && !is_own {
                 faults.push(format!("{name} depends on {needs}; it may depend on {allowed:?} only, so move the code"));
@@ -106,7 +106,7 @@ mod tests {
         let needs = |name: &str, other: &str| faults(name, json!({ "name": other, "kind": "dev" }));
         assert_eq!([needs("timer-core", "timer-executor"), needs("timer-executor", "rayon")], [0, 0]);
         assert_eq!([needs("timer-executor", "timer-core"), needs("examples", "timer-bench")], [1, 1]);
-        assert_eq!(needs("timer-core", "timer-core"), 0, "a crate may enable features of its own in tests");
+        assert_eq!(needs("timer-core", "timer-core"), 0, "a crate may enable its own features in tests");
         let new = arrows(&json!({ "packages": [{ "name": "timer-new", "dependencies": [] }] }));
         assert_eq!(new.len(), ARROWS.len() + 1, "the new crate, and all known ones that are gone");
     }

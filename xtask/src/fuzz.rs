@@ -5,7 +5,7 @@
 //! as many executions are worth more.
 //!
 //! All targets run at the same time, so together they take as long as one. Each writes its output
-//! to a file of its own, and the files are printed one after the other at the end.
+//! to its own file, and the files are printed one after the other at the end.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ impl Fuzzer {
     }
 }
 
-/// Returns the targets whose names contain `filter`. Each is a file of its own.
+/// Returns the targets whose names contain `filter`. Each is a file.
 fn targets(filter: &str) -> Result<Vec<String>> {
     let files = fs::read_dir(root().join(FOLDER).join("fuzz_targets"))?;
     let names = files.filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".rs")?.to_owned()));

@@ -2,7 +2,7 @@
 //! that is not packed.
 //!
 //! `cargo package` would build them too, but against the copies of the other packages that it
-//! unpacked first. It takes the copy of an earlier run for that of the present one if the version
+//! unpacked first. It takes the copy of an earlier run for that of the current one if the version
 //! is the same.
 
 use std::fs;
@@ -12,7 +12,7 @@ use xshell::{Shell, cmd};
 use crate::crates::LIBRARIES;
 use crate::run::{Failure, Result, cargo, root, run, target_dir};
 
-/// Packs the libraries, unpacks them into a workspace of their own and builds it.
+/// Packs the libraries, unpacks them into a new workspace and builds it.
 pub(crate) fn command(sh: &Shell) -> Result {
     let packages = target_dir().join("package");
     sh.remove_path(&packages)?;

@@ -27,7 +27,7 @@ use timer_core::{Driver, Timeout, Timer};
 
 const USAGE: &str = "\
 An echo server in an mio loop that closes silent connections. Half of its clients hang up, half fall silent; another
-thread schedules alarms on the server's timer meanwhile.
+thread schedules alarms on the server's timer at the same time.
 
 Usage: event_loop [OPTIONS]
 

@@ -115,7 +115,7 @@ impl Ledger {
         due
     }
 
-    /// Records a request of `host` at the present second of the log's clock. `host` is one of those
+    /// Records a request of `host` at the current second of the log's clock. `host` is one of those
     /// given to [`new`](Self::new).
     pub fn request(&self, host: usize) -> Answer {
         let mut state = self.lock();

@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// The account of a store, and the commands that the present child has not answered.
+/// The account of a store, and the commands that the current child has not answered.
 #[derive(Default)]
 pub(crate) struct Ledger {
     account: Mutex<Account>,

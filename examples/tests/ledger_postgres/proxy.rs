@@ -22,7 +22,7 @@ pub(crate) struct Proxy {
     faults: Arc<Faults>,
 }
 
-// ORDERING: Relaxed in this module, each fault is a value of its own, and a late look does no harm.
+// ORDERING: Relaxed in this module, each fault is a separate value, and a late look does no harm.
 impl Proxy {
     pub(crate) fn start(server: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");

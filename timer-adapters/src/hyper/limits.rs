@@ -338,14 +338,14 @@ struct Watch {
     /// The limits of the stages beyond the shortest one, in the order of [`Stage`]. `None` for a
     /// stage without a limit.
     rests: [Option<Duration>; 4],
-    /// The time from the deadline of the sleep to the end of the present stage.
+    /// The time from the deadline of the sleep to the end of the current stage.
     rest: Option<Duration>,
     /// The word for which the sleep was moved last. The initial value is the word of no connection.
     seen: usize,
 }
 
 impl Watch {
-    /// Waits for the limit of the present stage and returns it when it has passed.
+    /// Waits for the limit of the current stage and returns it when it has passed.
     fn poll(&mut self, cx: &mut Context<'_>, word: usize) -> Poll<Limit> {
         // The mark of a late request begins no new stage.
         let word = word & !GIVEN_UP;

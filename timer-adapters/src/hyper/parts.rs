@@ -77,7 +77,7 @@ impl Stages {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Begins a stage, even if it is the present one, and returns the word.
+    /// Begins a stage, even if it is the current one, and returns the word.
     #[inline]
     fn begin(&self, stage: Stage) -> usize {
         let word = (self.word() / CHANGE).wrapping_add(1).wrapping_mul(CHANGE) + stage as usize;
@@ -110,7 +110,7 @@ impl Stages {
         }
     }
 
-    /// Notes that bytes were written. Starts the time of the present stage again, unless the
+    /// Notes that bytes were written. Starts the time of the current stage again, unless the
     /// service is working.
     #[inline]
     fn note_written(&self) {

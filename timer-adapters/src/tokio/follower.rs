@@ -65,7 +65,7 @@ impl Clock {
         now.saturating_duration_since(self.driver.now())
     }
 
-    /// Moves the time to the present of tokio's clock and runs the timeouts that are due.
+    /// Moves the time to that of tokio's clock and runs the timeouts that are due.
     fn catch_up(&mut self) {
         self.driver.advance(self.behind());
     }
@@ -75,7 +75,7 @@ impl Clock {
         self.runs = false;
     }
 
-    /// Moves the time to the present of tokio's clock, lets it run if that clock does, and runs the
+    /// Moves the time to that of tokio's clock, lets it run if that clock does, and runs the
     /// timeouts that are due.
     fn follow(&mut self) {
         if !is_running() {
@@ -97,7 +97,7 @@ impl Clock {
         self.driver.advance(Duration::ZERO);
     }
 
-    /// Moves the time to the present of tokio's clock unless it is there already. In that case no
+    /// Moves the time to that of tokio's clock unless it is there already. In that case no
     /// timeout runs, because the calling task may hold a lock that a timeout needs.
     fn update(&mut self) {
         let max_lag = if self.runs { MAX_LAG } else { Duration::ZERO };

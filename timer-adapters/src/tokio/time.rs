@@ -27,7 +27,7 @@ pub use timer_core::time::{MissedTickBehavior, error};
 #[doc(no_inline)]
 pub use super::clock::{advance, pause, resume};
 
-/// Moves the timer of a runtime with virtual time to the present of its clock, so that a delay
+/// Moves the timer of a runtime with virtual time to the time of its clock, so that a delay
 /// counts from there.
 #[inline]
 fn update_clock() {

@@ -73,7 +73,7 @@ impl Backoff for ExponentialBackoff {
     }
 }
 
-/// Returns a number from 0 to 1. Each `RandomState` has keys of its own.
+/// Returns a number from 0 to 1. Each `RandomState` has other keys.
 fn random() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1_u64 << 53) as f64

@@ -1,4 +1,4 @@
-//! A small HTTP server for a process that has none of its own. It serves a registry under
+//! A small HTTP server for a process without one. It serves a registry under
 //! `/metrics`, and a live page.
 //!
 //! One thread accepts connections. Each connection gets a thread for its one request and is closed

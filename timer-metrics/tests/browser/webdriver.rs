@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The pause between two looks at the page.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A page in a browser of its own.
+/// A page in a separate browser.
 pub(crate) struct Page {
     driver: Driver,
     session: String,

@@ -64,7 +64,7 @@ impl Prometheus {
         Self { child, url: format!("http://{own}"), folder }
     }
 
-    /// Returns the present series of a query, each as the label `le`, which only buckets have, and
+    /// Returns the current series of a query, each as the label `le`, which only buckets have, and
     /// the value.
     fn series(&self, query: &str) -> Vec<(String, f64)> {
         let mut command = Command::new("promtool");

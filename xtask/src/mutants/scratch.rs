@@ -18,7 +18,7 @@ use crate::run::{Failure, Result, copy_sources, flags_and, target_dir};
 /// The time that a test program may take. A mutation that makes it take longer is caught.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The copy, which has a target folder of its own. Cargo names the programs of a workspace by their
+/// The copy, with its own target folder. Cargo names the programs of a workspace by their
 /// paths in it, so in a shared folder the copy would overwrite those of the workspace.
 pub(super) struct Scratch {
     tree: PathBuf,
@@ -99,7 +99,7 @@ impl Scratch {
                 cargo.args(words.split(' ')).arg("--target-dir").arg(&self.target);
             }
             Program::Models => {
-                // The profile of `cargo xtask loom`, in a folder of its own because of the cfg.
+                // The profile of `cargo xtask loom`, in a separate folder because of the cfg.
                 cargo.args(["--release", "-p", "timer-core", "--lib", "--target-dir"]).arg(self.target.join(LOOM[0]));
                 cargo.env("RUSTFLAGS", flags_and("RUSTFLAGS", LOOM[1]));
                 cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");

@@ -2,7 +2,7 @@
 //!
 //! The server is one file that takes `time` from the module above it. There are two such modules:
 //! `on_tokio` says `use tokio::time`, and `on_ours` says `use timer_core::time`. The only
-//! other difference is the runtime, which has no timer of its own with `--timer ours`. The program
+//! other difference is the runtime, which has no timer with `--timer ours`. The program
 //! itself is the client. It talks to the server over TCP and prints the answers, which are the same
 //! with both timers. The docs of `timer_core::time` list possible differences.
 //!

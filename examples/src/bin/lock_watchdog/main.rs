@@ -27,7 +27,7 @@ use timer_executor::ThreadPoolExecutor;
 
 const USAGE: &str = "\
 A lock with a lease in Redis, renewed every third of its time until the work is done, and expired when its holder dies.
-Starts a redis-server of its own, on a free port and in a folder that it removes.
+Starts its own redis-server, on a free port and in a folder that it removes.
 
 Usage: lock_watchdog [OPTIONS]
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 #[test]
 fn a_client_that_reads_slowly_has_the_keep_alive_limit() {
     paused(async {
-        // A further request waits for the client to read, so its header has no limit meanwhile.
+        // A further request waits for the client to read, so its header has no limit until then.
         for requests in [1, 2] {
             let (mut client, ended) = serve(&limits(), 1000, |_| async { full(vec![b'.'; 10_000]) });
             for _ in 0..requests {

@@ -49,7 +49,7 @@ pub(super) struct Recent {
     pub(super) minute: Option<Window>,
 }
 
-/// The changes between a sample and the present.
+/// The changes since a sample.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) length: Duration,
@@ -57,7 +57,7 @@ pub(super) struct Window {
 }
 
 impl History {
-    /// Returns the recent changes of each timer, and adds the present counts as a sample. A timer
+    /// Returns the recent changes of each timer, and adds the current counts as a sample. A timer
     /// is identified by its number.
     pub(super) fn add(&self, now: Instant, timers: impl IntoIterator<Item = (u64, Counts)>) -> Vec<Recent> {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
