@@ -176,6 +176,9 @@ pub struct Membership {
     pub reconnects: u64,
     /// The time at which the last renewal was sent that succeeded.
     pub renewed: Option<Instant>,
+    /// The age of the oldest transaction that keeps dead rows of the store, of those that this role
+    /// may see. It may be a minute old.
+    pub oldest_transaction: Duration,
 }
 
 /// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection

@@ -1,9 +1,9 @@
 //! A connection that is ready for the statements of the store.
 
 use super::connection::{Params, PostgresConnection};
-use super::pooler;
 use super::query_error::QueryError;
 use super::statements::{self, Parts, Sql};
+use super::{foreign, pooler};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Link {
             holders: query(statements::holders())?,
             look: query(statements::look())?,
             load: query(statements::load())?,
-            sweep: query(statements::sweep())?,
+            sweep: query(foreign::sweep())?,
             renew: query(statements::renew())?,
             mark,
             limit,

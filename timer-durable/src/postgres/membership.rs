@@ -1,22 +1,17 @@
-//! Joining, renewing the lease, and collecting the writes of others.
+//! Joining, and renewing the lease.
 
 use super::connect;
+use super::foreign::Frontier;
 use super::link::Link;
 use super::listen::Listener;
 use super::parts::uuid;
-use super::{PostgresStore, SHARDS, write};
+use super::{PostgresStore, SHARDS};
 use crate::TimeoutId;
-use crate::store::{Micros, Position, StoreError, Upkeep};
+use crate::store::{Micros, StoreError, Upkeep};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
-
-/// The time between two looks for the writes of others, if notifications do not arrive.
-const SWEEP: Duration = Duration::from_secs(1);
-
-/// The most rows that one look collects.
-const SWEEP_ROWS: i64 = 10_000;
 
 /// The shortest time between two renewals.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -35,12 +30,14 @@ const WARNINGS: Duration = Duration::from_secs(60);
 /// left behind, so a limit of the count alone would not bound its time. The statistics are empty
 /// after a crash of the server. Then the count stops at its limit, and the number of index entries
 /// at the last `analyze` is taken.
+///
+/// The statement also finds the oldest transaction that keeps dead rows, with its age.
 const PENDING: &str = "
     select case
         when n is null then greatest(live - ended, 0)
         when n <= 20000 then n
         else greatest(n, indexed)
-    end
+    end, o.holder, o.age
     from (
         select live, case
             when live + dead <= 20000 and pg_relation_size('timer.timeout_by_due') < 8000000
@@ -55,7 +52,19 @@ const PENDING: &str = "
             select pg_stat_get_live_tuples('timer.timeout'::regclass) as live,
                    pg_stat_get_dead_tuples('timer.timeout'::regclass) as dead
         ) s
-    ) t";
+    ) t left join lateral (
+        select holder, (extract(epoch from clock_timestamp() - since) * 1000000)::bigint as age from (
+            select concat_ws(' ', usename, 'with pid', pid) as holder, xact_start as since from pg_stat_activity
+            where datname = current_database() and (backend_xmin is not null or backend_xid is not null)
+                and backend_type = 'client backend' and pid <> pg_backend_pid()
+            union all
+            select 'the prepared transaction ' || gid, prepared from pg_prepared_xacts
+            where database = current_database()
+        ) h where since is not null order by since limit 1
+    ) o on true";
+
+/// The age of a transaction from which on an event reports it.
+const OLD: Duration = Duration::from_secs(60);
 
 /// The instances whose lease was over, with the time at which this was first seen.
 pub(super) type Suspects = HashMap<i64, Instant>;
@@ -79,6 +88,7 @@ impl PostgresStore {
         self.shards.clear();
         self.epochs = vec![None; SHARDS];
         self.suspects.clear();
+        self.frontier = Frontier::default();
         self.hold_until = None;
         let limit = self.limit();
         if self.link.is_none() {
@@ -234,7 +244,17 @@ impl PostgresStore {
             self.next_count = sent + COUNT;
             let count = self.link()?.connection.ask(PENDING).map_err(StoreError::from);
             // A renewal that has succeeded must not fail for a figure.
-            self.pending = self.check(count).ok().map(|row| row.get::<_, i64>(0).unsigned_abs());
+            let row = self.check(count).ok();
+            self.pending = row.as_ref().map(|row| row.get::<_, i64>(0).unsigned_abs());
+            let age = row.as_ref().and_then(|row| row.get::<_, Option<i64>>(2)).unwrap_or(0);
+            self.figures.oldest_transaction = Duration::from_micros(age.unsigned_abs());
+            if self.figures.oldest_transaction > OLD {
+                let holder: Option<String> = row.and_then(|row| row.get(1));
+                tracing::warn!(
+                    server = connect::describe(&self.config), holder, age = ?self.figures.oldest_transaction,
+                    "an old transaction keeps dead rows"
+                );
+            }
         }
         Ok(gained)
     }
@@ -253,58 +273,6 @@ impl PostgresStore {
         self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
         self.figures.renewed = Some(sent);
         Ok(false)
-    }
-
-    /// Collects the rows that others have written into the shards of this instance.
-    fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
-        self.next_sweep = Instant::now() + SWEEP;
-        self.sweep_again = None;
-        let shards = self.shards.clone();
-        let mut foreign = Vec::new();
-        match self.sweep_shards(&shards, &mut foreign) {
-            // No later look would find these rows, so the keeper has to be told of them now. The
-            // next look meets the error again, if it lasts.
-            Err(StoreError::Failed(_)) if !foreign.is_empty() => self.signals.again(),
-            // If nothing was found, nothing can be forgotten. After any other error the keeper
-            // joins again and loads all rows.
-            result => result?,
-        }
-        if foreign.len() as i64 >= SWEEP_ROWS {
-            // There are more.
-            self.signals.again();
-        }
-        self.figures.foreign += foreign.len() as u64;
-        Ok(foreign)
-    }
-
-    /// Collects the rows of some shards. If a trigger of the user refuses a row, only the rows of
-    /// its shard stay, until another look.
-    fn sweep_shards(&mut self, shards: &[i16], foreign: &mut Vec<Position>) -> Result<(), StoreError> {
-        let instance = self.instance;
-        let rows = match self.link()?.sweep(&[&instance, &shards, &SWEEP_ROWS]).map_err(StoreError::from) {
-            Err(StoreError::Refused(_)) if shards.len() > 1 => {
-                let (first, second) = shards.split_at(shards.len() / 2);
-                self.sweep_shards(first, foreign)?;
-                return self.sweep_shards(second, foreign);
-            }
-            Err(error @ StoreError::Refused(_)) => {
-                tracing::warn!(server = connect::describe(&self.config), ?shards, %error, "rows of other writers were refused");
-                self.sweep_again = Some(self.next_sweep);
-                return Ok(());
-            }
-            rows => rows?,
-        };
-        for row in &rows {
-            match row.get::<_, Option<Uuid>>(0) {
-                Some(_) => foreign.push(Position { due: row.get(1), id: write::id(row, 0) }),
-                // A locked row. No notification announces the end of its lock.
-                None if row.get::<_, i64>(1) < 0 => self.sweep_again = Some(self.next_sweep),
-                // Shards without an owner. A renewal takes its share of them.
-                None if row.get::<_, i64>(1) > 0 => self.next_renew = self.next_renew.min(self.earliest_upkeep()),
-                None => {}
-            }
-        }
-        Ok(())
     }
 
     fn lease_micros(&self) -> Micros {

@@ -14,6 +14,7 @@
 mod clock;
 mod connect;
 mod connection;
+mod foreign;
 mod link;
 mod listen;
 mod locks;
@@ -37,6 +38,7 @@ use crate::transaction::Target;
 use clock::Clock;
 use connect::Connected;
 use connection::Dial;
+use foreign::Frontier;
 use link::Link;
 use listen::{Listener, Signals};
 use membership::Suspects;
@@ -111,6 +113,7 @@ pub struct PostgresStore {
     /// The time since which the lease has never been over.
     steady_since: Instant,
     suspects: Suspects,
+    frontier: Frontier,
     /// Nothing begins before this time, because the server's clock was set back.
     hold_until: Option<Instant>,
     /// Shards were gained, and the keeper has not been told yet.
@@ -173,6 +176,7 @@ impl PostgresStore {
             locked: HashSet::new(),
             steady_since: now,
             suspects: Suspects::default(),
+            frontier: Frontier::default(),
             hold_until: None,
             has_gained: false,
             rest_until: now,

@@ -32,6 +32,10 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- Without `ended`, a row is a timeout that is pending or running. With `ended` and a reason it is a
 -- dead letter. With `ended` alone it is a tombstone, which refuses another insert of its id until then.
 --
+-- With `foreign_xid`, the owner of the shard has not collected the row yet. It is the transaction that
+-- has written the row, so that a look begins behind those that the last look has seen. Without this
+-- bound, a look would visit all dead versions while an old snapshot keeps them.
+--
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
 -- its due time.
 create table timer.timeout(
@@ -41,11 +45,11 @@ create table timer.timeout(
     period bigint,
     max_lateness bigint,
     ended bigint,
+    foreign_xid bigint,
     attempt integer not null default 0,
     forgiven integer not null default 0,
     shard smallint not null check (shard between 0 and 63),
     format smallint not null,
-    is_foreign boolean not null default false,
     topic text collate "C" not null,
     key text collate "C",
     payload bytea not null,
@@ -59,7 +63,7 @@ create table timer.timeout(
 );
 create index timeout_by_due on timer.timeout(shard, due, id) where ended is null;
 create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
-create index timeout_foreign on timer.timeout(shard) where is_foreign;
+create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
 create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
 
@@ -85,7 +89,7 @@ begin
     if v_until is null or v_until <= timer.now() then
         delete from timer.timeout where id = p_id;
     else
-        update timer.timeout set ended = v_until, key = null, payload = '', reason = null, is_foreign = false
+        update timer.timeout set ended = v_until, key = null, payload = '', reason = null, foreign_xid = null
         where id = p_id;
     end if;
 end
@@ -101,6 +105,7 @@ create function timer.put(
 declare
     v_holder record;
     v_replaced uuid;
+    v_xid bigint := case when p_is_foreign then pg_current_xact_id()::text::bigint end;
 begin
     for v_round in 1..20 loop
         if exists (select from timer.timeout t where t.id = p_id) then
@@ -129,16 +134,16 @@ begin
                 return;
             else
                 update timer.timeout t
-                set due = put.due, planned = null, shard = p_shard, is_foreign = p_is_foreign
+                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
             end if;
         end if;
         insert into timer.timeout(
-            id, due, topic, key, format, payload, period, max_lateness, shard, is_foreign
+            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid
         ) values (
-            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, p_is_foreign
+            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid
         ) on conflict do nothing;
         if found then
             answer := 'created';
@@ -352,7 +357,8 @@ begin
     end if;
     if v_row.period > 0 then
         v_planned := coalesce(v_row.planned, v_row.due);
-        update timer.timeout t set begun = null, forgiven = t.attempt, is_foreign = true,
+        update timer.timeout t set begun = null, forgiven = t.attempt,
+            foreign_xid = pg_current_xact_id()::text::bigint,
             due = least(9223372036854775807, v_planned + t.period::numeric * (greatest(v_now - v_planned, 0) / t.period + 1)),
             planned = null
         where t.id = complete.id;

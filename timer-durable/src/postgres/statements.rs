@@ -15,7 +15,8 @@ pub(super) struct Sql {
 /// an instance is executed after it was taken over. All parts of a batch are one statement with it,
 /// so a client cannot stall between them.
 const FENCE: &str = "
-with fence as materialized (select timer.now() as now from timer.node where id = $1 and alive for share)";
+with fence as materialized (
+    select timer.now() as now, pg_current_xact_id()::text::bigint as xid from timer.node where id = $1 and alive for share)";
 
 /// A part of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,8 @@ pub(super) static PARTS: [Definition; 13] = [
             Type::INT8_ARRAY,
         ],
         text: "
-    insert into timer.timeout(id, shard, is_foreign, due, topic, format, payload, period, max_lateness)
-    select i.id, {1}, $3 is null, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness
+    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness)
+    select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness
     from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8})
         as i(id, due, topic, format, payload, period, max_lateness)",
     },
@@ -88,8 +89,8 @@ pub(super) static PARTS: [Definition; 13] = [
             Type::INT8_ARRAY,
         ],
         text: "
-    insert into timer.timeout(id, shard, is_foreign, due, topic, format, payload, period, max_lateness, key)
-    select i.id, {1}, $3 is null, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
+    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key)
+    select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
     from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10})
         as i(id, due, topic, format, payload, period, max_lateness, key, until)
     where i.until is null or i.until > fence.now
@@ -129,7 +130,7 @@ pub(super) static PARTS: [Definition; 13] = [
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
         text: "
     update timer.timeout t set due = ({3})[width_bucket(t.id, {1})], begun = null,
-        is_foreign = $3 is null or ({4})[width_bucket(t.id, {1})] = 2,
+        foreign_xid = case when $3 is null or ({4})[width_bucket(t.id, {1})] = 2 then (select xid from fence) end,
         shard = case
             when ({4})[width_bucket(t.id, {1})] = 2 then floor(random() * 64)::smallint
             when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
@@ -146,7 +147,7 @@ pub(super) static PARTS: [Definition; 13] = [
         name: "begun",
         types: &[Type::UUID_ARRAY],
         text: "
-    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], is_foreign = false
+    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null
     where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
@@ -157,7 +158,7 @@ pub(super) static PARTS: [Definition; 13] = [
         name: "cancelled_young",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], key = null, payload = '', is_foreign = false
+    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
     where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
     },
@@ -166,7 +167,7 @@ pub(super) static PARTS: [Definition; 13] = [
         name: "done_young",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = ({3})[width_bucket(t.id, {1})], key = null, payload = '', is_foreign = false
+    update timer.timeout t set ended = ({3})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
     where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
@@ -176,7 +177,7 @@ pub(super) static PARTS: [Definition; 13] = [
         name: "buried",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],
         text: "
-    update timer.timeout t set ended = (select now from fence), reason = ({3})[width_bucket(t.id, {1})], is_foreign = false
+    update timer.timeout t set ended = (select now from fence), reason = ({3})[width_bucket(t.id, {1})], foreign_xid = null
     where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
         and exists (select from fence)
     returning t.id",
@@ -220,7 +221,7 @@ const LIVE: &str = "coalesce(t.ended, 0) = 0";
 
 /// An instance that writes a due time moves the row into one of its own shards. An instance without
 /// shards marks the row for the owner instead.
-const SHARD_OF_WRITER: &str = "is_foreign = $3 is null,
+const SHARD_OF_WRITER: &str = "foreign_xid = case when $3 is null then (select xid from fence) end,
         shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
 impl Part {
@@ -361,26 +362,6 @@ select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
 ) r order by r.due, r.id";
     let types = vec![Type::INT2_ARRAY, Type::INT8_ARRAY, Type::INT8, Type::UUID, Type::INT8, Type::UUID, Type::INT8];
     Sql { text: text.to_owned(), types }
-}
-
-/// Collects the rows that others have written into the shards of this instance, and counts the
-/// shards that nobody owns. A row that another transaction has locked stays, and the last row of
-/// the answer says whether there is one.
-pub(super) fn sweep() -> Sql {
-    let text = "
-with fence as materialized (select from timer.node where id = $1 and alive for share),
-seen as materialized (
-    select f.id from timer.timeout f where f.is_foreign and f.shard = any ($2) limit $3),
-swept as (
-    update timer.timeout t set is_foreign = false
-    where t.id = any (array(
-            select f.id from timer.timeout f where f.id = any (array(select id from seen)) for update skip locked
-        )) and t.is_foreign and exists (select from fence)
-    returning t.id, t.due)
-select id, due from swept
-union all select null, count(*) from timer.shard where owner is null and exists (select from fence)
-union all select null, -1 where exists (select from seen s where s.id not in (select w.id from swept w))";
-    Sql { text: text.to_owned(), types: vec![Type::INT8, Type::INT2_ARRAY, Type::INT8] }
 }
 
 /// Renews the lease, and reads the mark of the session.

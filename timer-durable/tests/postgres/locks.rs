@@ -207,7 +207,7 @@ fn a_locked_row_of_another_writer_is_collected_later() {
     node.listen();
     let id = database.sql("select replace(timer.schedule('t', 'x'::text, '1 hour')::text, '-', '')");
     let mut session = Session::begin(&database);
-    assert_eq!(session.ask("select is_foreign from timer.timeout for update"), "t");
+    assert_eq!(session.ask("select foreign_xid is not null from timer.timeout for update"), "t");
     let free = database.sql("select replace(timer.schedule('t', 'y'::text, '1 hour')::text, '-', '')");
     let begun = std::time::Instant::now();
     let mut found = Vec::new();

@@ -3,9 +3,11 @@
 
 mod conformance;
 mod faults;
+mod foreign;
 mod functions;
 mod keys;
 mod locks;
+#[allow(dead_code)]
 mod members;
 mod pooled;
 mod pooler;

@@ -256,7 +256,7 @@ fn a_refused_row_hides_only_those_of_its_shard() {
              select id as number, row_number() over () as n from timer.timeout
          ) rows where id = number;
          create function refuse() returns trigger language plpgsql as $$ begin
-             if new.shard = 7 and not new.is_foreign then raise exception 'no'; end if;
+             if new.shard = 7 and new.foreign_xid is null then raise exception 'no'; end if;
              return new;
          end $$;
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
@@ -282,7 +282,7 @@ fn a_look_that_fails_half_way_tells_of_the_rows_it_has_found() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     assert_eq!(look(&database, &mut node, "disk_full").unwrap(), 31, "the first half, without the row that is refused");
-    assert_eq!(database.sql("select count(*) from timer.timeout where not is_foreign"), "31");
+    assert_eq!(database.sql("select count(*) from timer.timeout where foreign_xid is null"), "31");
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn a_gain_of_shards_is_told_after_a_look_that_failed() {
     database.sql(
         "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 200);
          create function refuse() returns trigger language plpgsql as $$ begin
-             if old.is_foreign and not new.is_foreign then
+             if old.foreign_xid is not null and new.foreign_xid is null then
                  raise exception 'no' using errcode = 'disk_full';
              end if;
              return new;
