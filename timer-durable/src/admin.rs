@@ -1,8 +1,8 @@
 //! The calls of a timer for operators: dead letters, counts, backups and figures.
 
 use crate::TimeoutId;
-use crate::engine::{Answer, Request};
 use crate::error::Error;
+use crate::message::{Answer, Request};
 use crate::stats::Stats;
 use crate::store::{Counts, DeadLetter, StoreError};
 use crate::timer::DurableTimer;
@@ -25,7 +25,7 @@ impl DurableTimer {
         max: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         let topic = topic.map(str::to_owned);
-        self.visit(move |store| match topic.as_deref() {
+        self.use_store(move |store| match topic.as_deref() {
             // No timeout has such a topic, and PostgreSQL refuses to compare it.
             Some(topic) if topic.contains('\0') => Ok(Vec::new()),
             topic => store.dead_letters(topic, after, max),
@@ -60,7 +60,7 @@ impl DurableTimer {
     ///
     /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
     pub fn counts(&self) -> Result<Counts, Error> {
-        self.visit(|store| store.counts())
+        self.use_store(|store| store.counts())
     }
 
     /// Runs `work` in a transaction on the store's connection, which has the type that the store
@@ -84,7 +84,7 @@ impl DurableTimer {
         work: impl FnOnce(&mut C) -> Result<R, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<R, Error> {
         let work = on_connection(work);
-        self.visit(move |store| {
+        self.use_store(move |store| {
             let (send, result) = std::sync::mpsc::channel();
             store.transact_with(Box::new(move |connection| {
                 // The receiver is alive, because this call holds it.
@@ -105,7 +105,7 @@ impl DurableTimer {
     /// connection uses the target, or if the store supports no copies, and [`Error::Stopped`].
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path: PathBuf = path.as_ref().to_owned();
-        self.visit(move |store| store.backup(&path))
+        self.use_store(move |store| store.backup(&path))
     }
 
     /// Returns figures about this timer. Does not touch the store.

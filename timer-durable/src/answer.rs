@@ -1,6 +1,6 @@
 //! The answers to calls that change a timeout.
 
-use crate::engine::Answer;
+use crate::message::Answer;
 
 /// The answer to a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

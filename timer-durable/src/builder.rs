@@ -1,16 +1,19 @@
 //! The builder of a timer.
 
-use crate::due::{Due, Retry};
-use crate::engine::{Keeper, Message, Settings};
+use crate::due::Due;
+use crate::engine::{Handler, Keeper, Settings};
 use crate::error::Error;
+use crate::handler::{Spawn, blocking, spawning};
 use crate::manual::{ManualDurableDriver, ManualParts};
 use crate::memory_store::MemoryStore;
+use crate::message::Message;
 use crate::payload::Payload;
+use crate::retry::Retry;
+use crate::shutdown::Shutdown;
 use crate::stats::Figures;
-use crate::stop::Shutdown;
 use crate::store::Store;
-use crate::timer::DurableTimer;
-use crate::topic::{Handler, Spawn, Topic, blocking, spawning};
+use crate::timer::{DurableTimer, Parts};
+use crate::topic::Topic;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -64,8 +67,15 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// The threads of the executor that is used unless another one is given.
 const THREADS: usize = 4;
 
+impl DurableTimer {
+    /// Returns a builder with default settings and without topics.
+    pub fn builder() -> DurableTimerBuilder {
+        DurableTimerBuilder::new()
+    }
+}
+
 impl DurableTimerBuilder {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             name: "timer".to_owned(),
             topics: HashMap::new(),
@@ -290,17 +300,6 @@ impl DurableTimerBuilder {
         let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;
         Ok((parts, keeper))
     }
-}
-
-/// The parts of a timer that callers use.
-pub(crate) struct Parts {
-    pub(crate) name: String,
-    pub(crate) store: String,
-    pub(crate) keeper: crossbeam_channel::Sender<Message>,
-    pub(crate) figures: Arc<Figures>,
-    pub(crate) shutdown: Arc<Shutdown>,
-    pub(crate) topics: Vec<Arc<str>>,
-    pub(crate) max_payload: usize,
 }
 
 impl fmt::Debug for DurableTimerBuilder {

@@ -1,12 +1,10 @@
-//! The view of a handler, which receives a due timeout and returns the outcome of the attempt.
+//! A due timeout, as its handler receives it.
 
 use crate::TimeoutId;
-use crate::engine::Link;
-use crate::error::Error;
-use crate::store::{Micros, StoreError};
+use crate::engine::Started;
+use crate::retry::CompleteError;
 use crate::work::on_connection;
 use std::any::Any;
-use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A timeout whose attempt has begun. A handler receives it.
@@ -25,18 +23,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Due<P> {
     pub(crate) payload: P,
     pub(crate) started: Started,
-}
-
-/// The facts about an attempt, which do not depend on the type of its payload.
-#[derive(Debug)]
-pub(crate) struct Started {
-    pub(crate) id: TimeoutId,
-    pub(crate) topic: String,
-    pub(crate) key: Option<String>,
-    pub(crate) attempt: u32,
-    pub(crate) due: Micros,
-    pub(crate) begun: Micros,
-    pub(crate) link: Link,
 }
 
 impl<P> Due<P> {
@@ -102,125 +88,6 @@ impl<P> Due<P> {
         &self,
         work: impl FnOnce(&mut C) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), CompleteError> {
-        self.started.link.complete_in(self.id(), self.attempt(), Box::new(on_connection(work)))
-    }
-}
-
-/// An attempt that could not be ended in the user's transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompleteError {
-    /// The attempt is no longer the last one, or another instance has taken the timeout over.
-    /// Nothing was written.
-    Fenced,
-    /// The work or the store failed, and nothing was written.
-    Failed(String),
-    /// It is unknown whether the transaction was executed.
-    OutcomeUnknown(String),
-}
-
-impl fmt::Display for CompleteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fenced => f.write_str("the attempt is not the last one any more"),
-            Self::Failed(why) => write!(f, "nothing was written: {why}"),
-            Self::OutcomeUnknown(why) => write!(f, "it is unknown whether the transaction was executed: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for CompleteError {}
-
-impl From<StoreError> for CompleteError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::InDoubt(why) => Self::OutcomeUnknown(why),
-            StoreError::Fenced => Self::Fenced,
-            other => Self::Failed(other.to_string()),
-        }
-    }
-}
-
-impl From<Error> for CompleteError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::OutcomeUnknown { why, .. } => Self::OutcomeUnknown(why),
-            error => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-/// A failed attempt.
-///
-/// Every error converts to one, so that handlers can use the question mark. The attempt is then
-/// repeated after the backoff of its topic, until the limit of attempts is reached. The first 64
-/// KiB of a reason are kept.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use timer_durable::{Due, Retry};
-///
-/// fn close(due: &Due<String>) -> Result<(), Retry> {
-///     let number: u32 = due.payload().parse()?; // repeated after the backoff
-///     if number == 0 {
-///         return Err(Retry::bury("there is no order 0"));
-///     }
-///     if number > 1_000 {
-///         return Err(Retry::after(Duration::from_secs(60), "the shop is closed"));
-///     }
-///     Ok(())
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
-    pub(crate) reason: String,
-    pub(crate) how: How,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    Backoff,
-    After(Duration),
-    Bury,
-}
-
-/// The longest reason in bytes. It is written with the other parts of a batch, which it must not
-/// delay.
-const MAX_REASON: usize = 64 << 10;
-
-impl Retry {
-    fn cut(how: How, reason: impl fmt::Display) -> Self {
-        let mut reason = reason.to_string();
-        let end = (0..=reason.len().min(MAX_REASON)).rev().find(|end| reason.is_char_boundary(*end));
-        reason.truncate(end.unwrap_or(0));
-        Self { reason, how }
-    }
-
-    /// Repeats the attempt after the backoff of its topic.
-    pub fn new(reason: impl fmt::Display) -> Self {
-        Self::cut(How::Backoff, reason)
-    }
-
-    /// Repeats the attempt after `delay`.
-    pub fn after(delay: Duration, reason: impl fmt::Display) -> Self {
-        Self::cut(How::After(delay), reason)
-    }
-
-    /// Makes the timeout a dead letter at once.
-    pub fn bury(reason: impl fmt::Display) -> Self {
-        Self::cut(How::Bury, reason)
-    }
-
-    /// Returns the reason.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-}
-
-impl<E: std::error::Error> From<E> for Retry {
-    fn from(error: E) -> Self {
-        Self::new(error)
+        self.started.keeper.complete_in(self.id(), self.attempt(), Box::new(on_connection(work)))
     }
 }

@@ -1,6 +1,6 @@
 //! The identity of a timeout.
 
-use crate::store::Micros;
+use crate::time::Micros;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;

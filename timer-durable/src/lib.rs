@@ -46,17 +46,22 @@ pub mod conformance;
 mod due;
 mod engine;
 mod error;
+mod handler;
 mod id;
 mod manual;
 mod memory_store;
+mod message;
 mod payload;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod retry;
+mod shutdown;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stats;
 mod stop;
 pub mod store;
+mod time;
 mod timeout_builder;
 mod timer;
 mod timer_async;
@@ -76,7 +81,7 @@ pub use tokio_postgres;
 
 pub use answer::{Cancelled, ResetAnswer};
 pub use builder::DurableTimerBuilder;
-pub use due::{CompleteError, Due, Retry};
+pub use due::Due;
 pub use error::Error;
 pub use id::{ParseIdError, TimeoutId};
 pub use manual::ManualDurableDriver;
@@ -86,10 +91,11 @@ pub use payload::Json;
 pub use payload::{Payload, PayloadError};
 #[cfg(feature = "postgres")]
 pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
+pub use retry::{CompleteError, Retry};
+pub use shutdown::StopReport;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
-pub use stop::StopReport;
 pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
 pub use timeout_builder::TimeoutBuilder;
 pub use timer::DurableTimer;

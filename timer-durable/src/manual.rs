@@ -152,7 +152,7 @@ impl ManualDurableDriver {
     /// Moves the time forward and runs the handlers of timeouts that become due on the way, each at
     /// its due time. Returns the number of handlers that have run.
     pub fn advance(&mut self, by: Duration) -> usize {
-        let end = self.shared.store.now().saturating_add(crate::engine::micros(by));
+        let end = self.shared.store.now().saturating_add(crate::time::micros(by));
         let mut ran = self.run_due();
         while let Some(due) = self.shared.next_time().filter(|due| *due <= end) {
             let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);

@@ -1,46 +1,16 @@
 //! Stopping a timer, and dropping its last handle.
 
-use crate::engine::{Message, is_in_handler, is_keeper};
+use crate::engine::{is_in_handler, is_keeper};
 use crate::error::Error;
-use crate::timer::{DurableTimer, Engine, Inner};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{OnceLock, PoisonError};
+use crate::message::Message;
+use crate::shutdown::StopReport;
+use crate::timer::{DurableTimer, Host, Inner};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// The time beyond its limit for which a stop waits for the keeper. The keeper ends within it
 /// unless the store hangs.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// The result of [`DurableTimer::stop`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StopReport {
-    /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
-    /// with a higher attempt. Those that still wait for a thread do not start any more, and their
-    /// attempts do not count unless the store fails.
-    pub unfinished: usize,
-    /// Whether the store was handed back. If it hangs beyond the limit, it is handed back when it
-    /// answers. Until then a file stays in use, and shards are taken over when the lease is over.
-    /// The same is true of shards if the store could not be reached. A keeper that has ended by a
-    /// panic has closed the store without handing its shards back.
-    pub is_released: bool,
-}
-
-/// The shutdown of a timer, which its handles, its keeper and its handlers see.
-#[derive(Default)]
-pub(crate) struct Shutdown {
-    /// The report of the keeper, once it has ended.
-    pub(crate) report: OnceLock<StopReport>,
-    is_given_up: AtomicBool,
-}
-
-impl Shutdown {
-    /// Returns `true` if `stop` has given up a store that hangs. No handler starts after that.
-    pub(crate) fn is_given_up(&self) -> bool {
-        // ORDERING: Acquire, pairs with the store in `stop`.
-        self.is_given_up.load(Ordering::Acquire)
-    }
-}
 
 impl DurableTimer {
     /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
@@ -67,9 +37,9 @@ impl DurableTimer {
             return Err(Error::InHandler);
         }
         let (reply, answer) = oneshot::channel();
-        let until = match &self.inner.engine {
-            Engine::Thread(_) => Instant::now().checked_add(limit),
-            Engine::Manual(shared) => {
+        let until = match &self.inner.host {
+            Host::Thread(_) => Instant::now().checked_add(limit),
+            Host::Manual(shared) => {
                 // Nobody else takes turns, so nothing can end after this one.
                 shared.settle();
                 Some(Instant::now())
@@ -91,8 +61,7 @@ impl DurableTimer {
             // The keeper has ended before it saw the message.
             Err(oneshot::RecvTimeoutError::Disconnected) => Ok(self.inner.report()),
             Err(oneshot::RecvTimeoutError::Timeout) => {
-                // ORDERING: Release, pairs with `is_given_up`.
-                self.inner.parts.shutdown.is_given_up.store(true, Ordering::Release);
+                self.inner.parts.shutdown.give_up();
                 self.inner.abandon();
                 let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
                 Ok(StopReport { unfinished, is_released: false })
@@ -110,7 +79,7 @@ impl Inner {
 
     /// Waits for the keeper's thread, unless this is the thread.
     fn join(&self) {
-        if let Engine::Thread(thread) = &self.engine {
+        if let Host::Thread(thread) = &self.host {
             let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(thread) = thread.filter(|_| !is_keeper()) {
                 let _ended = thread.join();
@@ -120,7 +89,7 @@ impl Inner {
 
     /// Leaves the keeper's thread to itself. It ends when the store answers.
     fn abandon(&self) {
-        if let Engine::Thread(thread) = &self.engine {
+        if let Host::Thread(thread) = &self.host {
             drop(thread.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
     }
@@ -131,7 +100,7 @@ impl Drop for Inner {
         let (reply, _answer) = oneshot::channel();
         let stop = Message::Stop { until: Some(Instant::now()), reply };
         if self.parts.keeper.send(stop).is_ok() {
-            if let Engine::Manual(shared) = &self.engine {
+            if let Host::Manual(shared) = &self.host {
                 shared.settle();
             }
             self.join();

@@ -13,6 +13,8 @@
 
 mod boxed;
 
+pub use crate::time::Micros;
+
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
 use std::any::Any;
@@ -21,9 +23,6 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
-pub type Micros = i64;
 
 /// A position in the list of timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,10 @@
 //! A call that schedules a timeout with all of its settings.
 
 use crate::TimeoutId;
-use crate::engine::{NewTimeout, Request, When, micros};
 use crate::error::Error;
+use crate::message::{NewTimeout, Request};
 use crate::payload::Payload;
+use crate::time::{When, micros};
 use crate::timer::{DurableTimer, after, check_key, scheduled};
 use crate::transaction::IfPending;
 use std::future::Future;

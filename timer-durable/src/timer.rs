@@ -2,13 +2,17 @@
 
 use crate::TimeoutId;
 use crate::answer::{Cancelled, ResetAnswer, cancelled, reset};
-use crate::builder::{DurableTimerBuilder, Parts};
-use crate::engine::{Answer, Message, NewTimeout, Reply, Request, When, is_keeper, micros};
+use crate::engine::is_keeper;
 use crate::error::{Error, MAX_DELAY, MAX_KNOWN};
 use crate::manual::Shared;
+use crate::message::{Answer, Message, NewTimeout, Reply, Request};
 use crate::payload::Payload;
+use crate::shutdown::Shutdown;
+use crate::stats::Figures;
 use crate::store::Store;
+use crate::time::{When, micros};
 use crate::transaction::{IfPending, Target};
+use crossbeam_channel::Sender;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -64,26 +68,33 @@ pub struct DurableTimer {
 
 pub(crate) struct Inner {
     pub(crate) parts: Parts,
-    pub(crate) engine: Engine,
+    pub(crate) host: Host,
 }
 
-pub(crate) enum Engine {
+/// The parts of a timer that callers use.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) store: String,
+    pub(crate) keeper: Sender<Message>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) shutdown: Arc<Shutdown>,
+    pub(crate) topics: Vec<Arc<str>>,
+    pub(crate) max_payload: usize,
+}
+
+/// The place where the keeper takes its turns.
+pub(crate) enum Host {
     Thread(Mutex<Option<JoinHandle<()>>>),
     Manual(Shared),
 }
 
 impl DurableTimer {
-    /// Returns a builder with default settings and without topics.
-    pub fn builder() -> DurableTimerBuilder {
-        DurableTimerBuilder::new()
-    }
-
     pub(crate) fn with_thread(parts: Parts, thread: JoinHandle<()>) -> Self {
-        Self { inner: Arc::new(Inner { parts, engine: Engine::Thread(Mutex::new(Some(thread))) }) }
+        Self { inner: Arc::new(Inner { parts, host: Host::Thread(Mutex::new(Some(thread))) }) }
     }
 
     pub(crate) fn with_driver(parts: Parts, shared: Shared) -> Self {
-        Self { inner: Arc::new(Inner { parts, engine: Engine::Manual(shared) }) }
+        Self { inner: Arc::new(Inner { parts, host: Host::Manual(shared) }) }
     }
 
     /// Returns the name of the timer.
@@ -293,7 +304,7 @@ impl DurableTimer {
     }
 
     /// Runs a function on the store, between two batches.
-    pub(crate) fn visit<R: Send + 'static>(
+    pub(crate) fn use_store<R: Send + 'static>(
         &self,
         function: impl FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
     ) -> Result<R, Error> {
@@ -301,15 +312,15 @@ impl DurableTimer {
             return Err(Error::OnKeeper);
         }
         let (reply, answer) = Reply::new();
-        let visit = move |store: &mut dyn Store| reply.send(function(store).map_err(Error::from));
-        self.inner.parts.keeper.send(Message::Visit(Box::new(visit))).map_err(|_| Error::Stopped)?;
+        let call = move |store: &mut dyn Store| reply.send(function(store).map_err(Error::from));
+        self.inner.parts.keeper.send(Message::UseStore(Box::new(call))).map_err(|_| Error::Stopped)?;
         self.settle();
         answer.recv().unwrap_or(Err(Error::Stopped))
     }
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.
     pub(crate) fn settle(&self) {
-        if let Engine::Manual(shared) = &self.inner.engine {
+        if let Host::Manual(shared) = &self.inner.host {
             shared.settle();
         }
     }

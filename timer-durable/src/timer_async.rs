@@ -2,8 +2,8 @@
 
 use crate::TimeoutId;
 use crate::answer::{Cancelled, ResetAnswer, cancelled, reset};
-use crate::engine::Request;
 use crate::error::Error;
+use crate::message::Request;
 use crate::payload::Payload;
 use crate::timer::{DurableTimer, after, by_key, scheduled};
 use crate::transaction::{IfPending, Target};

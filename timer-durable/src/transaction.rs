@@ -6,7 +6,7 @@
 //! [protocol](crate::book::protocol) describes.
 
 use crate::TimeoutId;
-use crate::store::Micros;
+use crate::time::Micros;
 use std::sync::Arc;
 
 /// The effect of an insert if a timeout with the same topic and key is pending.

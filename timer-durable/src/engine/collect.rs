@@ -1,9 +1,9 @@
 //! Collecting messages into a batch, and dividing a batch that the store does not accept.
 
 use super::head::IdHasher;
-use super::{Answer, AttemptEnd, Message, NewTimeout, Reply, Request};
 use crate::TimeoutId;
 use crate::error::Error;
+use crate::message::{Answer, AttemptEnd, Message, NewTimeout, Reply, Request};
 use crate::store::{Micros, StoreError};
 use crate::transaction::{IfPending, Insert, Operation, Outcome, Target};
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,6 +1,6 @@
 //! Finding out that a handler of a timer is on the stack of a thread.
 
-use super::Message;
+use crate::message::Message;
 use crossbeam_channel::Sender;
 use std::cell::RefCell;
 

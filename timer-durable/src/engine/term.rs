@@ -1,6 +1,6 @@
 //! The term of an instance.
 
-use crate::stop::Shutdown;
+use crate::shutdown::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

@@ -95,7 +95,7 @@ impl Inner {
         match fault {
             Some(Fault::LoseAnswer | Fault::TearAnswer) => Err(in_doubt()),
             Some(Fault::Delay(by)) => {
-                self.now = self.now.saturating_add(crate::engine::micros(by));
+                self.now = self.now.saturating_add(crate::time::micros(by));
                 Ok(result)
             }
             _ => Ok(result),

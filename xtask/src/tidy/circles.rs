@@ -1,17 +1,21 @@
-//! Circles of imports among the modules of timer-core.
+//! Circles of imports among the modules of a crate.
 
 use super::{File, TEST_ONLY, code, words};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CORE: &str = "timer-core/src/";
+const CRATES: [&str; 3] = ["timer-core/src/", "timer-durable/src/", "timer-adapters/src/"];
 
 /// The modules that each module names, with the first place.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Returns a fault for each import that belongs to a circle of the crate's top-level modules. The
+/// Returns a fault for each import that belongs to a circle of a crate's top-level modules. The
 /// files of one module may name each other.
 pub(super) fn circles(files: &[File]) -> Vec<String> {
-    let imports = imports(files);
+    CRATES.iter().flat_map(|source| circles_of(source, files)).collect()
+}
+
+fn circles_of(source: &str, files: &[File]) -> Vec<String> {
+    let imports = imports(source, files);
     let on_circle = |from: &str, to: &str| reachable(&imports, to).contains(from);
     let all = imports.iter().flat_map(|(from, named)| named.iter().map(move |(to, place)| (from, to, place)));
     let found = all.filter(|(from, to, _)| on_circle(from, to));
@@ -20,10 +24,10 @@ pub(super) fn circles(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-fn imports(files: &[File]) -> Imports {
+fn imports(source: &str, files: &[File]) -> Imports {
     let mut imports = Imports::new();
     for file in files.iter().filter(|file| !TEST_ONLY.iter().any(|prefix| file.path.starts_with(prefix))) {
-        let Some(inside) = file.path.strip_prefix(CORE).filter(|inside| *inside != "lib.rs") else { continue };
+        let Some(inside) = file.path.strip_prefix(source).filter(|inside| *inside != "lib.rs") else { continue };
         let module = inside.split(['/', '.']).next().unwrap_or_default();
         for (line, text) in code(file) {
             for name in text.split("crate::").skip(1).flat_map(named).filter(|name| *name != module) {
@@ -56,7 +60,8 @@ mod tests {
     use super::*;
 
     fn faults(files: &[(&str, &str)]) -> Vec<String> {
-        let file = |(path, text): &(&str, &str)| File { path: format!("{CORE}{path}"), text: (*text).to_owned() };
+        let file =
+            |(path, text): &(&str, &str)| File { path: format!("{}{path}", CRATES[0]), text: (*text).to_owned() };
         circles(&files.iter().map(file).collect::<Vec<_>>())
     }
 
@@ -66,7 +71,7 @@ mod tests {
         assert!(faults(&[a, b, ("d.rs", "use crate::e::E;")]).is_empty());
         let found = faults(&[a, b, ("d.rs", "fn f() { crate::a::f() }"), ("e.rs", "use crate::a::A;")]);
         let places: Vec<_> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
-        assert_eq!(places, ["a.rs:1", "b/c.rs:2", "d.rs:1"].map(|place| format!("{CORE}{place}")));
+        assert_eq!(places, ["a.rs:1", "b/c.rs:2", "d.rs:1"].map(|place| format!("{}{place}", CRATES[0])));
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! turn ends after a few of them, and the next ones write the rest, which waits here without a
 //! pause.
 
-use super::super::Message;
 use super::super::collect::{Collection, Place};
 use super::{Keeper, MIN_PAUSE};
+use crate::message::Message;
 use crate::store::{Store, StoreError};
 use crate::transaction::Operation;
 use std::time::{Duration, Instant};

@@ -1,12 +1,14 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
+use super::super::attempt::{KeeperHandle, Report, Started};
 use super::super::collect::{Collection, Origin};
 use super::super::head::{Head, IdMap};
-use super::super::{AttemptEnd, AttemptResult, Link, Report, micros};
 use super::{Keeper, Running};
 use crate::TimeoutId;
-use crate::due::{Retry, Started};
+use crate::message::{AttemptEnd, AttemptResult};
+use crate::retry::Retry;
 use crate::store::{Micros, Position, Store};
+use crate::time::micros;
 use crate::transaction::{Attempt, Operation, Outcome};
 use std::time::{Duration, Instant};
 use timer_executor::Task;
@@ -105,8 +107,8 @@ impl<S: Store> Keeper<S> {
         self.figures.lag.record(lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
-        let link = Link::new(self.sender.clone(), self.settings.settle.clone());
-        let progress = link.progress();
+        let keeper = KeeperHandle::new(self.sender.clone(), self.settings.settle.clone());
+        let progress = keeper.progress();
         let running =
             Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false, progress };
         self.running.insert(id, running);
@@ -135,8 +137,8 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push(end(AttemptResult::Failed(Retry::bury(reason))));
             return None;
         }
-        let report = Report::new(&link, self.term.clone(), id, attempt);
-        let started = Started { id, topic, key, attempt, due, begun: now, link };
+        let report = Report::new(&keeper, self.term.clone(), id, attempt);
+        let started = Started { id, topic, key, attempt, due, begun: now, keeper };
         let handler = handler.clone();
         Some(Task::new(move || handler(started, payload, format, report)))
     }

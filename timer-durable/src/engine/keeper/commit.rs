@@ -1,10 +1,10 @@
 //! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the outcomes.
 
-use super::super::Message;
 use super::super::collect::{Collection, Origin, Place, answer};
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
+use crate::message::Message;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome};
 use std::time::Instant;
@@ -40,7 +40,7 @@ impl<S: Store> Keeper<S> {
                 self.inbox.try_recv().ok()
             });
             let Some(message) = next else { break };
-            let may_take_long = matches!(message, Message::Visit(_) | Message::Complete { .. });
+            let may_take_long = matches!(message, Message::UseStore(_) | Message::Complete { .. });
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
@@ -77,7 +77,7 @@ impl<S: Store> Keeper<S> {
             Message::Complete { id, attempt, work, reply } => {
                 reply.send(self.complete(id, attempt, work, now));
             }
-            Message::Visit(visit) => visit(&mut self.store),
+            Message::UseStore(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),
         }
     }

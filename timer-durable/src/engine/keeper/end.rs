@@ -1,11 +1,12 @@
 //! Ending attempts with the results of handlers.
 
 use super::super::collect::{Collection, Origin};
-use super::super::{AttemptEnd, AttemptResult, micros};
 use super::{Keeper, Running};
 use crate::TimeoutId;
-use crate::due::{CompleteError, How};
+use crate::message::{AttemptEnd, AttemptResult};
+use crate::retry::{CompleteError, How};
 use crate::store::{Micros, Position, Store, StoreError, Work};
+use crate::time::micros;
 use crate::transaction::{Operation, Outcome};
 use std::time::Duration;
 

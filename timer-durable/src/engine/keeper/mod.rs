@@ -35,15 +35,17 @@ mod hand_over;
 mod memory;
 mod stop;
 
+use super::attempt::{Handler, Settle};
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::{AttemptEnd, Message, Progress, Settle, Term};
+use super::term::{Progress, Term};
 use crate::TimeoutId;
+use crate::message::{AttemptEnd, Message};
+use crate::shutdown::{Shutdown, StopReport};
 use crate::stats::Figures;
-use crate::stop::{Shutdown, StopReport};
 use crate::store::{Micros, Store, StoreError};
-use crate::topic::{Handler, Topic};
+use crate::topic::Topic;
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
 use memory::heads;
@@ -107,7 +109,7 @@ pub(crate) struct Keeper<S> {
     /// The time in which handlers of this instance may start.
     term: Term,
     inbox: Receiver<Message>,
-    /// The sender that each handler's `Link` gets a clone of.
+    /// The sender that each handler's `KeeperHandle` gets a clone of.
     sender: Sender<Message>,
     figures: Arc<Figures>,
     /// Timeouts that were due when [`heads`] was called, and all others.
@@ -149,7 +151,7 @@ impl<S: Store> Keeper<S> {
     ) -> Result<Self, StoreError> {
         let (sender, inbox) = channel;
         let waker = sender.clone();
-        store.set_waker(Arc::new(move || _ = waker.send(Message::Visit(Box::new(|_| ())))));
+        store.set_waker(Arc::new(move || _ = waker.send(Message::UseStore(Box::new(|_| ())))));
         store.rejoin()?;
         figures.set_membership(store.membership());
         figures.set_pending(store.pending());

@@ -5,7 +5,7 @@
 
 use super::{Flow, Keeper, Running, Stopping};
 use crate::TimeoutId;
-use crate::stop::StopReport;
+use crate::shutdown::StopReport;
 use crate::store::Store;
 use crate::transaction::Operation;
 use std::time::Instant;

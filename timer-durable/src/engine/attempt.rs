@@ -1,0 +1,121 @@
+//! An attempt's connection to the keeper.
+
+use super::handler_mark::HandlerMark;
+use super::is_keeper;
+use super::term::{Progress, Term};
+use crate::TimeoutId;
+use crate::error::Error;
+use crate::message::{AttemptEnd, AttemptResult, Message, Reply};
+use crate::retry::{CompleteError, Retry};
+use crate::store::{Micros, Work};
+use crossbeam_channel::Sender;
+use std::sync::Arc;
+
+/// The facts about an attempt, which do not depend on the type of its payload.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) id: TimeoutId,
+    pub(crate) topic: String,
+    pub(crate) key: Option<String>,
+    pub(crate) attempt: u32,
+    pub(crate) due: Micros,
+    pub(crate) begun: Micros,
+    pub(crate) keeper: KeeperHandle,
+}
+
+/// A handler of any payload. It takes the bytes of the payload, and reports the result once.
+pub(crate) type Handler = Arc<dyn Fn(Started, Vec<u8>, i16, Report) + Send + Sync>;
+
+/// The duty of a handler to report its result. If it is dropped without a report, the attempt has
+/// failed.
+pub(crate) struct Report {
+    keeper: Sender<Message>,
+    id: TimeoutId,
+    attempt: u32,
+    progress: Arc<Progress>,
+    term: Term,
+    is_pending: bool,
+}
+
+impl Report {
+    pub(crate) fn new(link: &KeeperHandle, term: Term, id: TimeoutId, attempt: u32) -> Self {
+        let (keeper, progress) = (link.keeper.clone(), link.progress.clone());
+        Self { keeper, id, attempt, progress, term, is_pending: true }
+    }
+
+    /// Returns the report if the handler may start. Otherwise reports that it has not started.
+    pub(crate) fn start(self) -> Option<Self> {
+        if !self.term.start(&self.progress) {
+            self.end(AttemptResult::NotStarted);
+            return None;
+        }
+        Some(self)
+    }
+
+    pub(crate) fn end(mut self, result: AttemptResult) {
+        self.send(result);
+    }
+
+    fn send(&mut self, result: AttemptResult) {
+        self.is_pending = false;
+        let result = if self.progress.has_completed() { AttemptResult::Completed } else { result };
+        // A keeper that has ended makes the attempt pending again at the next start.
+        let _sent = self.keeper.send(Message::Ended(AttemptEnd { id: self.id, attempt: self.attempt, result }));
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if self.is_pending {
+            self.send(AttemptResult::Failed(Retry::new("the executor or the runtime dropped the handler")));
+        }
+    }
+}
+
+/// A handler's connection to the keeper.
+#[derive(Clone)]
+pub(crate) struct KeeperHandle {
+    keeper: Sender<Message>,
+    settle: Option<Settle>,
+    progress: Arc<Progress>,
+}
+
+/// Takes the turns of a keeper that has no thread.
+pub(crate) type Settle = Arc<dyn Fn() + Send + Sync>;
+
+impl KeeperHandle {
+    pub(crate) fn new(keeper: Sender<Message>, settle: Option<Settle>) -> Self {
+        Self { keeper, settle, progress: Arc::default() }
+    }
+
+    /// Returns the progress of the attempt, for the keeper.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Returns a mark for the thread that runs the handler.
+    pub(crate) fn handler_mark(&self) -> HandlerMark {
+        HandlerMark(self.keeper.clone())
+    }
+
+    pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {
+        if is_keeper() {
+            return Err(CompleteError::Failed(Error::OnKeeper.to_string()));
+        }
+        let (reply, answer) = Reply::new();
+        let stopped = |_| CompleteError::Failed(Error::Stopped.to_string());
+        self.keeper.send(Message::Complete { id, attempt, work, reply }).map_err(|_| stopped(()))?;
+        if let Some(settle) = &self.settle {
+            settle();
+        }
+        answer.recv().map_err(|_| stopped(()))??;
+        self.progress.complete();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for KeeperHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeeperHandle")
+    }
+}

@@ -1,0 +1,63 @@
+//! Handlers, which are the user's functions behind one signature for all payloads.
+
+use crate::due::Due;
+use crate::engine::Handler;
+use crate::message::AttemptResult;
+use crate::payload::Payload;
+use crate::retry::Retry;
+use std::fmt::Display;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use timer_executor::panics;
+
+/// A function that runs a future to its end on a runtime of the user.
+pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
+
+/// Returns the handler that calls a function.
+pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static) -> Handler {
+    Arc::new(move |started, bytes, format, report| {
+        let Some(report) = report.start() else { return };
+        let result = read(bytes, format).and_then(|payload| {
+            let mark = started.keeper.handler_mark();
+            call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
+        });
+        report.end(AttemptResult::of(result));
+    })
+}
+
+/// Returns the handler that spawns a future.
+pub(crate) fn spawning<P, F>(spawn: Spawn, function: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Handler
+where
+    P: Payload,
+    F: Future<Output = Result<(), Retry>> + Send + 'static,
+{
+    Arc::new(move |started, bytes, format, report| {
+        let Some(report) = report.start() else { return };
+        let mark = started.keeper.handler_mark();
+        let future =
+            read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));
+        match future {
+            // If the future panics, the runtime drops the report, which counts as a failed attempt.
+            Ok(future) => spawn(Box::pin(async move {
+                let Some(report) = report.start() else { return };
+                let mut future = pin!(future);
+                let result = poll_fn(|context| mark.during(|| future.as_mut().poll(context))).await;
+                report.end(AttemptResult::of(result));
+            })),
+            Err(failure) => report.end(AttemptResult::of(Err(failure))),
+        }
+    })
+}
+
+fn read<P: Payload>(bytes: Vec<u8>, format: i16) -> Result<P, Retry> {
+    let unread = |why: &dyn Display| Retry::new(format!("the payload cannot be read: {why}"));
+    // The text of the error is code of the user, too.
+    panics::catch(|| P::decode(bytes, format).map_err(|error| unread(&error)))
+        .unwrap_or_else(|message| Err(unread(&format_args!("decoding it panicked: {message}"))))
+}
+
+/// Calls a handler. A panic becomes a failure of the attempt.
+fn call<R>(handler: impl FnOnce() -> R) -> Result<R, Retry> {
+    panics::catch(handler).map_err(|message| Retry::new(format!("the handler panicked: {message}")))
+}

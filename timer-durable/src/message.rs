@@ -1,0 +1,157 @@
+//! The messages from callers and handlers to the keeper, and its answers.
+
+use crate::TimeoutId;
+use crate::error::Error;
+use crate::retry::{CompleteError, Retry};
+use crate::shutdown::StopReport;
+use crate::store::{Store, StoreError, Work};
+use crate::time::{Micros, When};
+use crate::transaction::{IfPending, Target};
+use std::sync::Arc;
+use std::time::Instant;
+use timer_executor::panics;
+
+/// A message to the keeper.
+pub(crate) enum Message {
+    Call(Request, Reply),
+    /// An attempt has ended.
+    Ended(AttemptEnd),
+    /// An attempt is to be ended in a transaction of the user.
+    Complete {
+        id: TimeoutId,
+        attempt: u32,
+        work: Work,
+        reply: Reply<(), CompleteError>,
+    },
+    /// Runs a function on the store between two batches.
+    UseStore(UseStore),
+    Stop {
+        /// The keeper waits for handlers until then, or without a limit.
+        until: Option<Instant>,
+        reply: oneshot::Sender<StopReport>,
+    },
+}
+
+/// A function that uses the store.
+pub(crate) type UseStore = Box<dyn FnOnce(&mut dyn Store) + Send>;
+
+/// A call of the user that becomes a part of a batch.
+pub(crate) enum Request {
+    Insert(Box<NewTimeout>),
+    Reset(Target, When),
+    Cancel(Target),
+    Requeue(TimeoutId),
+    Purge(TimeoutId),
+}
+
+/// A timeout that a caller wants.
+#[derive(Debug)]
+pub(crate) struct NewTimeout {
+    pub(crate) id: Option<TimeoutId>,
+    pub(crate) when: When,
+    pub(crate) topic: Arc<str>,
+    pub(crate) key: Option<String>,
+    pub(crate) if_pending: IfPending,
+    pub(crate) format: i16,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) period: Option<Micros>,
+    pub(crate) max_lateness: Option<Micros>,
+}
+
+/// The answer to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Scheduled(TimeoutId),
+    Changed,
+    Running,
+    Unknown,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct AttemptEnd {
+    pub(crate) id: TimeoutId,
+    pub(crate) attempt: u32,
+    pub(crate) result: AttemptResult,
+}
+
+/// The result of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) enum AttemptResult {
+    Done,
+    Failed(Retry),
+    /// The timeout was too late to begin.
+    Expired,
+    /// No handler has this topic, so the attempt does not count.
+    NoHandler,
+    /// The term was over before the handler could start, so the attempt does not count.
+    NotStarted,
+    /// The store has ended the attempt already.
+    Completed,
+}
+
+impl AttemptResult {
+    pub(crate) fn of(result: Result<(), Retry>) -> Self {
+        result.map_or_else(Self::Failed, |()| Self::Done)
+    }
+}
+
+/// The channel for the answer to a call.
+///
+/// A caller whose reply is dropped finds the timer stopped, because the keeper drops only calls
+/// that it has not executed. If the keeper panics while it executes a call, the caller learns that
+/// the outcome is unknown.
+pub(crate) struct Reply<T = Answer, E: From<Error> = Error> {
+    sender: Option<oneshot::Sender<Result<T, E>>>,
+    id: Option<TimeoutId>,
+}
+
+impl<T, E: From<Error>> Reply<T, E> {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, E>>) {
+        let (sender, answer) = oneshot::channel();
+        (Self { sender: Some(sender), id: None }, answer)
+    }
+
+    /// Notes the id of the timeout that the call creates.
+    pub(crate) fn about(mut self, id: Option<TimeoutId>) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Tells the caller that the commit has failed.
+    pub(crate) fn fail(self, error: &StoreError) {
+        let error = match error {
+            StoreError::InDoubt(why) => Error::OutcomeUnknown { id: self.id, why: why.clone() },
+            error => Error::Store(error.clone()),
+        };
+        self.send(Err(E::from(error)));
+    }
+
+    pub(crate) fn send(mut self, answer: Result<T, E>) {
+        if let Some(sender) = self.sender.take() {
+            send(sender, answer);
+        }
+    }
+}
+
+impl<T, E: From<Error>> Drop for Reply<T, E> {
+    fn drop(&mut self) {
+        let Some(sender) = self.sender.take() else { return };
+        if std::thread::panicking() {
+            let why = "the keeper has panicked".to_owned();
+            send(sender, Err(E::from(Error::OutcomeUnknown { id: self.id, why })));
+        } else {
+            contain(|| drop(sender));
+        }
+    }
+}
+
+fn send<T, E>(sender: oneshot::Sender<Result<T, E>>, answer: Result<T, E>) {
+    // A caller that is gone does not need the answer.
+    contain(|| _ = sender.send(answer));
+}
+
+/// Calls a function that wakes a caller, whose waker is code of the user.
+fn contain(wake: impl FnOnce()) {
+    panics::contain("the waker of a caller panicked", wake);
+}
