@@ -136,7 +136,7 @@ stream! {
     DelayMapStream<K, V>(DelayMap<K, V>)
 }
 
-impl<K: Clone + Eq + Hash, V> Stream for DelayMapStream<K, V> {
+impl<K: Eq + Hash, V> Stream for DelayMapStream<K, V> {
     type Item = Expired<V, K>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {

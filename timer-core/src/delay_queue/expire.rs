@@ -67,7 +67,7 @@ impl<T> DelayQueue<T> {
 
     /// Returns an item whose deadline has passed, or `None` if there is none. Does not wait.
     ///
-    /// A program can call this together with [`next_wake`](Self::next_wake) and wait for items by a
+    /// A program can call this together with [`next_deadline`](Self::next_deadline) and wait for items by a
     /// sleep or a loop of its own. The timer's thread then takes no part in the waiting.
     ///
     /// # Examples
@@ -78,7 +78,7 @@ impl<T> DelayQueue<T> {
     /// let mut queue = DelayQueue::new(&Timer::new());
     /// assert!(queue.try_next().is_none());
     /// queue.insert("item", Duration::from_millis(2));
-    /// while let Some(wake) = queue.next_wake() {
+    /// while let Some(wake) = queue.next_deadline() {
     ///     std::thread::park_timeout(wake.saturating_duration_since(Instant::now()));
     ///     while let Some(expired) = queue.try_next() {
     ///         assert_eq!(expired.into_inner(), "item");
@@ -89,12 +89,12 @@ impl<T> DelayQueue<T> {
         self.items.take_due().ok()
     }
 
-    /// Returns the instant at which to call [`try_next`](Self::try_next). Returns `None` if the
-    /// queue is empty.
+    /// Returns the next deadline, rounded up to the tick of the timer. Call
+    /// [`try_next`](Self::try_next) at that instant. Returns `None` if the queue is empty.
     ///
     /// No item comes out before that instant, and if an item is due, the instant has passed. The
     /// instant may be earlier than the next deadline, because an item was removed or moved to a
-    /// later deadline. A call of `try_next` at that instant corrects it. Call `next_wake` again
+    /// later deadline. A call of `try_next` at that instant corrects it. Call `next_deadline` again
     /// after each insertion, removal and reset.
     ///
     /// # Examples
@@ -103,11 +103,12 @@ impl<T> DelayQueue<T> {
     /// # use std::time::Duration;
     /// # use timer_core::{Timer, delay_queue::DelayQueue};
     /// let mut queue = DelayQueue::new(&Timer::new());
-    /// assert_eq!(queue.next_wake(), None);
+    /// assert_eq!(queue.next_deadline(), None);
     /// let key = queue.insert("item", Duration::from_secs(5));
-    /// assert!(queue.next_wake() >= queue.deadline(&key));
+    /// assert!(queue.next_deadline() >= queue.deadline(&key));
     /// ```
-    pub fn next_wake(&self) -> Option<Instant> {
+    #[doc(alias = "next_wake")]
+    pub fn next_deadline(&self) -> Option<Instant> {
         self.items.next().map(|tick| clock::instant(self.items.start_of(tick)))
     }
 

@@ -15,7 +15,7 @@
 
 use super::Expired;
 use crate::clock;
-use crate::deadline::{Deadline, Nanos};
+use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::handle::Timer;
 use crate::resolution::Resolution;
 use crate::wheel::{Item, Key, Location, RawHierarchical, RawWheel, Slab, Slot, Slots, Tracker};
@@ -51,14 +51,20 @@ impl<T> Pending<T> {
     }
 }
 
+/// The number of the insertion that has put an entry into the wheel, which decides the order of
+/// equal deadlines. It wraps around. The entry has room for it, and the row has not.
+type Order = u32;
+
 /// Items with deadlines on the clock of a timer, in a wheel that counts the ticks of the timer.
 pub(super) struct Items<T> {
-    raw: RawHierarchical<Item<()>, Slab<Option<Pending<T>>>>,
+    raw: RawHierarchical<Item<Order>, Slab<Option<Pending<T>>>>,
     /// The bits of the deadlines of items that are due, the first one last. Removed items leave a
     /// vacant slot.
-    due: Vec<Slot<Item<()>>>,
+    due: Vec<Slot<Item<Order>>>,
     /// The entries of one step of the wheel. It is empty between calls.
-    step: Slots<Item<()>>,
+    step: Slots<Item<Order>>,
+    /// The number of insertions into the wheel so far.
+    insertions: Order,
     /// The number of items in `due`.
     waiting: usize,
     resolution: Resolution,
@@ -69,7 +75,7 @@ impl<T> Items<T> {
     pub(super) fn new(timer: &Timer) -> Self {
         let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
         let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Slots::default());
-        Self { timer, resolution, raw, due, step, waiting: 0 }
+        Self { timer, resolution, raw, due, step, insertions: 0, waiting: 0 }
     }
 
     /// Reads the clock.
@@ -83,17 +89,32 @@ impl<T> Items<T> {
     pub(super) fn insert(&mut self, value: T, deadline: Deadline, now: Nanos) -> (Key, u64) {
         let bits_plus_one = NonZeroU64::MIN.saturating_add(deadline.to_bits());
         let key = self.raw.tracker_mut().reserve(Some(Pending { bits_plus_one, value }));
-        let tick = self.resolution.tick_from(deadline, now);
-        self.link(tick, key.item(()), now);
+        let tick = self.tick(deadline, now);
+        self.link(tick, key, now);
         (key, tick)
     }
 
+    /// Returns the tick of an item. If its deadline has passed, that is the tick of items with the
+    /// same deadline that were inserted before, unless these have been collected or the tick has
+    /// not ended.
     #[inline]
-    fn link(&mut self, tick: u64, item: Item<()>, now: Nanos) {
+    fn tick(&self, deadline: Deadline, now: Nanos) -> u64 {
+        match self.resolution.tick_from(deadline, now) {
+            IMMEDIATE => {
+                let tick = self.resolution.tick_of(deadline);
+                if tick > self.raw.now() && tick <= self.resolution.tick_at(now) { tick } else { IMMEDIATE }
+            }
+            tick => tick,
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, tick: u64, key: Key, now: Nanos) {
         if self.raw.len() == 0 {
             self.raw.fast_forward(self.resolution.tick_at(now));
         }
-        self.raw.insert(tick, item);
+        self.insertions = self.insertions.wrapping_add(1);
+        self.raw.insert(tick, key.item(self.insertions));
     }
 
     /// Removes an item. Returns `None` if it has been handed out or removed.
@@ -109,14 +130,14 @@ impl<T> Items<T> {
     /// Changes the deadline of an item and returns its new tick. The key stays valid. Returns
     /// `None` if the item has been handed out or removed.
     pub(super) fn reset(&mut self, key: Key, deadline: Deadline, now: Nanos) -> Option<u64> {
-        let (tick, bits) = (self.resolution.tick_from(deadline, now), deadline.to_bits());
+        let (tick, bits) = (self.tick(deadline, now), deadline.to_bits());
         let row = self.raw.tracker_mut().find_mut(key)?;
         let (location, pending) = (row.location, row.data.as_mut()?);
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
         if !is_later || tick <= self.resolution.tick_at(now) || location.bucket >= DUE_LIST {
             self.unlink(location);
-            self.link(tick, key.item(()), now);
+            self.link(tick, key, now);
         }
         Some(tick)
     }
@@ -191,7 +212,9 @@ impl<T> Items<T> {
         if self.due.is_empty() {
             return false;
         }
-        self.due.sort_unstable_by_key(|slot| Reverse(slot.0));
+        // The first one is the last of the list, so the keys are in descending order.
+        let insertions = self.insertions;
+        self.due.sort_unstable_by_key(|slot| (Reverse(slot.0), slot.1.map(|item| insertions.wrapping_sub(item.value))));
         self.waiting = self.due.len();
         for (position, item) in self.due.iter().enumerate().filter_map(|(position, slot)| Some((position, slot.1?))) {
             self.raw.tracker_mut().moved(&item, Location::new(DUE_LIST, position as u32));
@@ -241,6 +264,13 @@ impl<T> Items<T> {
         self.resolution.start_of(tick)
     }
 
+    /// Returns all items in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        let table = self.raw.tracker();
+        let rows = table.rows.iter().enumerate();
+        rows.filter_map(|(index, row)| Some((table.key(index), &row.data.as_ref()?.value)))
+    }
+
     /// Returns the key of the item that is handed out next. Unless it is in the list, reads all
     /// overdue items, the first bucket, and further buckets if items of the first one were moved to
     /// later.
@@ -251,7 +281,10 @@ impl<T> Items<T> {
             let last = if self.raw.has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
             self.raw.visit_first(|item| {
                 let found = (bits(self.raw.tracker(), *item), *item);
-                let least = first.filter(|first| first.0 <= found.0).unwrap_or(found);
+                let age = |item: Item<Order>| self.insertions.wrapping_sub(item.value);
+                let is_first =
+                    |first: &(u64, Item<Order>)| (first.0, Reverse(age(first.1))) <= (found.0, Reverse(age(found.1)));
+                let least = first.filter(is_first).unwrap_or(found);
                 first = Some(least);
                 self.resolution.tick_of(Deadline::from_bits(least.0)).min(last)
             });
@@ -328,7 +361,7 @@ impl<T> Items<T> {
 
 /// Returns the bits of the deadline of the item that a row has.
 #[inline]
-fn bits<T>(slab: &Slab<Option<Pending<T>>>, item: Item<()>) -> u64 {
+fn bits<T>(slab: &Slab<Option<Pending<T>>>, item: Item<Order>) -> u64 {
     slab.rows[item.index()].data.as_ref().map_or(0, Pending::bits)
 }
 

@@ -1,5 +1,6 @@
 //! A delay queue with keys of the user.
 
+mod contents;
 mod expire;
 
 use super::{DelayQueue, Expired, Key};
@@ -47,7 +48,7 @@ pub struct DelayMap<K, V> {
 
 impl<K, V> Unpin for DelayMap<K, V> {}
 
-impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
+impl<K, V> DelayMap<K, V> {
     /// Creates an empty map on the clock of `timer`. Starts the worker of the timer if it does not
     /// run yet. The map itself allocates nothing yet.
     ///
@@ -61,6 +62,24 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         Self { keys: HashMap::new(), queue: DelayQueue::new(timer) }
     }
 
+    /// Creates an empty map with room for `capacity` entries in its tables.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a table would exceed `isize::MAX` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// assert!(DelayMap::<u64, String>::with_capacity(Timer::global(), 1_000).is_empty());
+    /// ```
+    pub fn with_capacity(timer: &Timer, capacity: usize) -> Self {
+        Self { keys: HashMap::with_capacity(capacity), queue: DelayQueue::with_capacity(timer, capacity) }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     /// Inserts `value` with a deadline `delay` from now.
     ///
     /// Returns the value that it replaces, if `key` has not come out and has not been removed. The
@@ -111,7 +130,9 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         };
         self.queue.remove(&former).map(|expired| expired.value.1)
     }
+}
 
+impl<K: Eq + Hash, V> DelayMap<K, V> {
     /// Removes an entry before it comes out. Returns `None` if it has come out or has been removed.
     ///
     /// # Examples
@@ -170,162 +191,6 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
         K: Borrow<Q>,
     {
         self.keys.get(key).is_some_and(|key| self.queue.reset_at(key, deadline))
-    }
-
-    /// Returns a reference to the value of `key`. Returns `None` if its entry has come out or has
-    /// been removed. An entry whose deadline has passed stays until then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// map.insert("key", 1, Duration::from_secs(5));
-    /// assert_eq!(map.get("key"), Some(&1));
-    /// ```
-    pub fn get<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-    {
-        self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
-    }
-
-    /// Returns a mutable reference to the value of `key`. Otherwise the same as [`get`](Self::get).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// map.insert("key", 1, Duration::from_secs(5));
-    /// *map.get_mut("key").unwrap() += 1;
-    /// ```
-    pub fn get_mut<Q: ?Sized + Eq + Hash>(&mut self, key: &Q) -> Option<&mut V>
-    where
-        K: Borrow<Q>,
-    {
-        self.queue.get_mut(self.keys.get(key)?).map(|(_, value)| value)
-    }
-
-    /// Returns the deadline of `key`. Returns `None` if its entry has come out or has been removed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let map = DelayMap::<&str, u8>::new(&Timer::new());
-    /// assert_eq!(map.deadline("key"), None);
-    /// ```
-    pub fn deadline<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<Instant>
-    where
-        K: Borrow<Q>,
-    {
-        self.queue.deadline(self.keys.get(key)?)
-    }
-
-    /// Returns the key of the entry that comes out next, whether or not it is due, with the
-    /// exceptions and the cost of [`DelayQueue::peek`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// map.insert("key", 1, Duration::from_secs(5));
-    /// assert_eq!(map.peek(), Some(&"key"));
-    /// ```
-    pub fn peek(&self) -> Option<&K> {
-        self.queue.get(&self.queue.peek()?).map(|(key, _)| key)
-    }
-
-    /// Returns the number of entries, due ones included.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// assert_eq!(DelayMap::<u8, u8>::new(&Timer::new()).len(), 0);
-    /// ```
-    pub fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Returns `true` if there is no entry.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// assert!(DelayMap::<u8, u8>::new(&Timer::new()).is_empty());
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Removes and drops all entries. Their keys find nothing from then on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// DelayMap::<u8, u8>::new(&Timer::new()).clear();
-    /// ```
-    pub fn clear(&mut self) {
-        drop(self.drain());
-    }
-
-    /// Removes all entries, due or not, and returns them in no particular order. Their keys find
-    /// nothing from then on, even if the iterator is dropped early.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// let mut map = DelayMap::new(&Timer::new());
-    /// map.insert("key", 1, Duration::from_secs(5));
-    /// assert_eq!(map.drain().count(), 1);
-    /// ```
-    pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V> {
-        let keys = std::mem::take(&mut self.keys);
-        let drained = self.queue.drain();
-        // The `Drop` of a key may panic, so the map is empty before.
-        drop(keys);
-        drained.map(with_user_key)
-    }
-
-    /// Makes room for `additional` entries in the tables of keys. The first removal of an entry
-    /// gives back the room if there are more than 1,024 places and less than an eighth is used.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a table would exceed `isize::MAX` bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// DelayMap::<u8, u8>::new(&Timer::new()).reserve(1_000);
-    /// ```
-    pub fn reserve(&mut self, additional: usize) {
-        self.keys.reserve(additional);
-        self.queue.reserve(additional);
-    }
-
-    /// Gives back memory that was needed for more entries than there are now. O(entries).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::DelayMap};
-    /// DelayMap::<u8, u8>::new(&Timer::new()).shrink_to_fit();
-    /// ```
-    pub fn shrink_to_fit(&mut self) {
-        self.keys.shrink_to_fit();
-        self.queue.shrink_to_fit();
     }
 
     /// Shrinks the hash table if less than an eighth of it is used, because it does not shrink by

@@ -29,7 +29,10 @@
 //! - No item comes out before its deadline. An item comes out at most one tick of the timer after
 //!   it, if the queue is polled in time.
 //! - A queue that is polled late hands out all items that are due, in the order of their deadlines.
-//!   An item that was due already when it was inserted or moved may come out before earlier ones.
+//!   Items with the same deadline come out in the order in which they were inserted. An item that
+//!   was moved counts as inserted at its move or, if the move was to a later deadline, by its
+//!   former deadline. An item that was due already when it was inserted or moved may come out
+//!   before others of the current tick.
 //! - A [`Key`] stays valid until its item has been handed out or removed. After that it finds
 //!   nothing, ever. No operation panics because of a key, and a key of one queue has no meaning for
 //!   another.
@@ -41,6 +44,7 @@
 //! a [`DelayQueue`] or a [`DelayMap`] [moves to the timer of the process](crate::future#refusals). On
 //! virtual time it is not woken in that case.
 
+mod contents;
 mod expire;
 mod items;
 mod map;

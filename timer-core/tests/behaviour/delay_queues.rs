@@ -3,11 +3,11 @@
 use crate::support::wakers::Bell;
 use crate::support::*;
 use std::sync::mpsc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_core::Timer;
-use timer_core::delay_queue::{DelayQueue, Expired, SharedDelayQueue};
+use timer_core::delay_queue::{DelayMap, DelayQueue, Expired, SharedDelayQueue};
 
 fn inner<T>(polled: Poll<Option<Expired<T>>>) -> Poll<Option<T>> {
     polled.map(|expired| expired.map(Expired::into_inner))
@@ -81,25 +81,25 @@ fn resets_to_later_wake_the_task_at_most_once() {
 fn a_loop_of_the_user_meets_each_item_at_its_deadline() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut queue = DelayQueue::new(&timer);
-    assert_eq!((queue.next_wake(), inner(Poll::Ready(queue.try_next()))), (None, Poll::Ready(None)));
+    assert_eq!((queue.next_deadline(), inner(Poll::Ready(queue.try_next()))), (None, Poll::Ready(None)));
     let keys = [5, 3, 4, 3].map(|seconds| queue.insert(seconds, seconds * SECOND));
     queue.insert(100, Duration::MAX);
     queue.remove(&keys[1]);
     queue.reset(&keys[2], 6 * SECOND);
     let (begin, mut met, mut wakes) = (timer.now(), Vec::new(), 0);
     while met.len() < 3 {
-        let wake = queue.next_wake().unwrap();
+        let wake = queue.next_deadline().unwrap();
         driver.advance(wake.saturating_duration_since(timer.now()));
         while let Some(expired) = queue.try_next() {
             assert_eq!(expired.deadline(), timer.now());
             met.push((expired.into_inner(), timer.now() - begin));
         }
         wakes += 1;
-        assert!(queue.next_wake() > Some(timer.now()), "an idle loop");
+        assert!(queue.next_deadline() > Some(timer.now()), "an idle loop");
     }
     assert_eq!(met, [(3, 3 * SECOND), (5, 5 * SECOND), (4, 6 * SECOND)]);
     assert_eq!(wakes, 4, "one for the former deadline of the item that was reset");
-    assert!(queue.next_wake() > Some(timer.now() + 1_000 * HOUR));
+    assert!(queue.next_deadline() > Some(timer.now() + 1_000 * HOUR));
 }
 
 #[test]
@@ -155,6 +155,47 @@ fn due_items_can_be_removed_and_moved() {
     assert!(queue.poll_expired(&mut cx).is_pending());
     driver.advance(SECOND);
     assert_eq!(inner(queue.poll_expired(&mut cx)), Poll::Ready(Some(moved)));
+}
+
+#[test]
+fn equal_deadlines_come_out_in_the_order_of_insertion() {
+    const ITEMS: u32 = 1_000;
+    let (manual, mut driver) = manual(WHEELS[0]);
+    for (timer, is_virtual) in [(manual, true), (Timer::new(), false)] {
+        let (mut queue, mut map) = (DelayQueue::with_capacity(&timer, 10), DelayMap::new(&timer));
+        let shared = SharedDelayQueue::new(&timer);
+        let (earlier, deadline) = (timer.now() + MILLI, timer.now() + 20 * MILLI);
+        queue.insert_at(ITEMS, earlier);
+        for id in 0..ITEMS {
+            if id == ITEMS / 2 {
+                // Some items are inserted when others with the same deadline are due, and earlier
+                // ones are not collected yet.
+                if is_virtual {
+                    _ = driver.advance(30 * MILLI)
+                } else {
+                    watch_for(30 * MILLI)
+                }
+                queue.insert_at(ITEMS, deadline);
+            }
+            queue.insert_at(id, deadline);
+            map.insert_at(id, (), deadline);
+            shared.insert_at(id, deadline);
+        }
+        let removed = queue.iter().find(|item| *item.1 == 7).unwrap().0;
+        assert!(queue.contains_key(&removed) && queue.remove(&removed).is_some() && !queue.contains_key(&removed));
+        assert_eq!(queue.try_next().map(Expired::into_inner), Some(ITEMS), "the earlier one");
+        let half = (0..ITEMS / 2).filter(|id| *id != 7);
+        let order: Vec<u32> = std::iter::from_fn(|| {
+            let first = queue.peek();
+            queue.try_next().inspect(|item| assert_eq!(Some(item.key()), first)).map(Expired::into_inner)
+        })
+        .collect();
+        assert!(order.iter().copied().eq(half.chain([ITEMS]).chain(ITEMS / 2..ITEMS)), "{is_virtual} {order:?}");
+        let (mut cx, mut out) = (Context::from_waker(Waker::noop()), Vec::new());
+        assert_eq!(map.poll_expired_many(&mut cx, &mut out, 2_000), Poll::Ready(ITEMS as usize));
+        assert!(out.iter().map(Expired::key).eq(0..ITEMS), "{is_virtual}");
+        assert!(std::iter::from_fn(|| shared.try_take()).map(Expired::into_inner).eq(0..ITEMS), "{is_virtual}");
+    }
 }
 
 #[test]

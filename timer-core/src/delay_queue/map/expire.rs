@@ -8,7 +8,7 @@ use core::iter;
 use core::task::{Context, Poll, ready};
 use std::collections::HashMap;
 
-impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
+impl<K: Eq + Hash, V> DelayMap<K, V> {
     /// Waits for the next entry whose deadline has passed. Returns `None` if the map is empty.
     ///
     /// # Examples

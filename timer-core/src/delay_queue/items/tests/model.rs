@@ -46,10 +46,13 @@ impl Model {
         Self { seed, random, items, time: 0, known: BTreeMap::new(), inserted: 0, is_unordered: false }
     }
 
-    /// Returns the tick of a new deadline.
-    fn tick_of_new(&mut self, deadline: u64) -> u64 {
-        self.is_unordered |= deadline <= self.time;
-        if deadline <= self.time { 0 } else { deadline.div_ceil(TICK) }
+    /// Checks the tick of a new deadline. An item that is due at once has its own tick or none.
+    fn check_tick(&mut self, tick: u64, deadline: u64) {
+        let is_due = deadline <= self.time;
+        self.is_unordered |= is_due;
+        let may_be_at_once = is_due && tick == 0;
+        let has_ended = !is_due || tick <= self.time / TICK;
+        assert!(may_be_at_once || (tick == deadline.div_ceil(TICK) && has_ended), "seed {}", self.seed);
     }
 
     fn delay(&mut self) -> u64 {
@@ -73,9 +76,8 @@ impl Model {
         let mut deadline = self.deadlines();
         for _ in 0..self.random.usize(1..CROWD) {
             let deadline = deadline(self);
-            let tick = self.tick_of_new(deadline);
-            let (key, linked) = self.items.insert(self.inserted, Deadline::up(deadline), self.time);
-            assert_eq!(linked, tick, "seed {}", self.seed);
+            let (key, tick) = self.items.insert(self.inserted, Deadline::up(deadline), self.time);
+            self.check_tick(tick, deadline);
             self.known.insert(self.inserted, Known { key, deadline, tick });
             self.inserted += 1;
         }
@@ -85,10 +87,9 @@ impl Model {
         let mut deadline = self.deadlines();
         for id in self.draw_run() {
             let deadline = deadline(self);
-            let tick = self.tick_of_new(deadline);
             let key = self.known[&id].key;
-            let linked = self.items.reset(key, Deadline::up(deadline), self.time);
-            assert_eq!(linked, Some(tick), "seed {}", self.seed);
+            let tick = self.items.reset(key, Deadline::up(deadline), self.time).unwrap();
+            self.check_tick(tick, deadline);
             self.known.insert(id, Known { key, deadline, tick });
         }
     }
