@@ -54,9 +54,13 @@ fn demo_defaults<'a>(args: &[String], page: &'a str) -> Vec<&'a str> {
 /// Builds the documentation twice: with the private items, which checks the links in their pages,
 /// and without them for the libraries, which finds links from a public page to a private one. The
 /// public pages remain.
+///
+/// `--examples` makes cargo enable the features that dev-dependencies ask for, as it does for
+/// clippy. There are no examples, but the dependencies are then not compiled again.
 pub(crate) fn docs(sh: &Shell, options: &str) -> Result {
     sh.set_var("RUSTDOCFLAGS", flags_and("RUSTDOCFLAGS", "-D warnings"));
-    cargo(sh, &["doc {all} --no-deps --document-private-items", &format!("doc {{all}} --lib --no-deps {options}")])
+    let with_private = "doc {all} --lib --bins --examples --no-deps --document-private-items";
+    cargo(sh, &[with_private, &format!("doc {{all}} --lib --examples --no-deps {options}")])
 }
 
 /// Runs the tests that compare the metrics with a real Prometheus. Without one they are skipped.

@@ -1,9 +1,10 @@
 //! `cargo xtask ci`, which runs the checks that a change must pass.
 //!
 //! A server runs this command alone, so a failure there can be repeated here. The everyday steps
-//! share one profile and one set of features, and each crate is therefore compiled once for the
-//! tests, the benches and the doctests. A step that compiles it again says why. The tests also run
-//! the demo and the bench's workloads. Only `--long` builds the peers.
+//! share one profile, one selection of packages and one set of features. Cargo therefore compiles
+//! each dependency once for the tests, benches and doctests, and once without code for clippy and
+//! the documentation. A step that needs other features belongs to `--long`. The tests also run the
+//! demo and the bench's workloads. Only `--long` builds the peers.
 //!
 //! There are two rows of steps, because many steps wait or use one core. In `--long` the steps that
 //! measure run alone at the end.
@@ -21,7 +22,7 @@ const STEPS: &[Step] = &[
     ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
-    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings", CLIPPY_WITHOUT_FEATURES, CLIPPY_DURABLE_TESTS])),
+    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings"])),
     ("test", Call(attempts::test_twice)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
 ];
@@ -32,15 +33,17 @@ const SECOND_ROW: &[Step] = &[
     // this build is optimized and has a folder of its own.
     ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
-    ("package", Call(package::command)),
 ];
 
 /// The steps that `--long` adds.
 const LONG: &[Step] = &[
     // Without debug assertions and at full size, such as the million timeouts and the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
+    ("clippy-features", Cargo(&[CLIPPY_WITHOUT_FEATURES, CLIPPY_DURABLE_TESTS])),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
     ("adapter-features", Cargo(&EACH_ADAPTER)),
+    // Without the tests, whose features the packages must not need.
+    ("package", Call(package::command)),
     // Both compile everything again, on another compiler.
     ("msrv", Call(msrv)),
     ("docs-rs", Call(docs_rs)),
