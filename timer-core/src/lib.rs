@@ -48,7 +48,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
-#![cfg_attr(timer_shuttle, allow(dead_code, unused_imports, reason = "loom's models use more of it"))]
 // The product reaches threads and locks through `sync` only. Tests may use them directly.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
@@ -72,12 +71,10 @@ mod entry;
 mod error;
 pub mod future;
 mod handle;
-#[cfg(all(test, timer_loom, not(timer_shuttle)))]
+#[cfg(all(test, timer_loom))]
 mod loom_models;
 mod resolution;
 mod shard;
-#[cfg(all(test, timer_loom, timer_shuttle))]
-mod storms;
 mod sync;
 pub mod time;
 mod timer_context;

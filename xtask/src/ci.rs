@@ -31,7 +31,7 @@ const STEPS: &[Step] = &[
 const SECOND_ROW: &[Step] = &[
     // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
     // this build is optimized and has a folder of its own.
-    ("loom", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::PREEMPTIONS))),
+    ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
 ];
 
@@ -49,8 +49,7 @@ const LONG: &[Step] = &[
     ("docs-rs", Call(docs_rs)),
     // Compiles the old versions, which only this step uses.
     ("lowest", Call(lowest::command)),
-    ("loom-deeper", Call(|sh| loom::explore(sh, loom::LOOM, "", loom::MORE_PREEMPTIONS))),
-    ("storms", Call(|sh| loom::explore(sh, loom::SHUTTLE, "", 20_000))),
+    ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
     sanitize::ASAN,
     sanitize::TSAN,
@@ -66,7 +65,7 @@ const LONG: &[Step] = &[
 /// Steps of `--long` that wait for servers and clocks, or that end after a fixed time.
 const WAITING: &[Step] = &[
     ("durable", Call(durable)),
-    ("stress", Call(|sh| stress(sh, &LONG_STORM))),
+    ("stress", Call(|sh| stress(sh, &LONG_STRESS))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];
 
@@ -101,7 +100,7 @@ const EACH_ADAPTER: [&str; 6] = [
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";
 
-const LONG_STORM: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None, ten_years: false };
+const LONG_STRESS: flags::Stress = flags::Stress { minutes: Some(10.0), seed: None, round: None };
 const EVERY_TARGET: flags::Fuzz = flags::Fuzz { target: None, minutes: Some(30), jobs: None, address: false };
 
 pub(crate) fn command(flags: &flags::Ci) -> Result {

@@ -85,14 +85,13 @@ xflags::xflags! {
             optional --valgrind
             optional --miri
         }
-        /// Runs storms on the timer (for 1 minute) with a ledger that must balance, or ten years of
-        /// virtual time with a million timeouts.
+        /// Runs threads that use timers at random (for 1 minute), each timeout of which must end
+        /// once.
         cmd stress {
             optional --minutes n: f64
             /// The first seed, decimal or hexadecimal after 0x.
             optional --seed s: String
             optional --round r: u32
-            optional --ten-years
         }
         /// Runs all tests: with all features and without any, doctests, and in release mode.
         cmd test {

@@ -1,13 +1,13 @@
-//! `cargo xtask loom` and the storms, which check the models of timer-core.
+//! `cargo xtask loom`, which checks the models of timer-core.
 //!
-//! loom explores every interleaving of a model within a bound on preemptions. shuttle explores
-//! random ones.
+//! loom explores every interleaving of a model within a bound on preemptions.
 //!
-//! The cfgs are in the flags of the child process alone, and its target folder is separate, so
-//! neither this program nor an ordinary build sees them. The build is optimized, because a model
+//! The cfg is in the flags of the child process alone, and its target folder is separate, so
+//! neither this program nor an ordinary build sees it. The build is optimized, because a model
 //! takes millions of steps, and has assertions, because they are part of the checks.
 
 use std::fs::{self, File};
+use std::path::PathBuf;
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -23,51 +23,56 @@ pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 /// have too many interleavings, and their lines say that they were cut off.
 const SECONDS_PER_MODEL: &str = "120";
 
-/// A checker consists of the word in the names of its tests, its cfgs, and the variable with its
-/// bound.
-pub(crate) const LOOM: [&str; 3] = ["loom", "--cfg timer_loom", "LOOM_MAX_PREEMPTIONS"];
-pub(crate) const SHUTTLE: [&str; 3] = ["storm", "--cfg timer_loom --cfg timer_shuttle", "STORM_ROUNDS"];
+/// The flag of a build for loom.
+pub(crate) const CFG: &str = "--cfg timer_loom";
+
+/// The variable with the bound on preemptions.
+pub(crate) const BOUND: &str = "LOOM_MAX_PREEMPTIONS";
 
 pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
     if flags.compile_only {
-        return run(cargo(sh, LOOM, "check", "--profile test"));
+        return run(cargo(sh, "check", "--profile test"));
     }
-    explore(sh, LOOM, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
+    explore(sh, flags.filter.as_deref().unwrap_or_default(), flags.preemptions.unwrap_or(PREEMPTIONS))
 }
 
 /// Runs the models whose names contain `filter`.
 ///
 /// The test program would run each model that contains any of several filters. Therefore this lists
 /// the models first and passes their exact names.
-pub(crate) fn explore(sh: &Shell, checker: [&str; 3], filter: &str, bound: u32) -> Result {
-    run(cargo(sh, checker, "test", "--release --no-run"))?;
-    let list = cargo(sh, checker, "test", "--release --quiet -- --list --format terse").quiet().read()?;
-    let models = select(&list, checker[0], filter);
+pub(crate) fn explore(sh: &Shell, filter: &str, preemptions: u32) -> Result {
+    run(cargo(sh, "test", "--release --no-run"))?;
+    let list = cargo(sh, "test", "--release --quiet -- --list --format terse").quiet().read()?;
+    let models = select(&list, filter);
     if models.is_empty() {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
-    report(&format!("{} models, {} {bound}\n", models.len(), checker[2]));
-    let mut test = cargo(sh, checker, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
-    if checker == LOOM && bound > MORE_PREEMPTIONS {
+    report(&format!("{} models with up to {preemptions} preemptions\n", models.len()));
+    let mut test = cargo(sh, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
+    if preemptions > MORE_PREEMPTIONS {
         test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
     }
     // Each negative twin panics as it must, so the output matters only if the run fails.
-    let path = target_dir().join(checker[0]).join("panics.log");
+    let path = folder().join("panics.log");
     let log = File::create(&path)?;
-    run_with(test.env(checker[2], bound.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
+    run_with(test.env(BOUND, preemptions.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
         .inspect_err(|_| report(&fs::read_to_string(path).unwrap_or_default()))
 }
 
-fn cargo<'a>(sh: &'a Shell, checker: [&str; 3], verb: &str, rest: &str) -> Cmd<'a> {
-    let (folder, rest) = (target_dir().join(checker[0]), rest.split(' '));
+fn folder() -> PathBuf {
+    target_dir().join("loom")
+}
+
+fn cargo<'a>(sh: &'a Shell, verb: &str, rest: &str) -> Cmd<'a> {
+    let (folder, rest) = (folder(), rest.split(' '));
     let cmd = cmd!(sh, "cargo {verb} -p timer-core --lib --target-dir {folder} {rest...}");
-    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", checker[1])).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG)).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
 /// Returns the models of a listing whose names contain `filter`.
-fn select(listing: &str, checker: &str, filter: &str) -> Vec<String> {
+fn select(listing: &str, filter: &str) -> Vec<String> {
     let tests = listing.lines().filter_map(|line| line.strip_suffix(": test"));
-    tests.filter(|name| name.contains(checker) && name.contains(filter)).map(str::to_owned).collect()
+    tests.filter(|name| name.contains("loom") && name.contains(filter)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -100,8 +105,7 @@ mod tests {
 
     #[test]
     fn a_filter_selects_models_only() {
-        let models =
-            |filter| super::select("state::loom_cancel: test\nloom_push: test\ncancel: test\n", "loom", filter);
+        let models = |filter| super::select("state::loom_cancel: test\nloom_push: test\ncancel: test\n", filter);
         assert_eq!((models("").len(), models("cancel").join(" ")), (2, "state::loom_cancel".to_owned()));
     }
 }

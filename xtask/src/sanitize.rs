@@ -40,7 +40,7 @@ const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --fair-sched=yes --n
 
 const EXECUTORS: &str = "-p timer-executor --all-features --lib --test executors";
 const CORE: &str = "-p timer-core --lib --test behaviour --test model --test many_timers --test stress";
-const STORMS: &str = "-p timer-core --test memory p16_bounded"; // The rest of it counts the heap.
+const BOUNDS: &str = "-p timer-core --test memory p16_bounded"; // The rest of it counts the heap.
 /// Tests that end in a few minutes although valgrind is thirty times slower and runs one thread at
 /// a time.
 const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test behaviour";
@@ -81,7 +81,7 @@ fn asan(sh: &Shell) -> Result {
         flags_and("RUSTFLAGS", &format!("-Zsanitizer=address -Cforce-frame-pointers=yes {NO_SPARES}")),
     );
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
-    each(sh, "asan", &[EXECUTORS, CORE, STORMS], &[])
+    each(sh, "asan", &[EXECUTORS, CORE, BOUNDS], &[])
 }
 
 fn tsan(sh: &Shell) -> Result {
@@ -100,7 +100,7 @@ fn memcheck(sh: &Shell) -> Result {
     let suppressions = write(sh, "valgrind.supp", LEAKED_FOR_VALGRIND)?;
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", NO_SPARES));
     sh.set_var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", format!("{VALGRIND} --suppressions={suppressions}"));
-    each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND, STORMS, "-p timer-core --test model wheel_keys"], TOO_SLOW)
+    each(sh, "valgrind", &[EXECUTORS, CORE_FOR_VALGRIND, BOUNDS, "-p timer-core --test model wheel_keys"], TOO_SLOW)
 }
 
 fn miri(sh: &Shell) -> Result {

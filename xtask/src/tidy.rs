@@ -29,7 +29,7 @@ const HANDLES: &str = "timer-core/src/handle/";
 const MAY_NAME_WHEELS: Exceptions = &["timer-core/src/handle/builder.rs"];
 
 /// Code that is built for tests only, although no file or folder is called `tests`.
-const TEST_ONLY: Exceptions = &["timer-core/src/loom_models/", "timer-core/src/storms", "timer-core/src/sync/model"];
+const TEST_ONLY: Exceptions = &["timer-core/src/loom_models/", "timer-core/src/sync/model"];
 
 /// Programs that run on the real clock, and the system's clock itself.
 const MAY_SLEEP: Exceptions = &["examples/", "timer-bench/", "timer-core/src/sync/system.rs"];

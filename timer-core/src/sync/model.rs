@@ -1,11 +1,9 @@
 //! The types of the facade for a model checker (`--cfg timer_loom`, tests only).
 //!
-//! Atomics, cells, locks and threads are those of loom. With `--cfg timer_shuttle` in addition they
-//! are those of shuttle, which runs whole timers under schedules that a seed determines, in a
-//! sequentially consistent order. The queue is a stand-in that guarantees no more than that of
-//! crossbeam. A pop that finds an item sees the writes before the push of that item. The stand-in
-//! keeps no order, and a pop may miss a push that did not happen before it. `Arc` and `OnceLock`
-//! are those of `std`, because they are not checked.
+//! Atomics, cells, locks and threads are those of loom. The queue is a stand-in that guarantees no
+//! more than that of crossbeam. A pop that finds an item sees the writes before the push of that
+//! item. The stand-in keeps no order, and a pop may miss a push that did not happen before it.
+//! `Arc` and `OnceLock` are those of `std`, because they are not checked.
 //!
 //! A model that must fail names one line of the code that ships and a [`fault`] of it. The atomics
 //! and bells here are weaker in that line, and unchanged everywhere else.
@@ -13,51 +11,39 @@
 mod atomics;
 mod fault;
 mod memory;
-#[cfg(timer_shuttle)]
-#[path = "model/shuttle.rs"]
-mod parts;
-
-#[cfg(not(timer_shuttle))]
-use loom as checker;
-#[cfg(timer_shuttle)]
-use shuttle as checker;
 
 pub(crate) use atomics::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-pub(crate) use checker::hint::spin_loop;
-pub(crate) use checker::lazy_static;
-pub(crate) use checker::thread::{JoinHandle, ThreadId, yield_now};
 pub(crate) use fault::{Fault, How};
+pub(crate) use loom::cell::UnsafeCell;
+pub(crate) use loom::hint::spin_loop;
+pub(crate) use loom::lazy_static;
+pub(crate) use loom::thread::{JoinHandle, ThreadId, yield_now};
+pub(crate) use memory::Memory;
 use std::io;
 use std::sync::Mutex as StdMutex;
-use std::time::Instant;
-
-#[cfg(not(timer_shuttle))]
-pub(crate) use loom::cell::UnsafeCell;
-pub(crate) use memory::Memory;
-#[cfg(timer_shuttle)]
-pub(crate) use parts::{UnsafeCell, current_cpu, entries_alive};
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 /// Returns `true` if the model has failed. The checker must not be called any more.
 pub(crate) fn has_failed() -> bool {
     std::thread::panicking()
 }
 
-/// The checker's mutex with the interface of parking_lot.
+/// loom's mutex with the interface of parking_lot.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(checker::sync::Mutex::new(value))
+        Self(loom::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> checker::sync::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn try_lock(&self) -> Option<checker::sync::MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<loom::sync::MutexGuard<'_, T>> {
         self.0.try_lock().ok()
     }
 }
@@ -85,14 +71,12 @@ const READY: usize = 2;
 /// An unordered bag with one release and one acquire per item.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    slots: Vec<(checker::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
+    slots: Vec<(loom::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        Self {
-            slots: (0..SLOTS).map(|_| (checker::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect(),
-        }
+        Self { slots: (0..SLOTS).map(|_| (loom::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect() }
     }
 
     pub(crate) fn push(&self, item: T) {
@@ -137,8 +121,8 @@ impl<T> Queue<T> {
 /// A parker that waits for the token only. In a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
-    token: checker::sync::Mutex<bool>,
-    given: checker::sync::Condvar,
+    token: loom::sync::Mutex<bool>,
+    given: loom::sync::Condvar,
     sent: std::sync::atomic::AtomicUsize,
 }
 
@@ -168,14 +152,14 @@ impl Parker {
 }
 
 pub(crate) fn spawn(_: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    Ok(checker::thread::spawn(body))
+    Ok(loom::thread::spawn(body))
 }
 
 /// A condition that any number of threads wait for. In a model no wait ends by a timeout.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    mutex: checker::sync::Mutex<()>,
-    happened: checker::sync::Condvar,
+    mutex: loom::sync::Mutex<()>,
+    happened: loom::sync::Condvar,
 }
 
 impl Event {
@@ -196,7 +180,7 @@ impl Event {
     }
 }
 
-checker::lazy_static! {
+loom::lazy_static! {
     static ref EVENT: Event = Event::default();
 }
 
@@ -211,14 +195,13 @@ pub(crate) fn wait_on_time(wait: impl FnOnce()) {
 }
 
 pub(crate) fn thread_id() -> ThreadId {
-    checker::thread::current().id()
+    loom::thread::current().id()
 }
 
 pub(crate) fn cpu_count() -> usize {
     1
 }
 
-#[cfg(not(timer_shuttle))]
 pub(crate) fn current_cpu() -> usize {
     0
 }

@@ -11,8 +11,6 @@ mod support;
 
 mod delay_queue;
 mod fuzz_inputs;
-mod next_expiry;
-mod ten_years;
 mod timer;
 mod wheel;
 mod wheel_faults;

@@ -1,8 +1,7 @@
-//! The owners of the turns of a storm's timer: its worker, a loop that pauses now and then as on a
-//! suspended machine, or a thread that moves virtual time by jumps of up to months.
+//! The threads that take the turns: a worker, a loop that pauses now and then as on a suspended
+//! machine, or a thread that moves virtual time by jumps of up to months.
 
-use crate::clock::{Clock, VirtualTime};
-use crate::storm::Storm;
+use crate::callers::Shared;
 use crate::support::random::{Draw, Rng};
 use crate::work::hold_up;
 use std::sync::Arc;
@@ -19,8 +18,6 @@ pub(crate) enum Drive {
 }
 
 impl Drive {
-    pub(crate) const ALL: [Drive; 3] = [Drive::Worker, Drive::Loop, Drive::Jumps];
-
     pub(crate) fn build(self, builder: TimerBuilder) -> (Timer, Option<AnyDriver>) {
         match self {
             Drive::Worker => (builder.build().unwrap(), None),
@@ -30,8 +27,7 @@ impl Drive {
             }
             Drive::Jumps => {
                 let (timer, driver) = builder.build_manual().unwrap();
-                let time = Arc::new(VirtualTime::since(driver.now()));
-                (timer, Some(AnyDriver::Jumps(driver, time)))
+                (timer, Some(AnyDriver::Jumps(driver)))
             }
         }
     }
@@ -40,23 +36,16 @@ impl Drive {
 /// A driver for a thread of the test.
 pub(crate) enum AnyDriver {
     Loop(Driver),
-    Jumps(ManualDriver, Arc<VirtualTime>),
+    Jumps(ManualDriver),
 }
 
 impl AnyDriver {
-    pub(crate) fn clock(&self) -> Clock {
-        match self {
-            AnyDriver::Loop(_) => Clock::Real,
-            AnyDriver::Jumps(_, time) => Clock::VirtualTime(time.clone()),
-        }
-    }
-
-    pub(crate) fn start(self, storm: Arc<Storm>, random: Rng) -> Driving {
+    pub(crate) fn start(self, shared: Arc<Shared>, random: Rng) -> Driving {
         let command = Arc::new(AtomicU8::new(GO_ON));
         let received = command.clone();
         let thread = std::thread::spawn(move || match self {
-            AnyDriver::Loop(driver) => turn_until_ended(driver, &storm, &received, random),
-            AnyDriver::Jumps(driver, time) => jump_until_ended(driver, &time, &storm, &received, random),
+            AnyDriver::Loop(driver) => turn_until_ended(driver, &shared, &received, random),
+            AnyDriver::Jumps(driver) => jump_until_ended(driver, &shared, &received, random),
         });
         Driving { command, thread }
     }
@@ -92,14 +81,14 @@ impl Driving {
 }
 
 /// Takes turns, and sleeps until the next instant or a wake-up.
-fn turn_until_ended(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut random: Rng) {
+fn turn_until_ended(mut driver: Driver, shared: &Shared, command: &AtomicU8, mut random: Rng) {
     let me = std::thread::current();
     driver.set_waker(move || me.unpark());
     let suspends = random.one_in(2);
     loop {
         let next = driver.turn().next;
         match command.load(Ordering::Acquire) {
-            STOP => return storm.take_back(driver.stop()),
+            STOP => return shared.take_back(driver.stop()),
             DROP => return drop(driver),
             _ => {}
         }
@@ -117,24 +106,22 @@ fn turn_until_ended(mut driver: Driver, storm: &Storm, command: &AtomicU8, mut r
 /// The uptime after which jumps are short, because deadlines are no longer exact beyond 18 years.
 const LONG_UPTIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-fn jump_until_ended(mut driver: ManualDriver, time: &VirtualTime, storm: &Storm, command: &AtomicU8, mut random: Rng) {
+fn jump_until_ended(mut driver: ManualDriver, shared: &Shared, command: &AtomicU8, mut random: Rng) {
     loop {
         match command.load(Ordering::Acquire) {
-            STOP => return storm.take_back(driver.stop()),
+            STOP => return shared.take_back(driver.stop()),
             DROP => return drop(driver),
             _ => {}
         }
-        let now = driver.elapsed();
         let next = driver.next_expiry().filter(|next| *next < LONG_UPTIME);
-        let by = match random.usize(..32) {
-            0 if now < LONG_UPTIME => Duration::from_nanos(random.u64(..) >> random.pick(&[11, 14, 18, 22, 27, 32])),
+        driver.advance(match random.usize(..32) {
+            0 if driver.elapsed() < LONG_UPTIME => {
+                Duration::from_nanos(random.u64(..) >> random.pick(&[11, 14, 18, 22, 27, 32]))
+            }
             1..8 => next.unwrap_or_default(),
             8 => random.micros(2_000),
             9..16 => random.micros(200),
             _ => random.micros(20),
-        };
-        time.jump(now, by, || {
-            driver.advance(by);
         });
         (0..random.usize(..8)).for_each(|_| yield_now());
     }

@@ -1,4 +1,4 @@
-//! The executors of the storms.
+//! The executors.
 
 use crate::support::random::Rng;
 use std::panic::resume_unwind;

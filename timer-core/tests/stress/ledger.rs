@@ -1,28 +1,29 @@
-//! The ledger of a storm. Each timeout has a record, which every involved thread writes.
+//! The ledger of a round. Each timeout has a record, which every involved thread writes.
 //!
 //! The ledger keeps the faults that tasks notice, because the timer would catch their panics.
 
-use crate::capture::{Capture, not_taking_back};
-use crate::clock::Clock;
-use crate::counts::Counts;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::support::{MAX_WAIT, wait_until};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use timer_core::{Timeout, TimerStats};
-
-pub(crate) use crate::support::MAX_WAIT;
-
-thread_local! {
-    /// The part of the records that belongs to this thread.
-    static PART: usize = NEXT_PART.fetch_add(1, Ordering::Relaxed) % PARTS;
-}
-
-static NEXT_PART: AtomicUsize = AtomicUsize::new(0);
-/// The number of parts. The threads should meet in the timer and not in the ledger.
-const PARTS: usize = 16;
+use timer_core::{Timeout, Timer, TimerStats};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// Whether this thread ends timeouts that `stop` has handed back.
+    static TAKES_BACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f` as a thread that ends timeouts which `stop` has handed back, or as any other one.
+pub(crate) fn taking_back<R>(takes_back: bool, f: impl FnOnce() -> R) -> R {
+    let before = TAKES_BACK.replace(takes_back);
+    let result = f();
+    TAKES_BACK.set(before);
+    result
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,29 +40,29 @@ pub(crate) struct Record {
     pub(crate) kind: Kind,
     /// The earliest first run of a timeout that is not moved, or `None` if it never comes.
     pub(crate) not_before: Option<Instant>,
-    pub(crate) moved: AtomicBool,
+    moved: AtomicBool,
     /// The handle of a timeout that was moved. Only the handle shows its end then.
     handle: OnceLock<Timeout>,
-    pub(crate) in_run: AtomicBool,
+    in_run: AtomicBool,
     /// Runs that began after a cancel had returned, as far as the record can show.
-    pub(crate) late_runs: AtomicU64,
+    late_runs: AtomicU64,
     pub(crate) runs: AtomicU64,
     /// Calls of `cancel` that won.
-    pub(crate) cancelled: AtomicU64,
+    cancelled: AtomicU64,
     pub(crate) rejected: AtomicU64,
-    pub(crate) handed_back: AtomicU64,
+    handed_back: AtomicU64,
     /// Calls of the hook.
-    pub(crate) hook_calls: AtomicU64,
+    hook_calls: AtomicU64,
     /// Runs that panicked.
-    pub(crate) panicked: AtomicU64,
+    panicked: AtomicU64,
     /// Drops of the captures.
     pub(crate) freed: AtomicU64,
 }
 
 impl Record {
-    /// Counts the ends that a thread of the storm knows. A cancel may come before the panic of a
-    /// run that it could not stop.
-    pub(crate) fn ends(&self) -> u64 {
+    /// Counts the ends that a thread of the test knows. A cancel may come before the panic of a run
+    /// that it could not stop.
+    fn ends(&self) -> u64 {
         let ran = if self.kind == Kind::Periodic { u64::from(self.ended_by_panic()) } else { get(&self.runs) };
         ran + get(&self.cancelled) + get(&self.rejected) + get(&self.handed_back)
     }
@@ -72,7 +73,7 @@ impl Record {
     }
 }
 
-pub(crate) fn get(count: &AtomicU64) -> u64 {
+fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Acquire)
 }
 
@@ -90,40 +91,25 @@ pub(crate) enum Unknown {
 /// All records of one timer.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    records: [Mutex<Vec<Arc<Record>>>; PARTS],
+    records: Mutex<Vec<Arc<Record>>>,
     /// Captures that are alive.
     open: AtomicU64,
-    pub(crate) panics: AtomicU64,
-    /// Moves that returned `true`.
-    resets: AtomicU64,
-    pub(crate) clock: Clock,
-    all_closed: Condvar,
-    gate: Mutex<()>,
+    panics: AtomicU64,
     faults: Mutex<Vec<String>>,
 }
 
 impl Ledger {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, ..Self::default() }
-    }
-
-    pub(crate) fn fault(&self, text: impl Into<String>) {
-        let mut faults = lock(&self.faults);
-        if faults.len() < 20 {
-            faults.push(text.into());
-        }
-    }
-
     pub(crate) fn check(&self, holds: bool, fault: &str) {
-        if !holds {
-            self.fault(fault);
+        let mut faults = lock(&self.faults);
+        if !holds && faults.len() < 20 {
+            faults.push(fault.to_owned());
         }
     }
 
-    pub(crate) fn open(self: &Arc<Self>, kind: Kind, delay: Duration) -> Capture {
+    pub(crate) fn open(self: &Arc<Self>, kind: Kind, not_before: Option<Instant>) -> Capture {
         let record = Arc::new(Record {
             kind,
-            not_before: self.clock.earliest().checked_add(delay),
+            not_before,
             moved: AtomicBool::new(false),
             handle: OnceLock::new(),
             in_run: AtomicBool::new(false),
@@ -136,24 +122,23 @@ impl Ledger {
             panicked: AtomicU64::new(0),
             freed: AtomicU64::new(0),
         });
-        lock(&self.records[PART.with(|part| *part)]).push(record.clone());
+        lock(&self.records).push(record.clone());
         self.open.fetch_add(1, Ordering::AcqRel);
         Capture { ledger: self.clone(), record, guards: None }
     }
 
     /// Cancels a timeout and checks the answer.
-    pub(crate) fn cancel(&self, timeout: &Timeout, record: &Record) -> bool {
-        let won = not_taking_back(|| timeout.cancel());
+    pub(crate) fn cancel(&self, timeout: &Timeout, record: &Record) {
+        let won = taking_back(false, || timeout.cancel());
         self.cancelled(won, timeout, record);
-        won
     }
 
     fn cancelled(&self, won: bool, timeout: &Timeout, record: &Record) {
         if won {
             let before = record.cancelled.fetch_add(1, Ordering::AcqRel);
             self.check(before == 0, "cancel was won twice");
-            let freed = record.freed.load(Ordering::Acquire) == 1;
-            self.check(freed || record.kind == Kind::Periodic, "cancel left the captures behind");
+            let is_freed = get(&record.freed) == 1;
+            self.check(is_freed || record.kind == Kind::Periodic, "cancel left the captures behind");
         } else {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "cancel returned false for a pending timeout");
         }
@@ -161,7 +146,7 @@ impl Ledger {
 
     /// Cancels a timeout that `cancel_all` gets three times, and checks the answer.
     pub(crate) fn cancel_thrice(&self, timeout: &Timeout, record: &Record) {
-        let won = not_taking_back(|| Timeout::cancel_all([timeout; 3]));
+        let won = taking_back(false, || Timeout::cancel_all([timeout; 3]));
         self.check(won <= 1, "cancel_all cancelled a timeout twice");
         self.cancelled(won == 1, timeout, record);
     }
@@ -169,12 +154,12 @@ impl Ledger {
     /// Cancels from outside of all tasks. Afterwards the task does not run, and its captures are
     /// dropped.
     pub(crate) fn cancel_and_wait(&self, timeout: &Timeout, record: &Record) {
-        let won = not_taking_back(|| timeout.cancel_and_wait()).unwrap();
+        let won = taking_back(false, || timeout.cancel_and_wait()).unwrap();
         self.cancelled(won, timeout, record);
         // A timeout that was handed back runs or is dropped at a time of its owner's choice.
         if won || timeout.is_expired() {
             self.check(!record.in_run.load(Ordering::Acquire), "a run goes on after cancel_and_wait");
-            self.check(record.freed.load(Ordering::Acquire) == 1, "cancel_and_wait left the captures behind");
+            self.check(get(&record.freed) == 1, "cancel_and_wait left the captures behind");
         }
     }
 
@@ -183,7 +168,6 @@ impl Ledger {
     pub(crate) fn expire_now(&self, timeout: &Timeout, record: &Record) {
         record.moved.store(true, Ordering::Release);
         if timeout.expire_now() {
-            self.resets.fetch_add(1, Ordering::AcqRel);
             record.handle.get_or_init(|| timeout.clone());
         }
     }
@@ -193,77 +177,54 @@ impl Ledger {
         record.moved.store(true, Ordering::Release);
         if timeout.reset(delay) {
             record.handle.get_or_init(|| timeout.clone());
-            self.resets.fetch_add(1, Ordering::AcqRel);
         } else {
             self.check(timeout.is_expired() || timeout.is_cancelled(), "reset returned false for a pending timeout");
         }
     }
 
-    /// Records the drop of a capture.
-    pub(crate) fn close_one(&self) {
-        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // The lock keeps this out of the gap between the waiter's check and its wait.
-            drop(lock(&self.gate));
-            self.all_closed.notify_all();
-        }
-    }
-
     /// Waits until every capture is dropped.
     pub(crate) fn wait_until_closed(&self) {
-        let gate = lock(&self.gate);
-        let open = |_: &mut ()| self.open.load(Ordering::Acquire) > 0;
-        let waited = self.all_closed.wait_timeout_while(gate, MAX_WAIT, open);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
-        let open = self.open.load(Ordering::Acquire);
-        self.check(open == 0, &format!("{open} captures were never dropped"));
+        let begun = Instant::now();
+        while get(&self.open) > 0 && begun.elapsed() < MAX_WAIT {
+            std::thread::yield_now();
+        }
+        self.check(get(&self.open) == 0, "captures were never dropped");
     }
 
     /// Checks that every timeout has ended once and that the timer has counted the ends. No other
-    /// thread may be working.
-    pub(crate) fn balance(&self, unknown: Unknown, stats: Option<impl Fn() -> TimerStats>) -> Counts {
-        let records = self.records();
+    /// thread may be working. Returns the number of timeouts.
+    pub(crate) fn balance(&self, unknown: Unknown, timer: Option<&Timer>) -> usize {
+        let records = lock(&self.records).clone();
         records.iter().for_each(|record| self.check_end(record, unknown));
         let count = |holds: &dyn Fn(&Record) -> bool| records.iter().filter(|record| holds(record)).count() as u64;
-        let once = |record: &Record| record.kind != Kind::Periodic;
         let rejected = count(&|record| get(&record.rejected) == 1);
         let scheduled = records.len() as u64 - rejected;
-        let handed_back = count(&|record| get(&record.handed_back) == 1);
-        let cancelled = handed_back + count(&|record| get(&record.cancelled) == 1);
-        let expired = count(&|record| if once(record) { get(&record.runs) == 1 } else { record.ended_by_panic() });
+        let cancelled = count(&|record| get(&record.cancelled) + get(&record.handed_back) == 1);
+        let expired = count(&|record| match record.kind {
+            Kind::Periodic => record.ended_by_panic(),
+            _ => get(&record.runs) == 1,
+        });
         let not_known = count(&|record| record.ends() == 0);
+        let runs = records.iter().map(|record| get(&record.runs)).sum::<u64>();
         let panics = get(&self.panics);
-        let sum = Counts {
-            rounds: 1,
-            accepted: scheduled,
-            rejected,
-            expired,
-            cancelled: cancelled - handed_back,
-            handed_back,
-            with_timer: not_known,
-            panics,
-            resets: get(&self.resets),
-        };
-        let Some(stats) = stats else { return sum };
-
-        // The captures of a run are dropped before the timer counts its panic.
-        let quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
-        let started = Instant::now();
-        let mut seen = stats();
-        while !quiet(&seen) && started.elapsed() < MAX_WAIT {
-            std::thread::yield_now();
-            seen = stats();
+        if let Some(timer) = timer {
+            // The captures of a run are dropped before the timer counts its panic.
+            let is_quiet = |stats: &TimerStats| stats.pending == 0 && stats.task_panics == panics;
+            wait_until(|| is_quiet(&timer.stats()));
+            let seen = timer.stats();
+            let is_right = (seen.scheduled, seen.rejected) == (scheduled, rejected)
+                && seen.expired >= expired
+                && seen.cancelled >= cancelled
+                && seen.expired + seen.cancelled == expired + cancelled + not_known
+                && seen.expired + seen.cancelled == seen.scheduled
+                && seen.runs >= runs;
+            let counts = format!(
+                "{seen:?}, but the ledger has scheduled {scheduled}, rejected {rejected}, expired {expired}, \
+                 cancelled {cancelled}, not known {not_known}, runs {runs}"
+            );
+            self.check(is_right, &counts);
         }
-        let counts = format!(
-            "{seen:?}\nthe ledger: scheduled {scheduled}, rejected {rejected}, expired {expired}, cancelled {cancelled}, \
-             not known {not_known}, panics {panics}"
-        );
-        self.check(quiet(&seen), &format!("not quiet: {counts}"));
-        self.check((seen.scheduled, seen.rejected) == (scheduled, rejected), &format!("accepted: {counts}"));
-        self.check(seen.expired >= expired && seen.cancelled >= cancelled, &format!("ends: {counts}"));
-        self.check(seen.expired + seen.cancelled == expired + cancelled + not_known, &format!("all ends: {counts}"));
-        self.check(seen.expired + seen.cancelled == seen.scheduled, &format!("sum: {counts}"));
-        self.check(seen.runs >= records.iter().map(|record| get(&record.runs)).sum(), &format!("runs: {counts}"));
-        sum
+        records.len()
     }
 
     fn check_end(&self, record: &Record, unknown: Unknown) {
@@ -288,8 +249,70 @@ impl Ledger {
         let faults = lock(&self.faults);
         assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     }
+}
 
-    pub(crate) fn records(&self) -> Vec<Arc<Record>> {
-        self.records.iter().flat_map(|part| lock(part).clone()).collect()
+/// The capture of a timeout, which records the runs, the hook and the end.
+pub(crate) struct Capture {
+    ledger: Arc<Ledger>,
+    pub(crate) record: Arc<Record>,
+    /// A guarded timeout, which is cancelled when this is dropped.
+    pub(crate) guards: Option<(Timeout, Arc<Record>)>,
+}
+
+impl Capture {
+    /// Records the start of a run at `now`. Returns `false` if `stop` has handed the timeout back.
+    pub(crate) fn begin(&self, timeout: &Timeout, now: Option<Instant>) -> bool {
+        let (record, ledger) = (&*self.record, &*self.ledger);
+        ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
+        ledger.check(get(&record.freed) == 0, "a run after the end");
+        if TAKES_BACK.get() {
+            let before = record.handed_back.fetch_add(1, Ordering::AcqRel);
+            ledger.check(before == 0 && timeout.is_cancelled(), "handed back twice, or not cancelled");
+            return false;
+        }
+        if get(&record.cancelled) > 0 {
+            // A periodic run may have won its right before that cancel and be no further than here.
+            let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
+            ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
+        }
+        let runs = record.runs.fetch_add(1, Ordering::AcqRel);
+        let is_due = |then| now.is_none_or(|now| now >= then);
+        if !record.moved.load(Ordering::Acquire) {
+            ledger.check(record.not_before.is_some_and(is_due), "a run before its time");
+        }
+        if record.kind != Kind::Periodic {
+            ledger.check(runs == 0, "two runs");
+            ledger.check(timeout.is_expired() && is_due(timeout.deadline()), "a run before its deadline");
+        }
+        true
+    }
+
+    /// Records the end of a run. `panics` is set if the run ends in a panic that the timer counts.
+    pub(crate) fn end(&self, panics: bool) {
+        if panics {
+            self.record.panicked.fetch_add(1, Ordering::AcqRel);
+            self.ledger.panics.fetch_add(1, Ordering::AcqRel);
+        }
+        self.record.in_run.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn hook_called(&self, timeout: &Timeout) {
+        let ran = get(&self.record.runs) > 0;
+        self.ledger.check(!ran && timeout.is_cancelled(), "the hook was called after a run");
+        self.ledger.check(self.record.hook_calls.fetch_add(1, Ordering::AcqRel) == 0, "the hook was called twice");
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if let Some((timeout, record)) = self.guards.take() {
+            self.ledger.cancel(&timeout, &record);
+        }
+        let record = &*self.record;
+        if TAKES_BACK.get() && record.ends() == 0 {
+            record.handed_back.fetch_add(1, Ordering::AcqRel);
+        }
+        self.ledger.check(record.freed.fetch_add(1, Ordering::AcqRel) == 0, "captures were dropped twice");
+        self.ledger.open.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,13 +1,11 @@
-//! A round of a storm, in which threads storm a timer that ends in one of four ways.
+//! A round, in which threads use a timer that ends in one of four ways.
 
-use crate::clock::Clock;
-use crate::counts::Counts;
-use crate::drive::{AnyDriver, Drive};
+use crate::callers::Shared;
+use crate::drive::Drive;
 use crate::executors::Executor;
-use crate::ledger::{Ledger, MAX_WAIT, Unknown};
-use crate::progress::announce;
-use crate::storm::Storm;
+use crate::ledger::{Ledger, Unknown};
 use crate::support::random::{Draw, Rng, part};
+use crate::support::{MAX_WAIT, MICRO, MILLI, accepted, wait_until};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Barrier};
@@ -15,10 +13,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use timer_core::{MissedTickBehavior, Timer, TimerBuilder, WheelKind};
 
-/// Returns a number of threads above the number of cores.
-fn threads() -> usize {
-    available_parallelism().map_or(0, |cores| cores.get() + 2).max(6)
-}
+/// Operations of each thread.
+const AMOUNTS: [usize; 2] = [300, 1_000];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -36,103 +32,118 @@ impl End {
     pub(crate) const ALL: [End; 4] = [End::Quiet, End::Stop, End::StopRace, End::DropRace];
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) seed: u64,
-    /// Operations of each thread.
-    pub(crate) amount: usize,
-    pub(crate) executor: Executor,
-    pub(crate) wheel: WheelKind,
-    pub(crate) end: End,
-    pub(crate) drive: Drive,
+    /// The number that repeats the round.
+    round: usize,
+    seed: u64,
+    executor: Executor,
+    wheel: WheelKind,
+    end: End,
+    drive: Drive,
+}
+
+/// Prints the round if it fails.
+impl Drop for Round {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("round {}: {self:?}", self.round);
+        }
+    }
 }
 
 impl Round {
-    /// Returns round `n`. Ends and wheels take turns, so that all pairs come. The rest is random.
-    pub(crate) fn nth(seed: u64, n: usize, amount: usize, executor: Executor, drive: Drive) -> Self {
+    /// Returns round `n` of a seed. Executors, ends and wheels take turns. The rest is random.
+    pub(crate) fn nth(seed: u64, n: usize, drive: Drive) -> Self {
         let mut random = part(seed, n);
-        let wheel = wheel(!(n / End::ALL.len()).is_multiple_of(2), &mut random);
-        Self { seed: random.u64(..), amount, executor, wheel, end: End::ALL[n % End::ALL.len()], drive }
+        let (executor, variant) = (Executor::ALL[n % Executor::ALL.len()], n / Executor::ALL.len());
+        let ticks_per_wheel = 1 << random.usize(..11);
+        let wheels = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel }];
+        let (end, wheel) = (End::ALL[variant % End::ALL.len()], wheels[variant / End::ALL.len() % 2]);
+        Self { round: n, seed: random.u64(..), executor, wheel, end, drive }
     }
 
-    pub(crate) fn run(&self) -> Counts {
+    /// Runs the round and returns the number of its timeouts.
+    pub(crate) fn run(&self) -> usize {
         let mut random = Rng::with_seed(self.seed);
-        let tick = random.pick(&[Duration::from_micros(1), Duration::from_micros(50), Duration::from_millis(1)]);
+        let tick = random.pick(&[MICRO, 50 * MICRO, MILLI]);
         let bound = random.one_in(2).then(|| 20 + random.usize(..200));
         let missed_runs = random.pick(&[MissedTickBehavior::Skip, MissedTickBehavior::Skip, MissedTickBehavior::Burst]);
-        announce(format!("{self:?}, tick {tick:?}, bound {bound:?}, {missed_runs:?}"));
         let mut builder = Timer::builder().wheel(self.wheel).tick_duration(tick).missed_runs(missed_runs);
         if let Some(bound) = bound {
             builder = builder.max_pending_timeouts(bound);
         }
         let (builder, ended) = self.executor.add_to(builder, self.seed);
-        let counts = self.storm(builder, bound, &mut random);
+        let timeouts = self.call(builder, bound, &mut random);
         if let Some(ended) = ended {
-            assert_eq!(
-                ended.recv_timeout(MAX_WAIT),
-                Err(RecvTimeoutError::Disconnected),
-                "the executor was not dropped"
-            );
+            let ended = ended.recv_timeout(MAX_WAIT);
+            assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "the executor was not dropped");
         }
-        counts
+        timeouts
     }
 
-    fn storm(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Rng) -> Counts {
+    fn call(&self, builder: TimerBuilder, bound: Option<usize>, random: &mut Rng) -> usize {
         let (timer, driver) = self.drive.build(builder);
-        let ledger = Arc::new(Ledger::new(driver.as_ref().map_or(Clock::Real, AnyDriver::clock)));
-        let storm = Arc::new(Storm::new(ledger.clone(), &timer, bound, self.end == End::StopRace));
-        let driving = driver.map(|driver| driver.start(storm.clone(), Rng::with_seed(random.u64(..))));
-        let end = |storm: &Storm, timer: &mut Option<Timer>| {
-            storm.ends.store(true, Ordering::Release);
+        let ledger = Arc::new(Ledger::default());
+        let has_virtual_time = self.drive == Drive::Jumps;
+        let shared = Arc::new(Shared::new(ledger.clone(), &timer, bound, has_virtual_time, self.end == End::StopRace));
+        let driving = driver.map(|driver| driver.start(shared.clone(), Rng::with_seed(random.u64(..))));
+        let end = |timer: &mut Option<Timer>| {
+            shared.ends.store(true, Ordering::Release);
             match (&driving, self.end) {
                 (Some(driving), End::DropRace) => driving.drop_driver(),
                 (Some(driving), _) => driving.stop(),
                 (None, End::DropRace) => drop(timer.take()),
-                (None, _) => storm.stop(),
+                (None, _) => shared.stop(),
             }
         };
         let mut timer = Some(timer);
         let races = matches!(self.end, End::StopRace | End::DropRace);
-        let threads = threads();
+        let threads = available_parallelism().map_or(0, |cores| cores.get() + 2).max(6);
+        let (amount, ends_all) = (random.pick(&AMOUNTS), self.end == End::Quiet);
         std::thread::scope(|scope| {
             let together = Arc::new(Barrier::new(threads));
             for n in 1..threads {
-                let (storm, together) = (storm.clone(), together.clone());
-                let random = part(random.u64(..), n);
+                let (shared, together, random) = (shared.clone(), together.clone(), part(random.u64(..), n));
                 scope.spawn(move || {
                     together.wait();
-                    storm.thread(random, self.amount, self.end == End::Quiet, None::<fn()>);
+                    shared.call(random, amount, ends_all, None::<fn()>);
                 });
             }
-            let halfway = races.then_some(|| end(&storm, &mut timer));
+            let halfway = races.then_some(|| end(&mut timer));
             together.wait();
-            storm.thread(part(random.u64(..), 0), self.amount, self.end == End::Quiet, halfway);
+            shared.call(part(random.u64(..), 0), amount, ends_all, halfway);
         });
         if self.end == End::Stop {
-            end(&storm, &mut timer);
+            end(&mut timer);
         }
         ledger.wait_until_closed();
-        storm.clear();
+        shared.clear();
         let unknown = match self.end {
             End::Quiet => Unknown::None,
             End::Stop | End::StopRace => Unknown::Periodic,
             End::DropRace => Unknown::Any,
         };
-        let counts = ledger.balance(unknown, timer.as_ref().map(|timer| || timer.stats()));
+        let timeouts = ledger.balance(unknown, timer.as_ref());
+        if let (End::Quiet, Some(live), Some(bound)) = (self.end, &timer, bound) {
+            all_permits_are_free(live, bound);
+        }
         if self.end == End::Quiet {
-            end(&storm, &mut timer);
+            end(&mut timer);
         }
         if let Some(driving) = driving {
             driving.join();
         }
         ledger.report();
-        assert!(races || ledger.records().len() > self.amount, "the storm had too few timeouts");
-        counts
+        assert!(races || timeouts > amount, "the round had too few timeouts");
+        timeouts
     }
 }
 
-/// Returns the hierarchical wheel, or a hashed one with a random number of slots.
-pub(crate) fn wheel(hashed: bool, random: &mut Rng) -> WheelKind {
-    let ticks_per_wheel = 1 << random.usize(..11);
-    if hashed { WheelKind::Hashed { ticks_per_wheel } } else { WheelKind::Hierarchical }
+fn all_permits_are_free(timer: &Timer, bound: usize) {
+    let held: Vec<_> =
+        (0..bound).map(|_| accepted(timer.new_timeout(Duration::MAX, |_| {})).cancel_on_drop()).collect();
+    assert!(timer.new_timeout(Duration::MAX, |_| {}).is_err(), "more than the bound of {bound}");
+    drop(held);
+    wait_until(|| timer.pending_timeouts() == 0);
 }

@@ -1,8 +1,8 @@
-//! The tasks of a storm. Each performs one of the operations of the threads.
+//! The tasks. Each performs one of the operations of the threads.
 
-use crate::capture::{Capture, not_taking_back};
-use crate::ledger::Kind;
-use crate::storm::{FAR, Storm};
+use crate::callers::Shared;
+use crate::ledger::{Capture, Kind, taking_back};
+use crate::support::HOUR;
 use crate::support::random::{Draw, Rng};
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ impl Act {
 }
 
 pub(crate) struct Work {
-    pub(crate) storm: Arc<Storm>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) capture: Capture,
     pub(crate) act: Act,
     pub(crate) random: Rng,
@@ -63,37 +63,33 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn run(&mut self, timeout: &Timeout) {
-        let counted = self.capture.begin(timeout);
-        let panics = not_taking_back(|| self.act(timeout));
+        let counted = self.capture.begin(timeout, self.shared.now());
+        let panics = taking_back(false, || self.act(timeout));
         self.capture.end(panics && counted);
         if panics {
-            resume_unwind(Box::new("a task of the storm"));
+            resume_unwind(Box::new("a task of the test"));
         }
     }
 
     /// Performs the operation. Returns `true` if the task ends in a panic.
     fn act(&mut self, timeout: &Timeout) -> bool {
-        let Self { storm, capture, random, .. } = self;
-        let (ledger, record) = (&*storm.ledger, &*capture.record);
+        let Self { shared, capture, random, .. } = self;
+        let (ledger, record) = (&*shared.ledger, &*capture.record);
         match self.act {
             Act::Nothing => {}
             Act::Panic => return true,
             Act::Slow => hold_up(if random.one_in(16) { random.micros(5_000) } else { random.micros(300) }),
-            Act::Rearm => storm.rearm(random),
-            Act::CancelSibling => storm.with_sibling(random, |(timeout, record)| {
-                ledger.cancel(timeout, record);
-            }),
+            Act::Rearm => drop(shared.schedule(random, false)),
+            Act::CancelSibling => shared.with_sibling(random, |(timeout, record)| ledger.cancel(timeout, record)),
             Act::ResetSibling => {
                 let delay = random.micros(500);
-                storm.with_sibling(random, |(timeout, record)| ledger.reset(timeout, record, delay));
+                shared.with_sibling(random, |(timeout, record)| ledger.reset(timeout, record, delay));
             }
-            Act::CancelItself if record.kind == Kind::Periodic => {
-                ledger.cancel(timeout, record);
-            }
+            Act::CancelItself if record.kind == Kind::Periodic => ledger.cancel(timeout, record),
             Act::CancelItself => ledger.check(!timeout.cancel(), "a task cancelled itself during its run"),
             Act::ResetItself if record.kind == Kind::Periodic => ledger.reset(timeout, record, random.micros(200)),
-            Act::ResetItself => ledger.check(!timeout.reset(FAR), "a task moved itself during its run"),
-            Act::Stop => storm.stop(),
+            Act::ResetItself => ledger.check(!timeout.reset(HOUR), "a task moved itself during its run"),
+            Act::Stop => shared.stop(),
         }
         if record.kind == Kind::Periodic && record.runs.load(Ordering::Acquire) >= self.last {
             ledger.cancel(timeout, record);
@@ -111,9 +107,9 @@ impl TimerTask for Hooked {
 
     fn cancelled(self, timeout: &Timeout) {
         self.0.capture.hook_called(timeout);
-        let Work { storm, mut random, act, .. } = self.0;
+        let Work { shared, mut random, act, .. } = self.0;
         if matches!(act, Act::Rearm) {
-            not_taking_back(|| storm.rearm(&mut random));
+            taking_back(false, || drop(shared.schedule(&mut random, false)));
         }
     }
 }

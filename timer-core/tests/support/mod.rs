@@ -8,7 +8,6 @@ pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod panics;
 pub(crate) mod random;
-pub(crate) mod settings;
 pub(crate) mod wakers;
 
 pub(crate) use random::{Draw, Rng};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use xshell::Shell;
 
 use super::list::{Mutant, Program};
-use crate::loom::{LOOM, PREEMPTIONS};
+use crate::loom::{self, PREEMPTIONS};
 use crate::run::{Failure, Result, copy_sources, flags_and, target_dir};
 
 /// The time that a test program may take. A mutation that makes it take longer is caught.
@@ -68,7 +68,7 @@ impl Scratch {
                 command.arg("--exact");
             }
             if *program == Program::Models {
-                command.args(["--test-threads", "1"]).env(LOOM[2], PREEMPTIONS.to_string());
+                command.args(["--test-threads", "1"]).env(loom::BOUND, PREEMPTIONS.to_string());
             }
             command.env("RUST_BACKTRACE", "0").stdout(Stdio::piped()).stderr(File::create(&self.log)?);
             let (outcome, output) = run(command)?;
@@ -100,8 +100,8 @@ impl Scratch {
             }
             Program::Models => {
                 // The profile of `cargo xtask loom`, in a separate folder because of the cfg.
-                cargo.args(["--release", "-p", "timer-core", "--lib", "--target-dir"]).arg(self.target.join(LOOM[0]));
-                cargo.env("RUSTFLAGS", flags_and("RUSTFLAGS", LOOM[1]));
+                cargo.args(["--release", "-p", "timer-core", "--lib", "--target-dir"]).arg(self.target.join("loom"));
+                cargo.env("RUSTFLAGS", flags_and("RUSTFLAGS", loom::CFG));
                 cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
             }
         }

@@ -1,17 +1,17 @@
-//! The checker's atomics, which the fault of a model weakens in one line.
+//! loom's atomics, which the fault of a model weakens in one line.
 
-use super::{How, Ordering, checker, fault};
+use super::{How, Ordering, fault};
 
-/// Defines one of the checker's atomics, with the faults of the present model.
+/// Defines one of loom's atomics, with the faults of the present model.
 macro_rules! atomic {
     ($name:ident, $value:ty $(, $arithmetic:ident)*) => {
         #[derive(Debug, Default)]
-        pub(crate) struct $name(checker::sync::atomic::$name);
+        pub(crate) struct $name(loom::sync::atomic::$name);
 
         #[allow(dead_code, reason = "all atomics have the same methods")]
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
-                Self(checker::sync::atomic::$name::new(value))
+                Self(loom::sync::atomic::$name::new(value))
             }
 
             #[track_caller]

@@ -2,12 +2,8 @@
 //! fails the model.
 
 use super::{StdMutex, UnsafeCell, has_failed};
-use std::cell::RefCell;
-
-#[cfg(timer_shuttle)]
-use super::parts::Track;
-#[cfg(not(timer_shuttle))]
 use loom::alloc::Track;
+use std::cell::RefCell;
 
 thread_local! {
     /// The allocations that were freed in this execution.

@@ -32,6 +32,18 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: config().cases.div_ceil(4), ..config() })]
+
+    #[test]
+    fn years_match_the_model(
+        setup in prop_oneof![strategies::hierarchical(), strategies::hashed()],
+        ops in strategies::years(),
+    ) {
+        run(&setup, &ops);
+    }
+}
+
 #[test]
 fn a_hook_may_panic_while_its_canceller_unwinds() {
     let spawn = |kind, delay, panics| Spawn {

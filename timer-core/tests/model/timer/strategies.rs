@@ -148,3 +148,40 @@ fn op() -> impl Strategy<Value = Op> {
 pub(crate) fn program() -> impl Strategy<Value = Vec<Op>> {
     vec(op(), 0..60)
 }
+
+/// Generates durations from 2^`least` ns on, every magnitude with the same probability.
+fn magnitudes(least: u32, most: u32) -> impl Strategy<Value = Duration> {
+    (least..most).prop_flat_map(|bit| (1u64 << bit)..(2u64 << bit)).prop_map(Duration::from_nanos)
+}
+
+/// Generates years of timeouts of all magnitudes, many of which are moved before they run. Time
+/// hops from expiry to expiry, and jumps over up to two months.
+pub(crate) fn years() -> impl Strategy<Value = Vec<Op>> {
+    let far = || magnitudes(10, 58).prop_map(When::In);
+    let kind = prop_oneof![
+        6 => Just(Kind::Once),
+        1 => magnitudes(44, 54).prop_map(Kind::Rate),
+        1 => magnitudes(44, 54).prop_map(Kind::Delay),
+    ];
+    let spawn = move |run| {
+        (kind.clone(), far(), run, 1u32..9).prop_map(|(kind, when, run, runs)| Spawn {
+            kind,
+            when,
+            run,
+            end: Vec::new(),
+            panics: false,
+            hook_panics: false,
+            runs,
+        })
+    };
+    let next = spawn(Just(Vec::new()).boxed()).prop_map(Op::Schedule);
+    let op = prop_oneof![
+        6 => spawn(vec(next, 0..=1).boxed()).prop_map(Op::Schedule),
+        1 => target().prop_map(Op::Cancel),
+        4 => (target(), far()).prop_map(|(target, when)| Op::Reset(target, when)),
+        8 => Just(Op::AdvanceToNext(0)),
+        2 => magnitudes(10, 41).prop_map(Op::Advance),
+        1 => magnitudes(41, 52).prop_map(Op::Advance),
+    ];
+    vec(op, 0..300)
+}
