@@ -301,6 +301,18 @@ mod tests {
     }
 
     #[test]
+    fn a_quarter_of_a_burst_is_enough_if_the_worker_is_very_late() {
+        let worker = late_worker();
+        let slows_down = |(late, n): (Nanos, u64)| {
+            let decide = || worker.choose_slowdown(DUE + late, n as usize).is_some();
+            thread::scope(|scope| scope.spawn(decide).join().unwrap())
+        };
+        let quarter = BURST / 4;
+        let cases = [(79_999_999, quarter), (80_000_000, quarter - 1), (80_000_000, quarter)];
+        assert_eq!(cases.map(slows_down), [false, false, true]);
+    }
+
+    #[test]
     fn a_worker_never_slows_down() {
         let slowdown = thread::spawn(|| {
             never_slow_down();

@@ -6,7 +6,8 @@
 //! lock only if it holds the lock itself. Therefore `inbox_handovers` stays 0 exactly if no user
 //! code ran under the lock.
 //!
-//! The module guards against B53, in which the `Drop` of a capture called back under the lock.
+//! The module guards against tokio-rs/tokio#8550, in which the `Drop` of a capture called back
+//! under the lock.
 
 use crate::support::panics::panic_on_purpose;
 use crate::support::*;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_core::{StopError, Timeout, Timer, TimerTask, WeakTimer};
+use timer_core::{Timeout, Timer, TimerTask, WeakTimer};
 use timer_executor::Task;
 
 /// A caller that calls every method of the timer and counts its calls.
@@ -244,53 +245,5 @@ fn a_subscriber_on_the_worker_may_always_call() {
             assert!(caller.calls() >= 2);
             log::forget(&name);
         }
-    });
-}
-
-#[test]
-fn a_subscriber_on_the_worker_may_not_stop() {
-    returns(|| {
-        for round in 0..20 {
-            let name = format!("stop-at-once-{round}");
-            let timer = named(&name);
-            let (answer, answers) = channel();
-            let stopped = timer.downgrade();
-            log::listen(&name, move |_| {
-                if let Some(timer) = stopped.upgrade() {
-                    let _ = answer.send(timer.stop().map(|left| left.len()));
-                }
-            });
-            timer.start().unwrap();
-            assert_eq!(next(&answers), Err(StopError::OnWorker));
-            accepted(timer.new_timeout(HOUR, |_| {}));
-            assert_eq!(timer.stop().unwrap().len(), 1, "the worker's call was rejected and stopped nothing");
-            log::forget(&name);
-        }
-    });
-}
-
-// Guards against B64, in which user code took the lock under which the timer was called, with four
-// deadlocks.
-#[test]
-fn a_lock_that_tasks_take_may_be_held_in_calls() {
-    returns(|| {
-        let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
-        let lock = Arc::new(Mutex::new(0));
-        for round in 0..500 {
-            let mut held = lock.lock().unwrap();
-            let inner = lock.clone();
-            let timeout = accepted(timer.new_timeout(MICRO * (round % 50), move |_| *inner.lock().unwrap() += 1));
-            spin(10 * MICRO);
-            timeout.reset(20 * MICRO);
-            timer.stats();
-            if round % 3 == 0 && timeout.cancel() {
-                *held += 1;
-            }
-        }
-        let (end, reached) = channel();
-        accepted(timer.new_timeout(MILLI, move |_| end.send(()).unwrap()));
-        next(&reached);
-        timer.stop().unwrap().into_iter().for_each(|left| left.run());
-        assert_eq!(*lock.lock().unwrap(), 500);
     });
 }

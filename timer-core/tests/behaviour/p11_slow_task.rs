@@ -2,36 +2,11 @@
 //! On rayon or a thread pool it delays none.
 
 use crate::support::*;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use timer_core::Timer;
 use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
 use tracing::Level;
-
-#[test]
-fn a_slow_task_delays_others_on_the_worker() {
-    let timer = Timer::new();
-    let (begun, inside) = channel();
-    let (release, released) = channel();
-    let over = Arc::new(AtomicBool::new(false));
-    let slow_over = over.clone();
-    accepted(timer.new_timeout(Duration::ZERO, move |_| {
-        begun.send(()).unwrap();
-        next(&released);
-        slow_over.store(true, SeqCst);
-    }));
-    next(&inside);
-    let (ran, received) = channel();
-    for delay in [Duration::ZERO, MILLI] {
-        let (ran, over) = (ran.clone(), over.clone());
-        accepted(timer.new_timeout(delay, move |_| ran.send(over.load(SeqCst)).unwrap()));
-    }
-    watch_for(5 * MILLI);
-    release.send(()).unwrap();
-    assert_eq!([next(&received), next(&received)], [true, true]);
-}
 
 #[test]
 fn a_task_longer_than_a_tick_causes_a_warning() {

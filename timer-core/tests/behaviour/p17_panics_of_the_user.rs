@@ -137,7 +137,7 @@ fn an_executor_and_a_hook_that_panic_when_dropped_harm_no_thread() {
     drop(timer);
 }
 
-// Related to B59. The run drops the captures, because the canceller cannot.
+// Related to citadel-foss/mill-io#86. The run drops the captures, because the canceller cannot.
 #[test]
 fn captures_that_panic_after_a_cancel_are_contained() {
     for (what, executor) in good_executors() {

@@ -8,8 +8,7 @@ use crate::heap::*;
 use crate::support::*;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use timer_core::{ManualDriver, Timeout, Timer, WheelKind};
+use timer_core::{Timeout, Timer, WheelKind};
 
 /// Bytes that a timeout may take while it is churned.
 const PER_TIMEOUT: usize = 1 << 10;
@@ -38,22 +37,7 @@ fn churn(timer: &Timer, count: usize) {
     }
 }
 
-fn churn_on_virtual_time(wheel: WheelKind, standing: usize, timer: &Timer, driver: &mut ManualDriver) {
-    let each_milli = if cfg!(debug_assertions) { 1 } else { 20 };
-    let held = schedule_many(timer, standing, 61 * SECOND, 60 * SECOND);
-    let mark = Mark::set();
-    for _ in 0..60_000 {
-        churn(timer, each_milli);
-        assert_eq!(driver.advance(MILLI), 0);
-    }
-    assert_eq!(timer.pending_timeouts(), standing);
-    let label = format!("a minute of virtual time, {} cancelled among {standing}, {wheel:?}", 60_000 * each_milli);
-    assert_at_most(&format!("{label}, peak"), mark.peak(), limit(standing, 1));
-    assert_at_most(&format!("{label}, left"), mark.grown(), limit(standing, 1));
-    drop(held);
-}
-
-// Guards against B52, in which cancelled timeouts were kept for up to two years.
+// Guards against tokio-rs/tokio#8252, in which cancelled timeouts were kept for up to two years.
 #[test]
 fn timeouts_are_churned_while_time_stands_still() {
     let _alone = exclusive();
@@ -71,39 +55,6 @@ fn timeouts_are_churned_while_time_stands_still() {
     }
 }
 
-#[test]
-fn timeouts_are_churned_for_a_virtual_minute() {
-    let _alone = exclusive();
-    for wheel in DEFAULT_WHEELS {
-        for standing in STANDING {
-            let (timer, mut driver) = manual(wheel);
-            churn_on_virtual_time(wheel, standing, &timer, &mut driver);
-        }
-    }
-}
-
-/// Runs `work`, which returns the number of cancelled timeouts, on `threads` threads.
-fn churn_beside_worker(wheel: WheelKind, standing: usize, threads: usize, work: impl Fn(&Timer) -> usize + Sync) {
-    let timer = Timer::builder().wheel(wheel).build().unwrap();
-    timer.start().unwrap();
-    let held = schedule_many(&timer, standing, 25 * SECOND, 90 * SECOND);
-    let mark = Mark::set();
-    let done: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&timer))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    });
-    let peak = mark.peak();
-    assert!(timer.pending_timeouts() <= standing);
-    let stats = timer.stats();
-    let label =
-        format!("{threads} threads, {done} cancelled among {standing}, {wheel:?}, {} requests", stats.inbox_handovers);
-    let limit = limit(standing, threads.min(stats.shards as usize));
-    assert_at_most(&format!("{label}, peak"), peak, if threads > 1 { limit + REQUESTS } else { limit });
-    // The worker frees the entries that callers handed over.
-    assert_at_most(&format!("{label}, left"), mark.falls_to(limit), limit);
-    drop(held);
-}
-
 /// A thread alone on its shard, and more threads than shards, some of which meet at a lock and
 /// leave requests.
 const THREADS: [usize; 2] = [1, 12];
@@ -113,33 +64,31 @@ fn timeouts_are_churned_while_the_worker_runs() {
     let _alone = exclusive();
     let amount = if cfg!(debug_assertions) { 30_000 } else { 1_200_000 };
     for wheel in DEFAULT_WHEELS {
-        for standing in STANDING {
-            for threads in THREADS {
-                churn_beside_worker(wheel, standing, threads, |timer| {
-                    churn(timer, amount / threads);
-                    amount / threads
-                });
-            }
+        for (standing, threads) in STANDING.into_iter().flat_map(|standing| THREADS.map(|threads| (standing, threads)))
+        {
+            churn_beside_worker(wheel, standing, threads, amount);
         }
     }
 }
 
-#[test]
-#[ignore = "four minutes of real time"]
-fn timeouts_are_churned_for_a_real_minute() {
-    let _alone = exclusive();
-    for wheel in DEFAULT_WHEELS {
-        for standing in STANDING {
-            churn_beside_worker(wheel, standing, 4, |timer| {
-                let (begun, mut done) = (Instant::now(), 0);
-                while begun.elapsed() < Duration::from_secs(60) {
-                    churn(timer, 1_000);
-                    done += 1_000;
-                }
-                done
-            });
-        }
-    }
+/// Cancels `amount` timeouts on `threads` threads, beside `standing` timeouts that stay.
+fn churn_beside_worker(wheel: WheelKind, standing: usize, threads: usize, amount: usize) {
+    let timer = Timer::builder().wheel(wheel).build().unwrap();
+    timer.start().unwrap();
+    let held = schedule_many(&timer, standing, 25 * SECOND, 90 * SECOND);
+    let mark = Mark::set();
+    std::thread::scope(|scope| {
+        (0..threads).for_each(|_| _ = scope.spawn(|| churn(&timer, amount / threads)));
+    });
+    let peak = mark.peak();
+    assert!(timer.pending_timeouts() <= standing);
+    let stats = timer.stats();
+    let label = format!("{threads} threads, {amount} cancelled among {standing}, {wheel:?}");
+    let limit = limit(standing, threads.min(stats.shards as usize));
+    assert_at_most(&format!("{label}, peak"), peak, if threads > 1 { limit + REQUESTS } else { limit });
+    // The worker frees the entries that callers handed over.
+    assert_at_most(&format!("{label}, left"), mark.falls_to(limit), limit);
+    drop(held);
 }
 
 /// One thread accepts connections, and others serve and end them. All meet at the shard of the

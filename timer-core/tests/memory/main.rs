@@ -3,11 +3,9 @@
 //!
 //! The heap must follow the pending timeouts, whatever traffic came before. An empty wheel may keep
 //! its tables ([`heap::TABLES`]). The counter sees the whole process, so one test runs at a time.
-//! Promise 16 is here for the same reason, because its storms have time limits.
+//! Promise 16 is here for the same reason, because its tests have time limits.
 //!
 //! Sizes depend on the build, and `--release` uses the full ones.
-//! `cargo test --release -p timer-core --test memory -- --ignored --nocapture` adds a minute of
-//! real time per case.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
@@ -24,4 +22,3 @@ mod leaks;
 mod million;
 mod p16_bounded;
 mod spares;
-mod storm;

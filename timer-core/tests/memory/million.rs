@@ -2,13 +2,9 @@
 //! due.
 
 use crate::heap::*;
-use crate::support::executors::good_executors;
 use crate::support::*;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use timer_core::{Timer, WheelKind};
-
-/// Bytes that a pool may keep, such as the queues of its threads, which do not belong to the timer.
-const POOLS: usize = 1 << 20;
 
 /// A hashed wheel that may have more lists than a million timeouts need.
 const WIDE: WheelKind = WheelKind::Hashed { ticks_per_wheel: 1 << 20 };
@@ -60,19 +56,6 @@ fn timeouts_that_are_cancelled_after_a_cascade_leave_little() {
     }
 }
 
-#[test]
-fn cancelled_handles_keep_no_captures() {
-    let _alone = exclusive();
-    for wheel in DEFAULT_WHEELS {
-        let (timer, _driver) = manual(wheel);
-        let mark = Mark::set();
-        let timeouts = schedule_many(&timer, MILLION, 30 * SECOND, HOUR);
-        assert!(timeouts.iter().all(|timeout| timeout.cancel()));
-        // The handle keeps its entry without the job.
-        assert_at_most(&format!("a cancelled handle, {wheel:?}"), mark.grown() / MILLION, 128);
-    }
-}
-
 /// Checks that timeouts which are due within `spread` leave nothing in the wheel or an executor.
 fn expires(label: &str, wheel: WheelKind, timer: &Timer, spread: Duration, wait: impl FnOnce(Duration)) {
     let mark = Mark::set();
@@ -95,40 +78,4 @@ fn a_million_expired_timeouts_leave_nothing() {
             expires("virtual time", wheel, &timer, spread, |end| assert_eq!(driver.advance(end), MILLION));
         }
     }
-}
-
-#[test]
-fn expiry_leaves_nothing_on_any_executor() {
-    let _alone = exclusive();
-    for wheel in DEFAULT_WHEELS {
-        for (name, executor) in good_executors() {
-            let timer = Timer::builder().wheel(wheel).executor(executor).build().unwrap();
-            // The threads of the pool and the worker do not count.
-            let (ran, warm) = std::sync::mpsc::channel::<()>();
-            for _ in 0..100 {
-                let ran = ran.clone();
-                accepted(timer.new_timeout(NANO, move |_| drop(ran)));
-            }
-            drop(ran);
-            all_gone(&warm);
-            expired_by_the_worker(name, wheel, &timer);
-        }
-    }
-}
-
-fn expired_by_the_worker(name: &str, wheel: WheelKind, timer: &Timer) {
-    let before = timer.stats().expired;
-    let mark = Mark::set();
-    // Three in four come in a burst of one tick, if they are scheduled before it.
-    let spread = if cfg!(debug_assertions) { 200 * MILLI } else { SECOND };
-    let timeouts = schedule_many(timer, MILLION / 4, MILLI, spread);
-    let burst = schedule_many(timer, MILLION - MILLION / 4, spread, MICRO);
-    drop((timeouts, burst));
-    let begun = Instant::now();
-    while timer.stats().expired < before + MILLION as u64 {
-        assert!(begun.elapsed() < MAX_WAIT, "some timeouts have not run");
-        watch_for(MILLI);
-    }
-    let left = mark.falls_to(TABLES + POOLS + NOISE);
-    println!("{name}, {wheel:?}: {MILLION} have run, peak {}, left {left}", mark.peak());
 }

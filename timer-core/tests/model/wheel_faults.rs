@@ -88,7 +88,7 @@ fn assert_due_at(wheel: &mut AnyWheel, deadline: u64) {
     assert_eq!(advance(wheel, deadline), [deadline], "{wheel:?}");
 }
 
-// Guards against B07, in which the mark of an empty slot was a legal deadline.
+// Guards against a fault in which the mark of an empty slot was a legal deadline.
 #[test]
 fn the_largest_deadline_can_be_removed_and_can_expire() {
     for (_, mut wheel) in wheels(0) {
@@ -106,7 +106,7 @@ fn the_largest_deadline_can_be_removed_and_can_expire() {
     }
 }
 
-// Guards against B11, a fault with delays just under a round while the clock is behind.
+// Guards against a fault with delays just under a round while the clock is behind.
 #[test]
 fn delays_just_under_a_round_are_right() {
     for lag in 0..4 {
@@ -119,7 +119,8 @@ fn delays_just_under_a_round_are_right() {
     }
 }
 
-// Guards against B15, in which an exact multiple of the round came a round early or late.
+// Guards against netty/netty#744, in which an exact multiple of the round came a round early or
+// late.
 #[test]
 fn multiples_of_a_round_are_due_in_their_round() {
     for now in [0, 1, 63, 64, 511, 512, 4095, 1 << 20] {
@@ -136,7 +137,7 @@ fn multiples_of_a_round_are_due_in_their_round() {
     }
 }
 
-// Guards against B17. The entries of one slot are not sorted by round.
+// Guards against netty/netty#12888. The entries of one slot are not sorted by round.
 #[test]
 fn rounds_of_a_slot_may_be_inserted_in_any_order() {
     for descending in [true, false] {
@@ -158,7 +159,7 @@ fn rounds_of_a_slot_may_be_inserted_in_any_order() {
     }
 }
 
-// Guards against B18, in which delays longer than the wheel were early.
+// Guards against twitter/rpc-perf#180, in which delays longer than the wheel were early.
 #[test]
 fn delays_of_up_to_a_thousand_rounds_are_not_early() {
     for (span, mut wheel) in wheels(77) {
@@ -172,7 +173,8 @@ fn delays_of_up_to_a_thousand_rounds_are_not_early() {
     }
 }
 
-// Guards against B20, in which a deadline between two others got a second bucket.
+// Guards against element-hq/synapse#17850, in which a deadline between two others got a second
+// bucket.
 #[test]
 fn a_deadline_between_two_others_keeps_its_order() {
     for (_, mut wheel) in wheels(0) {
@@ -186,8 +188,8 @@ fn a_deadline_between_two_others_keeps_its_order() {
     }
 }
 
-// Guards against B21 and B24, in which far deadlines overflowed, wrapped, or moved to the end of
-// the range.
+// Guards against netty/netty#7760, in which far deadlines overflowed, wrapped, or moved to the end
+// of the range.
 #[test]
 fn the_farthest_deadlines_stay_pending() {
     for now in [0, 1, 1 << 32, (1 << 62) + 12345, u64::MAX - 10] {
@@ -205,8 +207,8 @@ fn the_farthest_deadlines_stay_pending() {
     }
 }
 
-// Guards against B30 and B31, in which an entry one whole rotation away was reported first and hid
-// nearer ones.
+// Guards against tokio-rs/tokio#8334, in which an entry one whole rotation away was reported first
+// and hid nearer ones.
 #[test]
 fn a_far_value_hides_no_near_one() {
     for boundary in powers().skip(1) {
@@ -235,8 +237,8 @@ fn a_far_value_hides_no_near_one() {
     }
 }
 
-// Guards against B32 and B48, in which the next expiry was that of a finer level, although a
-// coarser one had an earlier value.
+// Guards against glommio/glommio#44 and ben-manes/caffeine#431, in which the next expiry was that
+// of a finer level, although a coarser one had an earlier value.
 #[test]
 fn next_expiry_is_the_minimum_beside_every_boundary() {
     for boundary in powers() {
@@ -253,7 +255,7 @@ fn next_expiry_is_the_minimum_beside_every_boundary() {
     }
 }
 
-// Guards against B44, in which the slot that the clock enters was forgotten.
+// Guards against Yiling-J/theine-go#64, in which the slot that the clock enters was forgotten.
 #[test]
 fn values_due_at_the_tick_of_a_jump_come_out() {
     for to in powers().skip(1) {
@@ -267,8 +269,8 @@ fn values_due_at_the_tick_of_a_jump_come_out() {
     }
 }
 
-// Guards against B45, in which a call handled one tick, or entries were taken out of their slot and
-// dropped.
+// Guards against camunda/camunda#767, in which a call handled one tick, or entries were taken out
+// of their slot and dropped.
 #[test]
 fn one_call_over_a_billion_ticks_returns_all() {
     for (_, mut wheel) in wheels(5) {
@@ -283,7 +285,8 @@ fn one_call_over_a_billion_ticks_returns_all() {
     }
 }
 
-// Guards against B67, a fault with the maximal delay at the last position of a wheel.
+// Guards against vesoft-inc/nebula#802, a fault with the maximal delay at the last position of a
+// wheel.
 #[test]
 fn the_longest_delays_are_right_at_every_position() {
     for now in (0..600).chain(4000..4200) {
@@ -303,8 +306,8 @@ fn the_longest_delays_are_right_at_every_position() {
     }
 }
 
-// Guards against B83, in which years of ticks were handled one by one. With this fault the test
-// would not end.
+// Guards against wingo/fibers#89, in which years of ticks were handled one by one. With this fault
+// the test would not end.
 #[test]
 fn a_jump_costs_no_ticks() {
     for (_, mut wheel) in wheels(0) {
@@ -318,7 +321,8 @@ fn a_jump_costs_no_ticks() {
     }
 }
 
-// Guards against B88, in which large values overflowed into marks or beyond an array.
+// Guards against tokio-rs/tokio#3551, in which large values overflowed into marks or beyond an
+// array.
 #[test]
 fn powers_of_two_are_right_as_delay_and_uptime() {
     for uptime in powers().flat_map(|power| [power - 1, power, power + 1]) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 
-// Guards against B70, in which a stale id or a reused slot removed another value.
+// Guards against tokio-rs/tokio#3558, in which a stale id or a reused slot removed another value.
 fn reuse_one_slot(mut wheel: impl TimingWheel<u64>) {
     let mut keys = Vec::with_capacity(1_000_000);
     for value in 0..1_000_000u64 {
@@ -32,8 +32,8 @@ fn keys_of_a_million_uses_of_a_slot_find_nothing() {
     reuse_one_slot(HashedWheel::new(512));
 }
 
-// Guards against B71 and B72, in which ids were wrong after growth or shrinking. Here memory is
-// also given back.
+// Guards against aeron-io/agrona#346 and tokio-rs/tokio#4170, in which ids were wrong after growth
+// or shrinking. Here memory is also given back.
 fn grow_and_empty(mut wheel: impl TimingWheel<u64>) {
     let mut old: Vec<Key> = Vec::new();
     for size in [1, 2, 3, 7, 64, 255, 256, 257, 1000, 5000, 3, 300] {
@@ -55,7 +55,7 @@ fn every_key_finds_its_own_value_at_every_size() {
     grow_and_empty(HashedWheel::new(512));
 }
 
-// Guards against B71 while the wheel moves its values.
+// Guards against aeron-io/agrona#346 while the wheel moves its values.
 fn remove_during_cascades(mut wheel: impl TimingWheel<u64>) {
     let deadline = |value: u64| 100 + value * value * 31 % 100_000;
     let keys: Vec<Key> = (0..3000).map(|value| wheel.insert(deadline(value), value)).collect();

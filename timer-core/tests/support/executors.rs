@@ -79,15 +79,3 @@ pub(crate) fn good_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
         ("bounded threadpool", Arc::new(ThreadPoolExecutor::bounded(1, 1))),
     ]
 }
-
-/// Returns executors that reject tasks, lose them or panic.
-pub(crate) fn bad_executors() -> Vec<(&'static str, Arc<dyn TaskExecutor>)> {
-    use Action::{Drop, Panic, Reject, Run};
-    vec![
-        ("rejecting", Arc::new(Scripted::new(&[Reject], false))),
-        ("dropping", Arc::new(Scripted::new(&[Drop], false))),
-        ("panicking", Arc::new(Scripted::new(&[Panic], false))),
-        ("mixed", Arc::new(Scripted::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], false))),
-        ("mixed, inline", Arc::new(Scripted::new(&[Run, Reject, Run, Drop, Panic, Panic, Run], true))),
-    ]
-}

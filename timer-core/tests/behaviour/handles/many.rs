@@ -1,47 +1,12 @@
 //! Many timeouts at once, with `new_timeouts` and `cancel_all`.
 
 use crate::support::executors::KeepingExecutor;
-use crate::support::ledger::Ledger;
-use crate::support::panics::{BadHook, panic_on_purpose};
+use crate::support::panics::panic_on_purpose;
 use crate::support::*;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::thread::current;
-use std::time::Duration;
-use timer_core::{RejectReason, Timeout, Timer};
-
-#[test]
-fn a_batch_is_like_single_calls() {
-    let (timer, mut driver) = Timer::builder().max_pending_timeouts(150).build_manual().unwrap();
-    let runs = Runs::default();
-    let items = (0..200u32).map(|id| {
-        let runs = runs.clone();
-        (Duration::from_nanos(u64::from(200 - id)), move |_: &Timeout| runs.lock().unwrap().push(id))
-    });
-    let results = timer.new_timeouts(items);
-    assert_eq!(results.len(), 200);
-    for (id, result) in results.iter().enumerate() {
-        match result {
-            Ok(timeout) => {
-                assert!(id < 150);
-                assert_eq!(timeout.remaining(), Duration::from_nanos(200 - id as u64));
-            }
-            Err(rejected) => {
-                assert!(id >= 150);
-                assert_eq!(rejected.reason, RejectReason::TooManyPending { max: 150 });
-            }
-        }
-    }
-    assert_eq!((timer.pending_timeouts(), timer.stats().scheduled, timer.stats().rejected), (150, 150, 50));
-    assert_eq!(driver.advance(SECOND), 150);
-    assert_eq!(take_runs(&runs), (0..150).rev().collect::<Vec<_>>());
-    assert_eq!(Arc::strong_count(&runs), 1 + 50, "rejected tasks return to the caller");
-    drop(driver);
-    let late = timer.new_timeouts([(SECOND, |_: &Timeout| {}); 3]);
-    assert!(late.iter().all(|late| late.as_ref().is_err_and(|late| late.reason == RejectReason::Stopped)));
-}
+use timer_core::{Timeout, Timer};
 
 /// An iterator whose `size_hint` is wrong.
 struct Misleading<I>(I, (usize, Option<usize>));
@@ -120,30 +85,6 @@ fn a_batch_whose_iterator_panics_keeps_full_chunks() {
 }
 
 #[test]
-fn cancel_all_goes_on_over_hooks_that_panic() {
-    let (timer, _driver) = manual(WHEELS[0]);
-    let ledger = Ledger::new();
-    let mut ends = Vec::new();
-    let all: Vec<Timeout> = (0..200)
-        .map(|id| {
-            if id % 3 == 0 {
-                return accepted(timer.new_timeout_task(SECOND, BadHook));
-            }
-            let (probe, end) = ledger.probe();
-            ends.push(end);
-            accepted(timer.new_timeout_task(SECOND, probe))
-        })
-        .collect();
-    assert_eq!(Timeout::cancel_all(&all), 200);
-    ledger.wait();
-    assert!(ends.iter().all(|end| end.counts() == (0, 1) && end.dropped_on() == Some(current().id())));
-    let stats = timer.stats();
-    assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (0, 200, 67));
-    assert_eq!(Timeout::cancel_all(&all), 0);
-    assert_eq!(Timeout::cancel_all(&[]), 0);
-}
-
-#[test]
 fn cancel_all_takes_two_timers_and_duplicates() {
     let pool = KeepingExecutor::default();
     let timers = [
@@ -168,17 +109,4 @@ fn cancel_all_takes_two_timers_and_duplicates() {
     let gone: Vec<Timeout> = (0..3).map(|_| accepted(one.new_timeout(HOUR, |_| {}))).collect();
     drop((one, first));
     assert_eq!(Timeout::cancel_all(&gone), 0);
-}
-
-#[test]
-fn cancel_all_ends_a_running_periodic_task() {
-    let (timer, mut driver) = manual(WHEELS[0]);
-    let count = Arc::new(AtomicU32::new(0));
-    let counted = count.clone();
-    accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
-        counted.fetch_add(Timeout::cancel_all([me, me]) as u32, SeqCst);
-    }));
-    assert_eq!(driver.advance(HOUR), 1);
-    assert_eq!((count.load(SeqCst), timer.stats().cancelled, timer.pending_timeouts()), (1, 1, 0));
-    assert_eq!(Arc::strong_count(&count), 1);
 }

@@ -3,7 +3,7 @@
 mod manual_waker;
 mod many;
 
-use crate::support::executors::{KeepingExecutor, good_executors};
+use crate::support::executors::good_executors;
 use crate::support::panics::BadHook;
 use crate::support::*;
 use std::cell::RefCell;
@@ -62,16 +62,6 @@ fn cancel_and_wait_outlasts_a_run_and_its_captures() {
             assert_eq!(timeout.cancel_and_wait(), Ok(false), "{what}: nothing to wait for");
         }
     }
-}
-
-#[test]
-fn cancel_and_wait_of_a_pending_timeout_returns() {
-    let (timer, mut driver) = manual(WHEELS[0]);
-    let timeout = accepted(timer.new_timeout(SECOND, |_| {}));
-    assert_eq!((timeout.cancel_and_wait(), timeout.cancel_and_wait()), (Ok(true), Ok(false)));
-    let ran = accepted(timer.new_timeout(SECOND, |_| {}));
-    driver.advance(SECOND);
-    assert_eq!(ran.cancel_and_wait(), Ok(false));
 }
 
 #[test]
@@ -152,57 +142,6 @@ fn slack_at_the_edges_is_within_its_range() {
     assert!(never[1].remaining() >= SECOND);
     assert_eq!(driver.advance(2 * SECOND), 4 + usize::from(never[1].is_expired()));
     assert!(!never[0].is_expired() && !never[2].is_expired());
-}
-
-#[test]
-fn expire_now_works_in_every_state() {
-    let pool = KeepingExecutor::default();
-    let (timer, mut driver) = Timer::builder().executor(pool.clone()).build_manual().unwrap();
-    let waiting = accepted(timer.new_timeout(HOUR, |_| {}));
-    assert!(waiting.expire_now());
-    assert_eq!((waiting.remaining(), waiting.deadline()), (Duration::ZERO, timer.now()));
-    assert!(!waiting.expire_now(), "already due");
-    assert_eq!(driver.advance(Duration::ZERO), 1);
-    assert!(!waiting.expire_now(), "already handed over");
-    pool.run();
-    assert!(!waiting.expire_now() && waiting.is_expired(), "already run");
-    let cancelled = accepted(timer.new_timeout(HOUR, |_| {}));
-    assert!(cancelled.cancel() && !cancelled.expire_now());
-    let far = accepted(timer.new_timeout(Duration::MAX, |_| {}));
-    assert!(far.expire_now(), "even a timeout that never comes");
-    assert_eq!(driver.advance(Duration::ZERO), 1);
-    assert_eq!(timer.stats().timeout_lag.max(), Duration::ZERO, "the new deadline is not late");
-    // A timeout is due from its deadline on, even if no turn has seen it.
-    let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
-    assert!(!due.expire_now());
-    let left = accepted(timer.new_timeout(HOUR, |_| {}));
-    drop(driver.stop());
-    assert!(!left.expire_now());
-}
-
-#[test]
-fn expire_now_of_a_periodic_task_restarts_the_phase() {
-    for fixed_rate in [true, false] {
-        let (timer, mut driver) = manual(WHEELS[0]);
-        let (begun, times) = (driver.now(), Arc::new(Mutex::new(Vec::new())));
-        let recorded = times.clone();
-        let task = move |me: &Timeout| {
-            let at = (me.deadline() - begun).as_secs();
-            let mut recorded = recorded.lock().unwrap();
-            recorded.push(at);
-            // A call during a run affects the next run once.
-            assert!(at != 23 || recorded.len() > 3 || me.expire_now());
-        };
-        let again = if fixed_rate {
-            accepted(timer.schedule_at_fixed_rate(10 * SECOND, 10 * SECOND, task))
-        } else {
-            accepted(timer.schedule_with_fixed_delay(10 * SECOND, 10 * SECOND, task))
-        };
-        driver.advance(13 * SECOND);
-        assert!(again.expire_now() && !again.expire_now());
-        driver.advance(25 * SECOND);
-        assert_eq!((times.lock().unwrap().as_slice(), timer.stats().task_panics), (&[10, 13, 23, 23, 33][..], 0));
-    }
 }
 
 #[test]

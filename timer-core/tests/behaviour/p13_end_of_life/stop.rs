@@ -9,50 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use timer_core::{RejectReason, StopError, Timeout, Timer, TimerTask};
 
-// Guards against B39, in which the worker's loop overwrote the wake-up of `stop`, and the join
-// hung.
-#[test]
-fn stop_ends_the_worker_wherever_it_is() {
-    let (done, ended) = channel();
-    std::thread::spawn(move || {
-        let mut random = Rng::with_seed(39);
-        for round in 0..400 {
-            let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
-            if round % 2 == 0 {
-                timer.start().unwrap();
-            }
-            for _ in 0..random.u64(..4) {
-                accepted(timer.new_timeout(random.duration(60 * MICRO), |_| {}));
-            }
-            spin(random.duration(120 * MICRO));
-            if round % 5 == 0 {
-                drop(timer);
-            } else {
-                drop(timer.stop().unwrap());
-                assert_eq!(timer.pending_timeouts(), 0);
-            }
-        }
-        done.send(()).unwrap();
-    });
-    next(&ended);
-}
-
-#[test]
-fn one_of_several_stops_gets_all_timeouts() {
-    for _ in 0..50 {
-        let timer = Timer::new();
-        for _ in 0..20 {
-            accepted(timer.new_timeout(HOUR, |_| {}));
-        }
-        let left: Vec<usize> = std::thread::scope(|scope| {
-            let stops: Vec<_> = (0..4).map(|_| scope.spawn(|| timer.stop().unwrap().len())).collect();
-            stops.into_iter().map(|stop| stop.join().unwrap()).collect()
-        });
-        assert_eq!((left.iter().sum::<usize>(), left.iter().max()), (20, Some(&20)));
-    }
-}
-
-// Guards against B93, in which `stop` returned handles that were not cancelled.
+// Guards against netty/netty#14081, in which `stop` returned handles that were not cancelled.
 #[test]
 fn timeouts_that_stop_hands_back_are_cancelled() {
     let (timer, driver) = manual(WHEELS[0]);
@@ -84,7 +41,8 @@ impl TimerTask for Answer {
     }
 }
 
-// Guards against B95, in which one owner stopped the timer and another waited forever.
+// Guards against redisson/redisson#2304, in which one owner stopped the timer and another waited
+// forever.
 #[test]
 fn an_owner_learns_of_the_stop_of_another() {
     let timer = Timer::new();
@@ -96,56 +54,6 @@ fn an_owner_learns_of_the_stop_of_another() {
     let rejected = timer.new_timeout_task(HOUR, Answer(answer)).err().unwrap();
     assert_eq!(rejected.reason, RejectReason::Stopped);
     assert!(answers.try_recv().is_err(), "the error is the only answer");
-}
-
-// Guards against B97, in which the shutdown walked the wheel to the end of time.
-#[test]
-fn stop_takes_no_longer_for_far_timeouts() {
-    for wheel in WHEELS {
-        let (timer, driver) = manual(wheel);
-        let (dropped, mut random) = (Arc::new(()), Rng::with_seed(97));
-        for id in 0..20_000 {
-            let capture = dropped.clone();
-            let delay = if id % 2 == 0 { Duration::MAX } else { Duration::from_nanos(random.u64(..)) };
-            accepted(timer.new_timeout(delay, move |_| drop(capture)));
-        }
-        let left = driver.stop();
-        assert_eq!((left.len(), timer.stats().turns), (20_000, 0), "{wheel:?}");
-        drop(left);
-        assert_eq!((Arc::strong_count(&dropped), timer.pending_timeouts()), (1, 0));
-    }
-}
-
-// Guards against B03, in which `stop` left a count and did not call the cancel callbacks.
-#[test]
-fn timeouts_that_stop_hands_back_do_not_run() {
-    let timer = Timer::builder().tick_duration(10 * MICRO).build().unwrap();
-    let ledger = Ledger::new();
-    let mut ends = Vec::new();
-    for id in 0..1_000 {
-        let (probe, end) = ledger.probe();
-        ends.push((end, accepted(timer.new_timeout_task(id * 5 * MICRO, probe))));
-    }
-    let left = timer.stop().unwrap();
-    let counts = || {
-        let all = ends.iter().map(|(end, _)| end.counts());
-        all.fold((0, 0), |sum, (ran, cancelled)| (sum.0 + ran as usize, sum.1 + cancelled as usize))
-    };
-    let ran_before = counts().0;
-    assert_eq!(counts().1, 0, "handed back, and its hook not yet called");
-    assert_eq!((ran_before + left.len(), timer.pending_timeouts()), (1_000, 0));
-    assert_eq!(timer.stats().cancelled, left.len() as u64);
-    assert!(left.iter().all(|left| left.timeout().is_cancelled() && left.deadline() == left.timeout().deadline()));
-    assert_eq!(timer.stop().unwrap().len(), 0, "a second stop gets nothing");
-    watch_for(10 * MILLI);
-    assert_eq!(counts(), (ran_before, 0));
-    let mut left = left.into_iter();
-    let half = left.len() / 2;
-    left.by_ref().take(half).for_each(|left| left.run());
-    drop(left);
-    ledger.wait();
-    assert_eq!(counts(), (ran_before + half, 1_000 - ran_before - half));
-    assert!(ends.iter().all(|(end, timeout)| end.counts().0 + end.counts().1 == 1 && !timeout.cancel()));
 }
 
 #[test]

@@ -109,8 +109,8 @@ fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
     residues.chain(whole).filter(move |far| far + uptime.as_nanos() < END_OF_TIME / 2)
 }
 
-// Guards against B30, B31 and B32, in which an entry a rotation away was in the current slot and
-// hid nearer ones.
+// Guards against tokio-rs/tokio#8334 and glommio/glommio#44, in which an entry a rotation away was
+// in the current slot and hid nearer ones.
 #[test]
 fn near_timeouts_run_before_those_a_rotation_away() {
     sweep(&WHEELS, |wheel, uptime| {
@@ -126,8 +126,8 @@ fn near_timeouts_run_before_those_a_rotation_away() {
     });
 }
 
-// Guards against B36, in which wake-ups were lost after a reset to an earlier deadline and after a
-// removal.
+// Guards against tokio-rs/tokio#849, in which wake-ups were lost after a reset to an earlier
+// deadline and after a removal.
 #[test]
 fn a_timeout_moved_near_from_a_rotation_away_runs() {
     sweep(&[WHEELS[0], WHEELS[3], WHEELS[4]], |wheel, uptime| {
@@ -155,7 +155,8 @@ fn a_timeout_moved_near_from_a_rotation_away_runs() {
     });
 }
 
-// Guards against B18, B21 and B24, in which far timeouts wrapped, ran early or got lost.
+// Guards against twitter/rpc-perf#180 and netty/netty#7760, in which far timeouts wrapped, ran
+// early or got lost.
 #[test]
 fn a_lone_timeout_runs_in_time_from_every_uptime() {
     sweep(&[WHEELS[0], WHEELS[4]], |wheel, uptime| {
