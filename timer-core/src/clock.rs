@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    // Guards against B81, clocks that go back.
+    // Guards against tokio-rs/tokio#3619, clocks that go back.
     #[test]
     fn a_clock_that_goes_back_stands_still() {
         let present = Present::real();

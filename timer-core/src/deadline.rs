@@ -150,7 +150,7 @@ pub(crate) fn edges() -> impl Iterator<Item = Nanos> {
 mod tests {
     use super::*;
 
-    // Guards against B10, B19 and B23, early firing by rounding.
+    // Guards against sozu-proxy/sozu#1354, early firing by rounding.
     #[test]
     fn a_deadline_rounds_up_and_the_present_down() {
         for nanos in edges() {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    // Guards against B88, in which large values overflowed into marker values.
+    // Guards against tokio-rs/tokio#3551, in which large values overflowed into marker values.
     #[test]
     fn deadlines_compare_like_the_times_they_stand_for() {
         let mut times: Vec<Nanos> = edges().collect();
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(Deadline::up(Deadline::EXACT + 1).nanos(), Deadline::EXACT + 32);
     }
 
-    // Guards against B21 and B22, in which `now + delay` overflowed and fired at once.
+    // Guards against netty/netty#7760, in which `now + delay` overflowed and fired at once.
     #[test]
     fn the_longest_delay_saturates() {
         assert_eq!(Deadline::up(after(0, Duration::MAX)), Deadline::NEVER);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::deadline::{END_OF_TIME, edges};
 
-    // B10, B19, B23: early firing by rounding.
+    // sozu-proxy/sozu#1354: early firing by rounding.
     #[test]
     fn a_tick_is_not_before_its_deadlines() {
         for nanos in edges() {

@@ -18,21 +18,17 @@ mod scratch;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::fs;
 use std::io::{IsTerminal, stderr};
 
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
 use self::list::{Mutant, Program, Test};
 use self::plain::plain;
 use self::scratch::{Outcome, Scratch};
 use crate::flags;
-use crate::run::{Failure, Result, first_failure, report, root};
+use crate::run::{Failure, Result, first_failure, report};
 
 pub(crate) use list::stale;
-
-/// The file with the result of the last complete run.
-const RESULT: &str = "docs/mutants.md";
 
 /// The fate of a mutation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,21 +94,11 @@ pub(crate) fn listed(sh: &Shell, filter: &str) -> Result {
     }
     show_progress(mutants.len(), mutants.len(), "");
     verdicts.sort_by_key(|(mutant, _)| (&mutant.file, &mutant.title));
-    let text = table(&verdicts, &cmd!(sh, "git rev-parse --short HEAD").quiet().read()?);
-    report(&format!("\n{text}"));
-    if filter.is_empty() {
-        let plain = read_result().split_once(plain::HEADING).map(|(_, plain)| format!("{}{plain}", plain::HEADING));
-        fs::write(root().join(RESULT), text + &plain.unwrap_or_default())?;
-    }
+    report(&format!("\n{}", table(&verdicts)));
     match verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Survives).count() {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} mutations survive"))),
     }
-}
-
-/// Returns the kept result, or an empty text if there is none.
-fn read_result() -> String {
-    fs::read_to_string(root().join(RESULT)).unwrap_or_default()
 }
 
 /// Checks that the named tests of a program exist and pass without a mutation.
@@ -169,30 +155,24 @@ fn show_progress(done: usize, all: usize, title: &str) {
     if stderr().is_terminal() { eprint!("\r{line:<120}") } else { report(&format!("{line}\n")) }
 }
 
-/// Returns the result as a page.
-fn table(verdicts: &[(&Mutant, Verdict)], commit: &str) -> String {
+/// Returns the results, one line for each change, and their sum.
+fn table(verdicts: &[(&Mutant, Verdict)]) -> String {
     let count = |is_counted: fn(&Verdict) -> bool| verdicts.iter().filter(|(_, it)| is_counted(it)).count();
-    let caught = count(|it| matches!(it, Verdict::Caught | Verdict::Hangs | Verdict::CaughtElsewhere(_)));
-    let equivalent = count(|it| matches!(it, Verdict::Equivalent(_)));
-    let surviving = count(|it| *it == Verdict::Survives);
-    let mut text = format!(
-        "# Mutations\n\n`cargo xtask mutants` writes this page. It applies the changes in `xtask/mutants` one by one and\n\
-         runs the tests, as described in [CONTRIBUTING.md](../CONTRIBUTING.md). Of {} changes, the tests\n\
-         catch {caught}. Changes without an effect: {equivalent}. Changes that survive: {surviving}. The run was at\n\
-         commit `{commit}`.\n\n\
-         | file | change | result |\n|---|---|---|\n",
-        verdicts.len()
-    );
+    let mut text = String::new();
     for (mutant, verdict) in verdicts {
         let test = mutant.caught_by.as_ref().map_or("", |test| &test.name);
         let result = match verdict {
-            Verdict::Caught => format!("caught by `{test}`"),
-            Verdict::Hangs => format!("caught by `{test}`, which hangs"),
-            Verdict::CaughtElsewhere(program) => format!("caught by a test of `{program}`, not by `{test}`"),
+            Verdict::Caught => format!("caught by {test}"),
+            Verdict::Hangs => format!("caught by {test}, which hangs"),
+            Verdict::CaughtElsewhere(program) => format!("caught by a test of {program}, not by {test}"),
             Verdict::Equivalent(reason) => format!("equivalent, because {reason}"),
-            Verdict::Survives => "**survives**".to_owned(),
+            Verdict::Survives => "SURVIVES".to_owned(),
         };
-        let _ = writeln!(text, "| `{}` | {} | {result} |", mutant.file, mutant.title);
+        let _ = writeln!(text, "{}: {}: {result}", mutant.file, mutant.title);
     }
+    let equivalent = count(|it| matches!(it, Verdict::Equivalent(_)));
+    let surviving = count(|it| *it == Verdict::Survives);
+    let caught = verdicts.len() - equivalent - surviving;
+    let _ = writeln!(text, "{caught} caught, {equivalent} equivalent, {surviving} survive");
     text
 }

@@ -172,7 +172,7 @@ impl Job for Wakeup {
 mod tests {
     use super::*;
 
-    // Guards against B62, a wrong time of the next run after missed runs.
+    // Guards against a wrong time of the next run after missed runs.
     #[test]
     fn missed_runs_are_skipped_and_the_phase_is_kept() {
         for period in [1u64, 2, 3, 5, 7, 11, 13, 1_000_003] {
@@ -216,7 +216,7 @@ mod tests {
         assert!(late(MissedTickBehavior::Skip) < 2_000, "turns that are late by themselves miss runs");
     }
 
-    // Guards against B92, a period of zero, and B88, an overflow by the longest period.
+    // Guards against a period of zero, and tokio-rs/tokio#3551, an overflow by the longest period.
     #[test]
     fn a_period_is_never_zero_and_never_overflows() {
         assert_eq!(period_nanos(Duration::ZERO), None);

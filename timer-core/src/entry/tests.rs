@@ -22,7 +22,8 @@ fn the_last_of_two_references_frees_the_entry() {
     assert!(user.is_last());
 }
 
-// Guards against B56, in which a cancelled entry was freed while the wheel still had it.
+// Guards against moka-rs/moka#524, in which a cancelled entry was freed while the wheel still had
+// it.
 #[test]
 fn the_wheels_reference_is_handed_over() {
     let task = Arc::new(());

@@ -250,7 +250,7 @@ mod tests {
         key
     }
 
-    // Guards against B70, generations that wrap around.
+    // Guards against tokio-rs/tokio#3558, generations that wrap around.
     #[test]
     fn a_row_whose_generations_are_used_up_is_retired() {
         let mut slab = Slab::<()>::new();

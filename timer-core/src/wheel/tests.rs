@@ -215,7 +215,7 @@ fn advance_model<W: Check>(wheel: &mut W, live: &mut BTreeMap<u32, u64>, by: u64
 proptest! {
     #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // Guards against B61, in which a removal did not clear the mark of an occupied bucket.
+    // Guards against a fault in which a removal did not clear the mark of an occupied bucket.
     #[test]
     fn random_operations_keep_the_invariants_of_the_levels(
         uptime in delay(),

@@ -19,7 +19,8 @@ fn word(state: State, nanos: Nanos) -> AtomicState {
     AtomicState(AtomicU64::new(Word::new(state, at(nanos)).0))
 }
 
-// Guards against B55, in which a reset or a removal in an unforeseen state panicked.
+// Guards against tokio-rs/tokio#2473, in which a reset or a removal in an unforeseen state
+// panicked.
 #[test]
 fn every_state_answers_every_operation() {
     for state in ALL {
@@ -71,7 +72,7 @@ fn a_reset_during_a_run_decides_the_next_one() {
     assert_eq!(state.deadline(), at(70));
 }
 
-// Guards against B59, in which a cancel during the run was lost.
+// Guards against citadel-foss/mill-io#86, in which a cancel during the run was lost.
 #[test]
 fn a_cancel_during_a_run_is_not_lost() {
     let state = word(State::Running, 5);

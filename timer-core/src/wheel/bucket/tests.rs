@@ -115,7 +115,7 @@ fn the_earliest_is_exact_in_a_short_bucket() {
     assert_eq!(bucket.earliest, 101);
 }
 
-// Guards against B07, in which the mark of an empty slot was a legal deadline.
+// Guards against a fault in which the mark of an empty slot was a legal deadline.
 #[test]
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);

@@ -56,7 +56,7 @@ fn the_slots_are_in_range_and_rounded_up() {
     }
 }
 
-// Guards against B17, in which rounds in one slot came in a wrong order.
+// Guards against netty/netty#12888, in which rounds in one slot came in a wrong order.
 #[test]
 fn rounds_that_share_a_slot_expire_in_their_own_round() {
     for order in [[0u32, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]] {
@@ -103,7 +103,7 @@ fn the_ring_has_as_many_lists_as_it_needs() {
     }
 }
 
-// Guards against B07. An empty list has the bound of one whose values are all at the last tick.
+// An empty list has the bound of one whose values are all at the last tick.
 #[test]
 fn the_last_tick_is_found_among_empty_lists() {
     for slots in [1, 64, 512, 1 << 15] {

@@ -63,7 +63,7 @@ fn boundaries() -> impl Iterator<Item = u64> {
     (0..u64::BITS).flat_map(|k| (1u64..4).map(move |n| n << k)).filter(|tick| *tick > 2)
 }
 
-// Guards against B23, in which an outer level or the edge of a tick rounded a deadline down.
+// Guards against a fault in which an outer level or the edge of a tick rounded a deadline down.
 #[test]
 fn a_deadline_lies_within_its_slot_and_now_does_not() {
     for now in boundaries().flat_map(|tick| [tick - 2, tick - 1, tick, tick + 1]) {
@@ -79,7 +79,8 @@ fn a_deadline_lies_within_its_slot_and_now_does_not() {
     }
 }
 
-// Guards against B32, in which a later entry on a fine level hid an earlier one on a coarse level.
+// Guards against glommio/glommio#44, in which a later entry on a fine level hid an earlier one on a
+// coarse level.
 #[test]
 fn a_finer_level_is_always_earlier_than_a_coarser_one() {
     for now in boundaries().map(|tick| tick - 1) {
@@ -100,7 +101,8 @@ fn a_finer_level_is_always_earlier_than_a_coarser_one() {
     }
 }
 
-// Guards against B63, in which an insertion into the bucket that was being emptied deadlocked.
+// Guards against RussellLuo/timingwheel#28, in which an insertion into the bucket that was being
+// emptied deadlocked.
 #[test]
 fn a_cascade_leaves_its_source_empty() {
     for level in 1..LEVELS {
@@ -121,7 +123,7 @@ fn a_cascade_leaves_its_source_empty() {
     }
 }
 
-// Guards against B24, in which a deadline beyond the range of the wheel came early.
+// Guards against a fault in which a deadline beyond the range of the wheel came early.
 #[test]
 fn a_far_value_cascades_once_per_level_at_most() {
     for deadline in [u64::MAX, (1 << 60) - 1, 0x0123_4567_89ab_cdef] {

@@ -93,7 +93,7 @@ fn resets_move_the_next_tick_and_the_phase() {
     expect(&mut ticks, 10 * SECOND);
 }
 
-// Guards against B88, with the largest periods.
+// Guards against tokio-rs/tokio#3551, with the largest periods.
 #[test]
 fn any_period_is_valid() {
     let (timer, mut driver) = manual(WHEELS[0]);
