@@ -3,8 +3,8 @@
 //! Every argument of a command line must be valid. A refusal names the given and the allowed
 //! values, and shows the usage. The exit code is 0 on success, 1 if a check fails or an error
 //! occurs, and 2 for a mistake that the user can correct. The usage text lists the options that
-//! exist, so that the help and the refusals cannot differ. Short options other than `-h`, operands
-//! and flags without a value are not supported.
+//! exist, so that the help and the refusals cannot differ. Short options other than `-h` are not
+//! supported.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -118,27 +118,33 @@ impl Checks {
 pub struct Args {
     parser: lexopt::Parser,
     allowed: Vec<&'static str>,
+    /// The name of the only operand, if the program takes one.
+    operand: Option<&'static str>,
+    /// The operand that was read last.
+    given: Option<OsString>,
     seen: Vec<&'static str>,
 }
 
 impl Args {
     /// Reads `args` as options of a program with this usage text.
     pub fn new(usage: &'static str, args: impl IntoIterator<Item = OsString>) -> Self {
-        // A line of the text that begins with an option lists it.
+        // An indented line that begins with an option or with a word in capitals lists it.
         let names = usage.lines().filter_map(|line| {
-            let line = line.trim_start();
-            line.strip_prefix("-h, ").unwrap_or(line).split_whitespace().next()
+            let line = line.strip_prefix("  ")?;
+            line.strip_prefix("-h, ").unwrap_or(line).split(' ').next()
         });
+        let is_operand = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase());
+        let operand = names.clone().find(|name| is_operand(name));
         let allowed = names.filter(|name| name.starts_with("--")).collect();
-        Self { parser: lexopt::Parser::from_args(args), allowed, seen: Vec::new() }
+        Self { parser: lexopt::Parser::from_args(args), allowed, operand, given: None, seen: Vec::new() }
     }
 
-    /// Returns the next option as the usage text spells it, or `None` at the end.
+    /// Returns the next option or operand as the usage text spells it, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// Fails for `--help`, for an option that is unknown or repeated, and for a value without an
-    /// option.
+    /// Fails for `--help`, for an option that is unknown or repeated, for a value after a flag, and
+    /// for an operand that the usage text does not list.
     pub fn option(&mut self) -> Result<Option<&'static str>, Stop> {
         let allowed = self.allowed.join(", ");
         let given = match self.parser.next() {
@@ -146,10 +152,16 @@ impl Args {
             Ok(Some(Arg::Long("help") | Arg::Short('h'))) => return Err(Stop::Help),
             Ok(Some(Arg::Long(name))) => format!("--{name}"),
             Ok(Some(Arg::Short(name))) => format!("-{name}"),
-            Ok(Some(Arg::Value(value))) => return Err(refused("operand", Some(&value), &allowed)),
+            Ok(Some(Arg::Value(value))) => match self.operand {
+                None => return Err(refused("operand", Some(&value), &allowed)),
+                Some(operand) => {
+                    self.given = Some(value);
+                    operand.to_owned()
+                }
+            },
             Err(error) => return Err(Stop::Refused(Refused(format!("{error}; allowed: {allowed}")))),
         };
-        let Some(option) = self.allowed.iter().copied().find(|option| *option == given) else {
+        let Some(option) = self.allowed.iter().copied().chain(self.operand).find(|option| *option == given) else {
             return Err(self.unknown(&given));
         };
         if self.seen.contains(&option) {
@@ -227,7 +239,8 @@ impl Args {
     /// Fails if there is no value or if `read` returns `None`.
     pub fn value<T>(&mut self, allowed: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Stop> {
         let option = self.seen.last().copied().unwrap_or_default();
-        let given = self.parser.value().map_err(|_| refused(option, None, allowed))?;
+        let given = self.given.take().map_or_else(|| self.parser.value(), Ok);
+        let given = given.map_err(|_| refused(option, None, allowed))?;
         given.to_str().and_then(read).ok_or_else(|| refused(option, Some(&given), allowed))
     }
 }
@@ -245,6 +258,7 @@ mod tests {
     use std::time::Duration;
 
     const USAGE: &str = "Does it.\n\nUsage: it [OPTIONS]\n\n  --size N       how many --really\n  --wait MILLIS  so long\n  --how KIND  a | b\n  -h, --help  print this\n";
+    const WITH_OPERAND: &str = "Usage: it [FILE]\n\n  FILE    the input\n  --now   at once\n";
 
     fn parse(args: &[&str]) -> Result<(u64, Duration, char), Stop> {
         let mut args = Args::new(USAGE, args.iter().map(Into::into));
@@ -266,6 +280,30 @@ mod tests {
         assert_eq!(parse(&["--how=b", "--size", "9", "--wait=5"]), Ok((9, Duration::from_millis(5), 'b')));
         assert_eq!(parse(&["--size", "2", "--help"]), Err(Stop::Help));
         assert_eq!(parse(&["-h"]), Err(Stop::Help));
+    }
+
+    #[test]
+    fn an_operand_and_a_flag_are_read() {
+        let parse = |args: &[&str]| {
+            let mut args = Args::new(WITH_OPERAND, args.iter().map(Into::into));
+            let mut found = (String::new(), false);
+            while let Some(option) = args.option()? {
+                match option {
+                    "FILE" => found.0 = args.value("a path", |given| (!given.is_empty()).then(|| given.to_owned()))?,
+                    _ => found.1 = true,
+                }
+            }
+            Ok(found)
+        };
+        assert_eq!(parse(&["--now", "a.csv"]), Ok(("a.csv".to_owned(), true)));
+        assert_eq!(parse(&["--", "--now"]), Ok(("--now".to_owned(), false)));
+        for (args, text) in [
+            (&["a", "b"][..], "FILE given twice; allowed: once"),
+            (&[""], "FILE: '' given; allowed: a path"),
+            (&["--now=yes"], "unexpected argument for option '--now': \"yes\"; allowed: --now"),
+        ] {
+            assert_eq!(parse(args), Err(Stop::Refused(Refused(text.to_owned()))));
+        }
     }
 
     #[test]

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    examples::sessions::main(std::env::args_os().skip(1))
+    examples::sessions::main()
 }

@@ -67,7 +67,7 @@ fn the_page_has_the_figures() {
     for part in [
         "<dt>sessions</dt><dd><span data-figure=\"sessions\">2</span></dd>",
         "<span data-figure=\"expired\">1,234,567</span></td>",
-        "2,400</span> times as fast",
+        "1,600</span> times as fast",
         "<title>0 s to 2 min: 1 opened</title>",
         "<title>30 s: 1 pending</title>",
         "time of the log\n",
