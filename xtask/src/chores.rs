@@ -34,8 +34,8 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
 /// Replays the log of the example `sessions`.
 ///
 /// The log of 46,321 s and the idle tail of 1,800 s take 20 s at the default speed. The address of
-/// the metrics is fixed, so a Prometheus can be configured once. The build is not optimized, because
-/// that takes 50 instead of 90 s of CPU time, and the replay needs 2 s of it.
+/// the metrics is fixed, so a Prometheus can be configured once. The build is not optimized. That
+/// takes 50 instead of 90 s of CPU time, and the replay needs 2 s of it.
 pub(crate) fn demo(sh: &Shell, args: &[String]) -> Result {
     let page = target_dir().join("sessions.html").display().to_string();
     let defaults = demo_defaults(args, &page);
