@@ -92,7 +92,7 @@ impl Alarm {
         self.until.swap(NO_TICK, Ordering::AcqRel);
     }
 
-    /// Makes the sleeper's step 3. Returns `false` if a caller has changed the word meanwhile.
+    /// Makes the sleeper's step 3. Returns `false` if a caller has changed the word since.
     #[must_use]
     pub(crate) fn set(&self, until: u64) -> bool {
         // ORDERING: AcqRel, as in `arm`. After a failure the sleeper begins again with `arm`, which

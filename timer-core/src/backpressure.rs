@@ -27,8 +27,8 @@
 //! A thread that finds the same odd value as an earlier thread therefore knows that one call has
 //! lasted since then. So the first thread that finds an odd value records it with the time. A
 //! worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
-//! because callers slow down meanwhile. Callers read the second word only when the worker is late,
-//! and it has a cache line of its own.
+//! because callers slow down in that time. Callers read the second word only when the worker is
+//! late, and it has its own cache line.
 
 use crate::deadline::Nanos;
 use crate::sync::{AtomicU64, Ordering, is_burst, pause, yield_now};
@@ -97,7 +97,7 @@ impl Backpressure {
         self.late_from.store(due.saturating_add(GRACE), Ordering::Relaxed);
     }
 
-    /// Calls `user_code`, which must not unwind. Called by the owner of the turn.
+    /// Calls `user_code`, which must not unwind. Called by the turn's thread.
     #[inline]
     pub(crate) fn inside_user_code<R>(&self, user_code: impl FnOnce() -> R) -> R {
         self.step();

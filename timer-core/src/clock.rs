@@ -1,4 +1,4 @@
-//! The present, which is read from the system's monotonic clock or set by a manual driver.
+//! The current time, read from the system's monotonic clock or set by a manual driver.
 //!
 //! Steps of the wall clock have no effect, because it is never read. Times are u64 nanoseconds on
 //! the scale of `Instant`. The scale is the same for all timers of the process.
@@ -18,7 +18,7 @@ fn anchor() -> &'static Anchor {
     ANCHOR.get_or_init(Anchor::take)
 }
 
-/// Returns the present in nanoseconds of the clock that `Instant` reads.
+/// Returns the current time in nanoseconds of the clock that `Instant` reads.
 #[cfg(target_os = "linux")]
 #[inline]
 pub(crate) fn now() -> Nanos {
@@ -33,8 +33,8 @@ pub(crate) fn now() -> Nanos {
     nanos_of(Instant::now())
 }
 
-/// Returns the present as of the kernel's last tick. It is not later than [`now`] and seldom more
-/// than [`MAX_COARSE_ERROR`] earlier. It costs a fifth of `now` on a machine that reads its counter
+/// Returns the time of the kernel's last tick. It is not later than [`now`] and seldom more than
+/// [`MAX_COARSE_ERROR`] earlier. It costs a fifth of `now` on a machine that reads its counter
 /// slowly.
 #[inline]
 fn coarse_now() -> Nanos {
@@ -108,7 +108,7 @@ pub(crate) fn now_or_coarse(when: Nanos) -> Nanos {
     if coarse.saturating_add(MAX_COARSE_ERROR) < when { coarse } else { now() }
 }
 
-/// The present of a timer on virtual time, or a mark that the timer uses the system's clock.
+/// The current time of a timer on virtual time, or a mark that the timer uses the system's clock.
 #[derive(Debug)]
 pub(crate) struct Present {
     /// The virtual time if it stands still, or one of the marks.
@@ -127,7 +127,7 @@ impl Present {
         Self { word: AtomicU64::new(Self::REAL), offset: AtomicU64::new(0) }
     }
 
-    /// Returns the present.
+    /// Returns the current time.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
         // ORDERING: Acquire pairs with the Release in `set`, so that the driver's work before it
@@ -147,7 +147,7 @@ impl Present {
         now().saturating_add_signed(offset as i64).min(END_OF_TIME)
     }
 
-    /// Returns the present as an instant.
+    /// Returns the current time as an instant.
     #[inline]
     pub(crate) fn instant(&self) -> Instant {
         // ORDERING: Acquire, for the reason given in `now`.
@@ -155,7 +155,7 @@ impl Present {
         if is_real { Instant::now() } else { instant(self.now()) }
     }
 
-    /// Sets the present. It never goes back and never exceeds the end of time. It stands still
+    /// Sets the current time. It never goes back and never exceeds the end of time. It stands still
     /// until the next call, unless it [runs](Self::run). Only the driver's owner calls it.
     pub(crate) fn set(&self, now: Nanos) {
         // ORDERING: Relaxed load, because there is one writer. Release, as explained in `now`.

@@ -67,7 +67,7 @@ pub enum MissedTickBehavior {
     Skip,
 }
 
-/// The owner of the turns.
+/// The thread or driver that takes the turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DrivenBy {
     /// A thread of the timer, which starts with the first timeout.

@@ -1,8 +1,8 @@
 //! Time inside the timer, as nanoseconds and as deadlines that share a word with a state.
 //!
 //! This module and [`crate::resolution`] keep the promise that no timeout is early. A deadline
-//! rounds **up** to 60 bits and to a tick, and the present rounds **down**. No function here reads
-//! a clock.
+//! rounds **up** to 60 bits and to a tick, and the current time rounds **down**. No function here
+//! reads a clock.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Ticks, the unit of time of a wheel.
 //!
-//! A deadline rounds **up** to a tick and the present rounds **down**, so no timeout is early.
+//! A deadline rounds **up** to a tick and the current time rounds **down**, so no timeout is early.
 //!
 //! Each call divides by the length of a tick, which is known when the timer is built. The division
 //! is therefore a multiplication (Granlund and Montgomery, *Division by Invariant Integers using
@@ -13,8 +13,8 @@ use crate::deadline::{Deadline, IMMEDIATE, NO_TICK, Nanos};
 pub(crate) enum Resolution {
     /// Timeouts that are due within one tick run in one turn.
     Ticks(TickLength),
-    /// Every deadline is a tick of its own, for virtual time. Ticks count from the deadline with
-    /// these bits.
+    /// Every deadline is its own tick, for virtual time. Ticks count from the deadline with these
+    /// bits.
     Exact(u64),
 }
 

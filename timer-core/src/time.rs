@@ -36,7 +36,7 @@
 //! | | tokio | here |
 //! |---|---|---|
 //! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
-//! | `Instant` | a type of its own | that of `std`; [`now`] reads the clock of the timer in use |
+//! | `Instant` | its own type | that of `std`; [`now`] reads the clock of the timer in use |
 //! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
 //! | a sleep that waits and is reset to the past | is ready at its next poll | its task is woken at once, and the poll after that is ready |
 //! | `is_elapsed` of a sleep whose deadline has passed | `false` until it is polled | `true` |
@@ -60,7 +60,7 @@ pub mod error {
     pub use crate::future::Elapsed;
 }
 
-/// Returns the present of the timer in use, which is virtual if that timer is manual.
+/// Returns the current time of the timer in use, which is virtual if that timer is manual.
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
 //! Refused futures in a process whose timer is bounded and full. There is one such timer per
-//! process, so this test is a binary of its own.
+//! process, so this test is a separate binary.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,6 +1,6 @@
 //! Promise 6. The timer of the process is built with nothing held, although the warning about many
-//! timers may call user code then. That warning comes once per process, so this test is a binary of
-//! its own.
+//! timers may call user code then. That warning comes once per process, so this test is a separate
+//! binary.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

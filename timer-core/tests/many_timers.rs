@@ -1,5 +1,5 @@
 //! Promise 13, second part. More than 64 live timers cause one warning. The timers of the whole
-//! process count, so this test is a binary of its own.
+//! process count, so this test is a separate binary.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

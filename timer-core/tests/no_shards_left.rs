@@ -1,5 +1,5 @@
-//! A timer without shards. The test takes all 65,536 shards of the process, so it is a binary of
-//! its own.
+//! A timer without shards. The test takes all 65,536 shards of the process, so it is a separate
+//! binary.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

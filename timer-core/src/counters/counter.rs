@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A count with one writer at a time, which is the holder of a lock or the owner of the turn. The
+/// A count with one writer at a time, which is the holder of a lock or the turn's thread. The
 /// writer makes no read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);

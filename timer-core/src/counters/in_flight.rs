@@ -8,7 +8,7 @@
 //! +------------+-----------------------+----------------------+
 //! ```
 //!
-//! A thread that waits for zero sets `HAS_WAITER`, after the owner of the turn has ended or the
+//! A thread that waits for zero sets `HAS_WAITER`, after the turn's thread has ended or the
 //! thread's limit has been reached. Either the read-modify-write that brings the counts to zero
 //! sees the bit, or the waiting thread sees zero. So no wake-up is lost.
 
@@ -19,7 +19,7 @@ const RUNNING: u64 = 1;
 const QUEUED: u64 = 1 << 32;
 const HAS_WAITER: u64 = 1 << 63;
 
-/// From this value on, `queued` is negative. A task may be cancelled before the owner of the turn,
+/// From this value on, `queued` is negative. A task may be cancelled before the turn's thread,
 /// which has won it for the executor, has counted it.
 const BELOW_ZERO: u64 = 1 << 30;
 
@@ -27,7 +27,7 @@ const BELOW_ZERO: u64 = 1 << 30;
 #[derive(Default)]
 pub(crate) struct InFlight {
     word: AtomicU64,
-    /// Whether the owner of the turn is running tasks. It is stored for every batch, without a
+    /// Whether the turn's thread is running tasks. It is stored for every batch, without a
     /// read-modify-write.
     inline: AtomicBool,
     /// Whether the worker may have entries that have left a wheel and are not decided.
@@ -65,7 +65,7 @@ impl InFlight {
         }
     }
 
-    /// Records whether the owner of the turn is running tasks. Called around each batch.
+    /// Records whether the turn's thread is running tasks. Called around each batch.
     pub(crate) fn run_inline(&self, running: bool) {
         // ORDERING: Relaxed, because the value is only reported.
         self.inline.store(running, Ordering::Relaxed);

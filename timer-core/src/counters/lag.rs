@@ -37,7 +37,7 @@ fn upper_edge(bucket: usize) -> u64 {
     (((bucket % PARTS + PARTS) as u64 + 1) << shift) - 1
 }
 
-/// A histogram for its writers. Either the owner of the turn calls [`record`](Self::record), or any
+/// A histogram for its writers. Either the turn's thread calls [`record`](Self::record), or any
 /// thread calls [`record_contended`](Self::record_contended). One histogram never gets both calls.
 #[derive(Default)]
 pub(crate) struct LagHistogram {

@@ -6,7 +6,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// The length of one window, which is a minute.
 const WINDOW: Nanos = 60_000_000_000;
 
-/// The greatest value of the present and the last window. One thread at a time writes.
+/// The greatest value of the current and the last window. One thread at a time writes.
 #[derive(Debug, Default)]
 pub(crate) struct RecentMax {
     /// The number of the window of the last value.

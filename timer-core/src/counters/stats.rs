@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The counters of a timer. Its shards count the timeouts that were accepted and cancelled.
 #[derive(Default)]
 pub(crate) struct TimerCounters {
-    /// Written by the owner of the turn.
+    /// Written by the turn's thread.
     pub(crate) expired: Counter,
     /// Expiries of queued tasks, and of periodic tasks that panicked. Any thread that runs tasks
     /// writes.
@@ -17,23 +17,23 @@ pub(crate) struct TimerCounters {
     /// Cancellations of timeouts that are in no wheel, and those by `stop`. Shards count the
     /// others.
     pub(crate) cancelled_elsewhere: ContendedCounter,
-    /// Written by the owner of the turn.
+    /// Written by the turn's thread.
     pub(crate) runs: Counter,
     pub(crate) rejected: ContendedCounter,
     pub(crate) task_panics: ContendedCounter,
     pub(crate) executor_rejections: ContendedCounter,
-    /// Written by the owner of the turn.
+    /// Written by the turn's thread.
     pub(crate) turns: Counter,
-    /// Written by the owner of the turn.
+    /// Written by the turn's thread.
     pub(crate) cascaded: Counter,
-    /// In nanoseconds. Written by the owner of the turn.
+    /// In nanoseconds. Written by the turn's thread.
     pub(crate) longest_batch: RecentMax,
     pub(crate) in_flight: InFlight,
-    /// Written by the owner of the turn.
+    /// Written by the turn's thread.
     pub(crate) tick_lag: LagHistogram,
-    /// The lags of tasks that the owner of the turn runs.
+    /// The lags of tasks that the turn's thread runs.
     pub(crate) inline_lag: LagHistogram,
-    /// The lags of tasks that the owner of the turn hands over to an executor.
+    /// The lags of tasks that the turn's thread hands over to an executor.
     pub(crate) handover_lag: LagHistogram,
     /// The lags of tasks that start on threads of an executor. Any of these threads writes.
     pub(crate) start_lag: LagHistogram,

@@ -67,8 +67,8 @@ impl<T> DelayQueue<T> {
 
     /// Returns an item whose deadline has passed, or `None` if there is none. Does not wait.
     ///
-    /// A program can call this together with [`next_deadline`](Self::next_deadline) and wait for items by a
-    /// sleep or a loop of its own. The timer's thread then takes no part in the waiting.
+    /// A program can call this together with [`next_deadline`](Self::next_deadline) and wait for
+    /// items by a sleep or its own loop. The timer's thread then takes no part in the waiting.
     ///
     /// # Examples
     ///

@@ -3,10 +3,10 @@
 //!
 //! A delay queue fits where many items expire in one place, such as the entries of a cache, the
 //! sessions of a server, or the jobs that a scheduler has put off. An item costs no task, no waker
-//! and no allocation of its own. A queue owns a timing wheel. [`DelayQueue`] and [`DelayMap`] wait
-//! by one sleep of their timer, and the consumers of a [`SharedDelayQueue`] park their threads.
-//! Inserting, moving and removing an item cost O(1), whatever the number of items. The items of a
-//! tick are sorted when the first of them comes out.
+//! and no allocation. A queue owns a timing wheel. [`DelayQueue`] and [`DelayMap`] wait by one
+//! sleep of their timer, and the consumers of a [`SharedDelayQueue`] park their threads. Inserting,
+//! moving and removing an item cost O(1), whatever the number of items. The items of a tick are
+//! sorted when the first of them comes out.
 //!
 //! ```
 //! use std::time::Duration;

@@ -285,8 +285,8 @@ impl<T> SharedDelayQueue<T> {
         // The old alarm is dropped after the new one is scheduled, so that the timer always has a
         // pending one.
         *alarm = next.ok().map(Timeout::cancel_on_drop);
-        // Another thread may have moved the time meanwhile, and may never move it again. Then
-        // nobody runs the timeout.
+        // Another thread may have moved the time since, and may never move it again. Then nobody
+        // runs the timeout.
         parker.park(Some(Instant::now() + MAX_PARK));
     }
 

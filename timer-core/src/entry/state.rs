@@ -41,7 +41,7 @@
 //! flag only if the word still has the deadline that it set. Otherwise another thread has set the
 //! flag again, and clears it when that thread has linked the entry. If both have set the same
 //! deadline, the first one may clear the flag of the second, and a third thread may rely on the
-//! link of the second. The timeout is then late by as long as the second does not run.
+//! link of the second. Until that thread runs again, the timeout is late.
 
 use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU64, Ordering};
@@ -208,15 +208,14 @@ impl AtomicState {
         }
     }
 
-    /// Starts an entry that has left the wheel, if it is due. Called by the owner of the turn,
-    /// which runs it.
+    /// Starts an entry that has left the wheel, if it is due. Called by the turn's thread, which
+    /// runs it.
     #[inline]
     pub(super) fn expire(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
         self.win_due(State::Waiting, runs.started(), now)
     }
 
-    /// Marks an entry that has left the wheel as queued, if it is due. Called by the owner of the
-    /// turn.
+    /// Marks an entry that has left the wheel as queued, if it is due. Called by the turn's thread.
     #[inline]
     pub(crate) fn enqueue(&self, now: Nanos) -> Due<Deadline> {
         self.win_due(State::Waiting, State::Queued, now)
@@ -273,7 +272,8 @@ impl AtomicState {
         }
     }
 
-    /// Moves the timeout to the present. Returns [`Reset::Lost`] if it is due, queued or has ended.
+    /// Moves the timeout to the current time. Returns [`Reset::Lost`] if it is due, queued or has
+    /// ended.
     pub(crate) fn bring_forward(&self, now: Deadline) -> Reset {
         self.reset_if(now, true, |word| match word.state() {
             State::Waiting => now < word.deadline(),
@@ -304,7 +304,7 @@ impl AtomicState {
     }
 
     /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. If another thread has
-    /// moved the entry meanwhile, the flag stays set, because that thread still has to link it.
+    /// moved the entry since, the flag stays set, because that thread still has to link it.
     pub(crate) fn set_linked(&self, deadline: Deadline) {
         let _ = self.update(|word| {
             let is_own = word.state() == State::Waiting && word.is_flagged() && word.deadline() == deadline;

@@ -124,7 +124,7 @@ impl Interval {
         self.sleep.reset_after(self.period);
     }
 
-    /// Moves the next tick to the present. The later ticks follow it.
+    /// Moves the next tick to the current time. The later ticks follow it.
     ///
     /// # Examples
     ///

@@ -63,7 +63,7 @@
 //! 2. *Later poll.* The future reads the state word. If the entry waits and the waker is the same,
 //!    the poll is pending. If the waker is another one, the future cancels the entry and links a
 //!    new one, which takes over the count and the permit of the old one.
-//! 3. *Expiry.* The owner of the turn wins the entry, ends the run, and wakes the task.
+//! 3. *Expiry.* The turn's thread wins the entry, ends the run, and wakes the task.
 //! 4. *Drop.* The future cancels the entry as [`Timeout::cancel`](crate::Timeout::cancel) does.
 //! 5. *Reset.* An entry that waits is reset as by [`Timeout::reset`](crate::Timeout::reset). An
 //!    entry that has fired is dropped, and the next poll is step 1.

@@ -84,7 +84,7 @@ impl Sleep {
         loop {
             let mut sleep = fallback().sleep_until(self.deadline());
             return match sleep.try_poll(cx) {
-                // The timer of the process was stopped meanwhile, so the next one is another.
+                // The timer of the process was stopped since, so the next one is another.
                 Poll::Ready(Err(RejectReason::Stopped)) => continue,
                 Poll::Ready(Err(_)) => Poll::Pending,
                 Poll::Ready(Ok(())) => Poll::Ready(()),

@@ -192,7 +192,8 @@ impl Sleep {
         self.registration.as_ref().map(|registration| &registration.entry)
     }
 
-    /// Returns the present of the timer. Once the timer is gone, that is the present of the system.
+    /// Returns the current time of the timer. Once the timer is gone, that is the system's current
+    /// time.
     fn now(&self) -> Nanos {
         let id = self.entry().map(Timeout::shard_id).or_else(|| self.block.map(|block| block.local_shard().1));
         id.map_or_else(clock::now, now_of)

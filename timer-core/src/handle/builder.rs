@@ -33,7 +33,7 @@ use timer_executor::{ImmediateExecutor, TaskExecutor};
 #[must_use = "a builder does nothing until it builds"]
 pub struct TimerBuilder {
     pub(super) config: Config,
-    /// `None` stands for [`ImmediateExecutor`]. The owner of the turn runs the tasks.
+    /// `None` stands for [`ImmediateExecutor`]. The turn's thread runs the tasks.
     executor: Option<Box<dyn TaskExecutor>>,
 }
 

@@ -8,7 +8,8 @@ use crate::worker::Dispatcher;
 use std::fmt;
 use std::time::Instant;
 
-/// The owner of the turns of a timer built by [`build_driven`](crate::TimerBuilder::build_driven).
+/// The driver that takes the turns of a timer built by
+/// [`build_driven`](crate::TimerBuilder::build_driven).
 ///
 /// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns, and call it
 /// again. A late turn loses no timeout, and its tasks run late. Set a [waker](Self::set_waker) if
@@ -56,8 +57,8 @@ pub struct Turn {
     /// The number of timeouts that ran or were handed over to the executor.
     pub expired: usize,
     /// The instant at which to take the next turn. It is never later than the tick of the earliest
-    /// deadline. It may be the present, and it may belong to a timeout that was cancelled or moved
-    /// since. It is `None` if no timeout waits.
+    /// deadline. It may be the current time, and it may belong to a timeout that was cancelled or
+    /// moved since. It is `None` if no timeout waits.
     pub next: Option<Instant>,
 }
 

@@ -110,8 +110,8 @@ impl Timeout {
         self.reset_to(Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
-    /// Moves the deadline to the present, so that the task runs as soon as the worker reaches it.
-    /// Returns `false` if the timeout was due already, was handed over, or has ended.
+    /// Moves the deadline to the current time, so that the task runs as soon as the worker reaches
+    /// it. Returns `false` if the timeout was due already, was handed over, or has ended.
     ///
     /// For a periodic task this moves the next run, or during a run the one after it. A fixed rate
     /// counts on from the new deadline.

@@ -82,7 +82,7 @@ impl LeaseHint {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the generation of the present or the next lease.
+    /// Returns the generation of the current or the next lease.
     #[inline]
     pub(super) fn generation(&self) -> u16 {
         (self.get() >> 2) as u16

@@ -10,8 +10,8 @@ use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::panics::{self, PanicMessage};
 
-/// Returns the present of the timer that leases the shard with this name. Once the timer is gone,
-/// that is the present of the system.
+/// Returns the current time of the timer that leases the shard with this name. Once the timer is
+/// gone, that is the system's current time.
 #[inline]
 pub(crate) fn now_of(id: ShardId) -> Nanos {
     shard_of(id).now_of(id)
@@ -43,7 +43,8 @@ impl Timeout {
         self.shard().context(self.shard_id())
     }
 
-    /// Returns the present of the timer. Once the timer is gone, that is the present of the system.
+    /// Returns the current time of the timer. Once the timer is gone, that is the system's current
+    /// time.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
         now_of(self.shard_id())

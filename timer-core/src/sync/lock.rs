@@ -49,12 +49,12 @@
 //!
 //! # Duration of a wait
 //!
-//! The worker waits for the present holder. A caller at the gate waits for the present holder and
+//! The worker waits for the current holder. A caller at the gate waits for the current holder and
 //! the worker, and the callers before it at the gate. A worker that has reserved several locks may
-//! wait for the holders of others meanwhile. By the time that a caller has woken up, the worker may
-//! have locked again. So the worker calls [`Lock::offer`] now and then between holds that follow
-//! each other closely. [`Lock::lock_if_first`] fails instead of waiting for other callers.
-//! [`crate::shard`] bounds the work of a holder.
+//! wait for the holders of others at the same time. By the time that a caller has woken up, the
+//! worker may have locked again. So the worker calls [`Lock::offer`] now and then between holds
+//! that follow each other closely. [`Lock::lock_if_first`] fails instead of waiting for other
+//! callers. [`crate::shard`] bounds the work of a holder.
 //!
 //! # Alternatives
 //!

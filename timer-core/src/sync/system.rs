@@ -156,7 +156,7 @@ thread_local! {
     static OUTER: ManuallyDrop<RefCell<Vec<Running>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-/// Calls `run`, which runs `task`, and registers the task for [`is_running`] meanwhile. `run` must
+/// Calls `run`, which runs `task`, and registers the task for [`is_running`]. `run` must
 /// not unwind.
 #[inline]
 pub(crate) fn while_running<R>(task: Running, run: impl FnOnce() -> R) -> R {

@@ -176,7 +176,7 @@ mod tests {
         let engine = Engine::new(config, None, DrivenBy::Driver);
         let context = &engine.context;
         let (ran, before_lone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(CROWD)));
-        // So far ahead that the present does not reach it while the test schedules.
+        // So far ahead that the current time does not reach it while the test schedules.
         let due = context.resolution.start_of(context.resolution.tick_at(clock::now() + 60_000_000_000));
         let at = |due| move |_| Deadline::up(due);
         for _ in 0..CROWD {

@@ -4,7 +4,7 @@ use crate::deadline::Nanos;
 use crate::engine::Engine;
 use std::time::Duration;
 
-/// The warnings about slow tasks. Belongs to the owner of the turn.
+/// The warnings about slow tasks. Belongs to the turn's thread.
 #[derive(Default)]
 pub(crate) struct SlowTasks {
     /// The time of the last warning.
@@ -21,7 +21,7 @@ impl SlowTasks {
     /// tasks of a few microseconds takes less.
     const MAX_BATCH_TIME: Nanos = 1_000_000;
 
-    /// Records that a batch of `tasks` tasks held the owner of the turn from `began` to `now`. No
+    /// Records that a batch of `tasks` tasks held the turn's thread from `began` to `now`. No
     /// single task took longer.
     #[inline]
     pub(crate) fn record(&mut self, engine: &Engine, tasks: usize, began: Nanos, now: Nanos) {

@@ -300,7 +300,7 @@ fn threads_can_wait_for_virtual_time() {
         let queue = queue.clone();
         thread::spawn(move || sender.send(queue.take().map(Expired::into_inner)).unwrap())
     };
-    // The consumer waits with a timeout of its own.
+    // The consumer waits with its own timeout.
     while timer.pending_timeouts() == 0 {
         thread::yield_now();
     }

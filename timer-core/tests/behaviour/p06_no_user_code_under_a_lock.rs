@@ -190,7 +190,7 @@ fn a_waker_may_call_the_timer() {
     assert_eq!((caller.calls(), timer.stats().inbox_handovers), (1, 0));
 }
 
-/// Runs `body` on a thread of its own, so that the test fails if it deadlocks.
+/// Runs `body` on a new thread, so that the test fails if it deadlocks.
 fn returns(body: impl FnOnce() + Send + 'static) {
     let (done, returned) = channel();
     let thread = std::thread::spawn(move || {

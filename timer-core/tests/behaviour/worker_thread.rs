@@ -79,7 +79,7 @@ fn the_worker_waits_without_slack() {
 }
 
 /// Tries to start a worker without room for its stack, and then with room. The test below runs this
-/// as a program of its own.
+/// as a separate program.
 #[test]
 #[ignore = "a part of a_refused_thread_is_reported_and_tried_again"]
 fn child_without_room_for_threads() {

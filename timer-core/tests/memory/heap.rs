@@ -37,7 +37,7 @@ pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
 pub(crate) struct Mark(usize);
 
 impl Mark {
-    /// Records the present size and restarts the peak.
+    /// Records the current size and restarts the peak.
     pub(crate) fn set() -> Self {
         HEAP.reset_peak_usage();
         Self(HEAP.current_usage())

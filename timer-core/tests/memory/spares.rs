@@ -10,8 +10,8 @@ use timer_core::{CancelOnDrop, Timeout, Timer};
 /// Bytes of an entry without its job.
 const HEADER: usize = 32;
 
-/// Ends more timeouts than a thread keeps, on a thread of its own. Returns the bytes that the
-/// thread keeps before it ends.
+/// Ends more timeouts than a thread keeps, on a new thread. Returns the bytes that the thread keeps
+/// before it ends.
 fn kept_by<T>(make: impl Fn() -> T + Sync) -> usize {
     let end_many = || {
         let mut pending = Vec::with_capacity(10 * KEPT);

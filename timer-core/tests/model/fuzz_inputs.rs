@@ -10,7 +10,7 @@ use std::path::Path;
 
 const INPUTS: u64 = 300;
 
-/// Returns inputs of any length up to `longest`, each from a seed of its own.
+/// Returns inputs of any length up to `longest`, each from its own seed.
 fn inputs(longest: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..INPUTS).map(move |seed| {
         let mut random = Rng::with_seed(seed);

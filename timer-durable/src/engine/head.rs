@@ -115,7 +115,7 @@ impl Head {
             return;
         }
         if self.wheel.is_empty() {
-            // Times are far from zero, so an empty wheel begins at the present.
+            // Times are far from zero, so an empty wheel begins now.
             self.wheel.advance(tick(now), |_| ());
         }
         let key = self.wheel.insert(tick(due), id);

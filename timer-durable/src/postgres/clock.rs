@@ -33,8 +33,8 @@ impl Clock {
         now
     }
 
-    /// Returns the duration until [`now`](Self::now) reaches `time`. After a step back, the present
-    /// stands still until the estimate has reached the latest time that was reported.
+    /// Returns the duration until [`now`](Self::now) reaches `time`. After a step back, the current
+    /// time stands still until the estimate has reached the latest time that was reported.
     pub(super) fn until(&self, time: Micros) -> Duration {
         if time <= self.now() {
             return Duration::ZERO;
@@ -48,13 +48,13 @@ impl Clock {
 
     /// Takes the time `server` of an answer to a query that was sent at `sent`.
     ///
-    /// The server has read its clock after `sent` and before the present, which gives two bounds
-    /// for any delay:
+    /// The server has read its clock after `sent` and before the current time, which gives two
+    /// bounds for any delay:
     ///
     /// - The estimate for the earliest moment of the reading must not exceed the answer. Otherwise
     ///   it is ahead of the server.
-    /// - The estimate for the present must not be below the answer. Otherwise it is behind, because
-    ///   the server's clock was set forward or has drifted.
+    /// - The estimate for the current time must not be below the answer. Otherwise it is behind,
+    ///   because the server's clock was set forward or has drifted.
     ///
     /// An estimate within both bounds stays, apart from the drift. An answer that was delayed must
     /// not replace it.

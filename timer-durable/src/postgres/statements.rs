@@ -233,7 +233,7 @@ impl Part {
 }
 
 /// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
-/// takes longer than the change of one row. So each set has a statement of its own.
+/// takes longer than the change of one row. So each set has its own statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Parts(u16);
 

@@ -51,7 +51,7 @@ pub(super) struct Writer<'a> {
     pub(super) turn: &'a mut usize,
     /// The timeouts that other transactions had locked at the last look.
     pub(super) locked: &'a mut HashSet<Target>,
-    /// The estimate of the present.
+    /// The estimate of the current time.
     pub(super) now: Micros,
 }
 

@@ -26,8 +26,8 @@ fn push(inbox: &Inbox, tick: u64, kind: RequestKind) -> PushOutcome {
     inbox.push(Request { timeout, tick }, kind, false)
 }
 
-/// Pushes `count` requests, each in a millisecond of its own, so that the quota does not matter.
-/// Returns the number of accepted ones.
+/// Pushes `count` requests, each in its own millisecond, so that the quota does not matter. Returns
+/// the number of accepted ones.
 fn push_slowly(inbox: &Inbox, context: &TimerContext, count: usize) -> usize {
     let accepted = |nth: &usize| {
         context.present.set(BEGIN + ((*nth as u64 + 1) << 20));

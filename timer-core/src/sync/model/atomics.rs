@@ -2,7 +2,7 @@
 
 use super::{How, Ordering, fault};
 
-/// Defines one of loom's atomics, with the faults of the present model.
+/// Defines one of loom's atomics, with the faults of the current model.
 macro_rules! atomic {
     ($name:ident, $value:ty $(, $arithmetic:ident)*) => {
         #[derive(Debug, Default)]

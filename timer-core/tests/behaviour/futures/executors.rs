@@ -1,4 +1,4 @@
-//! The same program on several executors, none of which runs a timer of its own.
+//! The same program on several executors, none of which has a timer.
 
 use crate::support::wakers::{accounts, block_on};
 use crate::support::*;

@@ -1,7 +1,7 @@
 //! Promise 13. The worker never keeps the process alive, and dropping the last `Timer` stops it.
 //!
 //! The warning about more than 64 live timers counts the timers of the whole process, so its test
-//! is a binary of its own.
+//! is a separate binary.
 
 mod stop;
 
@@ -166,8 +166,8 @@ fn no_handle_comes_back_while_the_worker_ends() {
     assert!(weak.upgrade().is_none() && task.is_expired());
 }
 
-/// Leaves a worker that waits for an hour, and returns. The test below runs this as a program of
-/// its own.
+/// Leaves a worker that waits for an hour, and returns. The test below runs this as a separate
+/// program.
 #[test]
 #[ignore = "a part of the_worker_does_not_keep_the_process_alive"]
 fn child_with_a_worker() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use timer_core::Timeout;
 
 /// The time of the system's clock, in nanoseconds, from which on deadlines are rounded up to
-/// multiples of `COARSE`, and the present down.
+/// multiples of `COARSE`, and the current time down.
 const EXACT: u128 = 1 << 59;
 const COARSE: u128 = 32;
 /// A deadline that never comes, and the last instant before it.
