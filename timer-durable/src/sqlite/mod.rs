@@ -8,6 +8,7 @@
 //!
 //! Times are the wall clock of the machine, but never less than the latest time in the file.
 
+mod clock;
 mod log;
 mod open;
 mod owner;
@@ -15,7 +16,9 @@ mod rows;
 mod slots;
 mod tally;
 mod tombstones;
+mod unreadable;
 
+use clock::Clock;
 use log::Log;
 pub use open::OpenError;
 use open::Opened;
@@ -26,11 +29,12 @@ use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upke
 use crate::transaction::{Operation, Outcome};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
-use slots::Page;
+use slots::{Loaded, Page};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tally::Tally;
+use unreadable::Place;
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
@@ -82,35 +86,6 @@ pub struct SqliteStore {
     tally: Tally,
 }
 
-/// The wall clock, which never goes back.
-#[derive(Debug)]
-struct Clock {
-    /// The latest time that this clock has returned. The clock never returns an earlier one.
-    floor: std::cell::Cell<Micros>,
-    /// The latest time that the file contains.
-    written: Micros,
-}
-
-impl Clock {
-    fn now(&self) -> Micros {
-        let now = wall().max(self.floor.get());
-        self.floor.set(now);
-        now
-    }
-
-    /// Returns how long it takes to reach `time`. After a step back the wall clock has to catch up
-    /// first.
-    fn time_until(&self, time: Micros) -> Duration {
-        let wait = if time <= self.now() { 0 } else { time.saturating_sub(wall()) };
-        Duration::from_micros(u64::try_from(wait).unwrap_or(0))
-    }
-}
-
-fn wall() -> Micros {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Micros::try_from(wall.as_micros()).unwrap_or(Micros::MAX)
-}
-
 impl SqliteStore {
     /// Opens the file at `path`, or creates it if there is none.
     ///
@@ -121,9 +96,17 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let Opened { connection, owner, floor } = open::open(path)?;
-        let clock = Clock { floor: std::cell::Cell::new(floor), written: floor };
         let log = Log::new(owner.path());
-        Ok(Self { connection, owner, lost: None, log, path: path.to_owned(), epoch: 0, clock, tally: Tally::default() })
+        Ok(Self {
+            connection,
+            owner,
+            lost: None,
+            log,
+            path: path.to_owned(),
+            epoch: 0,
+            clock: Clock::new(floor),
+            tally: Tally::default(),
+        })
     }
 
     /// Gives a file of an earlier version the schema of this version. Does nothing if the file has
@@ -208,6 +191,19 @@ impl SqliteStore {
         failed(error)
     }
 
+    /// Makes rows that cannot be read dead letters, and counts the others anew.
+    fn bury(&mut self, rows: Vec<(i64, rusqlite::Error)>) -> Result<(), StoreError> {
+        if !rows.is_empty() {
+            self.transact(|connection, _, now| {
+                let mut bury =
+                    |(row, error): &(i64, _)| unreadable::bury(connection, Place::Row(*row), error, now).map(drop);
+                rows.iter().try_for_each(&mut bury).map_err(failed)
+            })?;
+        }
+        self.tally = Tally::start(&self.connection).map_err(failed)?;
+        Ok(())
+    }
+
     fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
             let _rolled_back = self.connection.execute_batch("rollback");
@@ -239,20 +235,33 @@ impl Store for SqliteStore {
     }
 
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let outcomes =
-            self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed))?;
+        let result =
+            self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed));
+        let (outcomes, buried) = match result {
+            Err(StoreError::Refused(_)) => self.transact(|connection, epoch, now| {
+                rows::execute_apart(connection, batch, epoch, now).map_err(failed)
+            })?,
+            result => (result?, 0),
+        };
         self.tally.add(batch, &outcomes);
+        if buried > 0 {
+            self.tally = Tally::start(&self.connection).map_err(failed)?;
+        }
         Ok(outcomes)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
         self.check()?;
         let page = Page { range, max, epoch: self.epoch };
-        let (bound, slot) = page.load(&self.connection, self.clock.now(), out).map_err(failed)?;
-        if let Some(slot) = slot {
-            self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
+        let start = page.range.start;
+        match page.load(&self.connection, self.clock.now(), out).map_err(failed)? {
+            Loaded::Before(bound) => return Ok(bound),
+            Loaded::Unsorted(slot) => {
+                self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
+            }
+            Loaded::Unreadable(rows) => self.bury(rows)?,
         }
-        Ok(bound)
+        Ok(start)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -262,8 +271,8 @@ impl Store for SqliteStore {
         // failed, the next instance would use the same epoch, so the update returns no row.
         self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
         self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
-        self.tally = Tally::start(&self.connection).map_err(failed)?;
-        Ok(())
+        let lost = slots::find_lost(&self.connection).map_err(failed)?;
+        self.bury(lost)
     }
 
     fn dead_letters(
@@ -273,7 +282,7 @@ impl Store for SqliteStore {
         max: usize,
     ) -> Result<Vec<DeadLetter>, StoreError> {
         self.check()?;
-        rows::dead_letters(&self.connection, topic, after, max).map_err(failed)
+        unreadable::dead_letters(&self.connection, topic, after, max).map_err(failed)
     }
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
@@ -372,7 +381,7 @@ fn run(work: Work, connection: &mut Connection) -> Result<(), StoreError> {
 fn failed(error: impl std::borrow::Borrow<rusqlite::Error>) -> StoreError {
     let error = error.borrow();
     match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => StoreError::Refused(error.to_string()),
+        _ if unreadable::is_of_row(error) => StoreError::Refused(error.to_string()),
         Some(ErrorCode::DiskFull) => StoreError::Failed(format!("the disk is full: {error}")),
         _ => StoreError::Failed(error.to_string()),
     }

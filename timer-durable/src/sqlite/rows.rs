@@ -2,8 +2,9 @@
 
 use super::slots;
 use super::tombstones::Tombstones;
+use super::unreadable::{self, Place};
 use crate::TimeoutId;
-use crate::store::{DeadLetter, Micros};
+use crate::store::Micros;
 use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
@@ -46,6 +47,40 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
         Operation::Begin(id) => begin.execute(*id),
     };
     batch.iter().map(execute).collect()
+}
+
+/// Executes each operation of a batch in a savepoint of its own, inside a transaction. Refuses an
+/// operation that fails by its row, and makes a row that cannot begin a dead letter. Returns the
+/// outcomes and the number of these dead letters.
+pub(super) fn execute_apart(
+    db: &Connection,
+    batch: &[Operation],
+    epoch: i64,
+    now: Micros,
+) -> Result<(Vec<Outcome>, usize)> {
+    let mut buried = 0;
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for operation in batch {
+        db.prepare_cached("savepoint operation")?.execute([])?;
+        let outcome = match execute(db, std::slice::from_ref(operation), epoch, now) {
+            Ok(outcome) => outcome,
+            // A trigger of the user may have rolled back the whole transaction.
+            Err(error) if !unreadable::is_of_row(&error) || db.is_autocommit() => return Err(error),
+            Err(error) => {
+                db.prepare_cached("rollback to operation")?.execute([])?;
+                vec![match operation {
+                    Operation::Begin(id) if unreadable::is_unreadable(&error) => {
+                        buried += unreadable::bury(db, Place::Id(*id), &error, now)?;
+                        Outcome::NotFound
+                    }
+                    _ => Outcome::Refused(error.to_string()),
+                }]
+            }
+        };
+        outcomes.extend(outcome);
+        db.prepare_cached("release operation")?.execute([])?;
+    }
+    Ok((outcomes, buried))
 }
 
 /// Returns the outcome of a statement that has changed `rows` rows with this id.
@@ -278,27 +313,4 @@ impl Begin<'_> {
         }
         Ok(begun)
     }
-}
-
-pub(super) fn dead_letters(
-    db: &Connection,
-    topic: Option<&str>,
-    after: Option<TimeoutId>,
-    max: usize,
-) -> Result<Vec<DeadLetter>> {
-    let mut query = db.prepare_cached(
-        "select id, due, topic, key, attempt, format, payload, reason, died from dead
-         where (?1 is null or topic = ?1) and (?2 is null or id > ?2) order by id limit ?3",
-    )?;
-    let letters = query.query_map(params![topic, after.map(blob), max as i64], |row| {
-        Ok(DeadLetter {
-            key: row.get(3)?,
-            attempt: row.get(4)?,
-            format: row.get(5)?,
-            payload: row.get(6)?,
-            died: row.get(8)?,
-            ..DeadLetter::new(id(row.get(0)?), row.get(1)?, row.get::<_, String>(2)?, row.get::<_, String>(7)?)
-        })
-    })?;
-    letters.collect()
 }

@@ -13,6 +13,7 @@
 //! minute.
 
 use super::rows::{blob, id};
+use super::unreadable::is_unreadable;
 use crate::store::{Micros, Position};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use std::ops::Range;
@@ -42,55 +43,74 @@ pub(super) struct Page {
     pub(super) epoch: i64,
 }
 
+/// The result of loading a page.
+pub(super) enum Loaded {
+    /// The position before which the page lacks nothing.
+    Before(Position),
+    /// The rows of this slot have to be moved first.
+    Unsorted(Micros),
+    /// These rows cannot be read and have to leave the table first.
+    Unreadable(Vec<(i64, rusqlite::Error)>),
+}
+
+/// The rows of a page. A row has its position, or the error with which its values are read.
+type Rows = Vec<(i64, Result<(Position, bool)>)>;
+
 impl Page {
-    /// Appends the page to `out`. Returns the position before which `out` lacks nothing, and a slot
-    /// if its rows have to be moved first.
-    pub(super) fn load(
-        self,
-        db: &Connection,
-        now: Micros,
-        out: &mut Vec<Position>,
-    ) -> Result<(Position, Option<Micros>)> {
-        let slot = self.first_slot(db)?;
+    /// Appends the page to `out`.
+    pub(super) fn load(self, db: &Connection, now: Micros, out: &mut Vec<Position>) -> Result<Loaded> {
+        let slot = match self.first_slot(db)? {
+            Some((row, Err(error))) if is_unreadable(&error) => return Ok(Loaded::Unreadable(vec![(row, error)])),
+            Some((_, slot)) => Some(slot?),
+            None => None,
+        };
         let begun = slot.filter(|slot| *slot <= now);
         let end = match slot {
             None => self.range.end,
             Some(slot) if begun.is_some() => self.range.end.min(Position::at(slot.saturating_add(WIDTH))),
-            Some(slot) if Position::at(slot) <= self.range.start => return Ok((self.range.start, Some(slot))),
+            Some(slot) if Position::at(slot) <= self.range.start => return Ok(Loaded::Unsorted(slot)),
             Some(slot) => self.range.end.min(Position::at(slot)),
         };
         let mut rows = Vec::new();
         if let Some(slot) = begun {
             // The index has no `begun`, so it is looked up for the rows of the page only.
             let mut query = db.prepare_cached(
-                "select page.due, page.id, begun from (
-                     select due, id from timeout where slot = ?6 and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4)
-                     order by due, id limit ?5) page join timeout using (id)",
+                "select page.rowid, page.due, page.id, begun from (
+                     select rowid, due, id from timeout
+                     where slot = ?6 and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4)
+                     order by due, id limit ?5) page join timeout on timeout.rowid = page.rowid",
             )?;
             query.raw_bind_parameter(6, slot)?;
             self.read(&mut query, end, &mut rows)?;
         }
         let mut query = db.prepare_cached(
-            "select due, id, begun from timeout where slot is null and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4)
-             order by due, id limit ?5",
+            "select rowid, due, id, begun from timeout
+             where slot is null and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4) order by due, id limit ?5",
         )?;
         self.read(&mut query, end, &mut rows)?;
+        if rows.iter().any(|(_, row)| row.is_err()) {
+            let unreadable = rows.into_iter().filter_map(|(row, read)| Some((row, read.err()?)));
+            return Ok(Loaded::Unreadable(unreadable.collect()));
+        }
+        let mut rows: Vec<(Position, bool)> = rows.into_iter().map(|(_, row)| row).collect::<Result<_>>()?;
         rows.sort_unstable_by_key(|(position, _)| *position);
         rows.truncate(self.max);
         out.extend(rows.iter().filter(|(_, runs)| !runs).map(|(position, _)| position));
         let last = rows.last().filter(|_| rows.len() == self.max);
-        Ok((last.map_or(end, |(last, _)| last.next()), None))
+        Ok(Loaded::Before(last.map_or(end, |(last, _)| last.next())))
     }
 
-    /// Returns the first slot that has a row and overlaps the range.
-    fn first_slot(&self, db: &Connection) -> Result<Option<Micros>> {
-        db.prepare_cached("select slot from timeout where slot > ?1 and slot < ?2 order by slot limit 1")?
-            .query_row([self.range.start.due.saturating_sub(WIDTH), self.range.end.due], |row| row.get(0))
+    /// Returns the first row with a slot that overlaps the range, and its slot.
+    fn first_slot(&self, db: &Connection) -> Result<Option<(i64, Result<Micros>)>> {
+        db.prepare_cached("select rowid, slot from timeout where slot > ?1 and slot < ?2 order by slot limit 1")?
+            .query_row([self.range.start.due.saturating_sub(WIDTH), self.range.end.due], |row| {
+                Ok((row.get(0)?, row.get(1)))
+            })
             .optional()
     }
 
     /// Reads rows until `end`, with `true` for those that run here.
-    fn read(&self, query: &mut Statement<'_>, end: Position, rows: &mut Vec<(Position, bool)>) -> Result<()> {
+    fn read(&self, query: &mut Statement<'_>, end: Position, rows: &mut Rows) -> Result<()> {
         query.raw_bind_parameter(1, self.range.start.due)?;
         query.raw_bind_parameter(2, blob(self.range.start.id))?;
         query.raw_bind_parameter(3, end.due)?;
@@ -98,8 +118,11 @@ impl Page {
         query.raw_bind_parameter(5, self.max as i64)?;
         let mut found = query.raw_query();
         while let Some(row) = found.next()? {
-            let runs = row.get::<_, Option<i64>>(2)?.is_some_and(|epoch| epoch >= self.epoch);
-            rows.push((Position { due: row.get(0)?, id: id(row.get(1)?) }, runs));
+            let read = || {
+                let runs = row.get::<_, Option<i64>>(3)?.is_some_and(|epoch| epoch >= self.epoch);
+                Ok((Position { due: row.get(1)?, id: id(row.get(2)?) }, runs))
+            };
+            rows.push((row.get(0)?, read()));
         }
         Ok(())
     }
@@ -107,8 +130,19 @@ impl Page {
 
 /// Moves rows of a slot to the exact order.
 pub(super) fn move_rows(db: &Connection, slot: Micros) -> Result<()> {
-    let mut find = db.prepare_cached("select id from timeout where slot = ?1 order by id limit ?2")?;
-    let ids = find.query_map(params![slot, MAX_MOVED], |row| row.get::<_, [u8; 16]>(0))?.collect::<Result<Vec<_>>>()?;
-    let mut update = db.prepare_cached("update timeout set slot = null where id = ?1")?;
-    ids.iter().try_for_each(|id| update.execute([id]).map(drop))
+    let mut find = db.prepare_cached("select rowid from timeout where slot = ?1 order by id limit ?2")?;
+    let rows = find.query_map(params![slot, MAX_MOVED], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>>>()?;
+    let mut update = db.prepare_cached("update timeout set slot = null where rowid = ?1")?;
+    rows.iter().try_for_each(|row| update.execute([row]).map(drop))
+}
+
+/// Returns the rows that no page finds, because their due time or their slot is a text or a blob,
+/// which SQLite orders behind all numbers.
+pub(super) fn find_lost(db: &Connection) -> Result<Vec<(i64, rusqlite::Error)>> {
+    let mut query = db.prepare_cached(
+        "select rowid, due from timeout where slot is null and due > 9223372036854775807
+         union all select rowid, slot from timeout where slot is not null and slot > 9223372036854775807",
+    )?;
+    let lost = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, Micros>(1))))?;
+    lost.filter_map(|row| row.map(|(row, value)| Some((row, value.err()?))).transpose()).collect()
 }

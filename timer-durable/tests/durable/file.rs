@@ -37,30 +37,30 @@ fn the_store_conforms() {
 
 #[test]
 fn a_refused_row_fails_its_call_only() {
-    let folder = Folder::new();
-    drop(open(&folder));
-    let refuse = "create trigger refuse before insert on timeout when new.key like 'bad%'
-        begin select raise(abort, 'no bad keys'); end";
-    rusqlite::Connection::open(folder.file()).unwrap().execute_batch(refuse).unwrap();
-    let (timer, ran) = open(&folder);
-    let keys: Vec<String> =
-        (0..200).map(|n| if n % 20 == 7 { format!("bad{n}") } else { format!("good{n}") }).collect();
-    let schedule =
-        |key: &String| timer.new_timeout_keyed_async("t", key, Duration::from_millis(1), key, IfPending::Keep);
-    // The first one waits for its commit alone, and the others for the next one together.
-    let calls: Vec<_> = keys.iter().map(schedule).collect();
-    for (key, call) in keys.iter().zip(calls) {
-        match block_on(call) {
-            Ok(_) => assert!(key.starts_with("good"), "{key}"),
-            Err(error) => {
-                assert!(key.starts_with("bad") && error.to_string().contains("no bad keys"), "{key}: {error}")
+    for (refusal, text) in [("raise(abort, 'no bad keys')", "no bad keys"), ("json('{')", "malformed JSON")] {
+        let folder = Folder::new();
+        let (timer, ran) = open(&folder);
+        let refuse = format!(
+            "create trigger refuse before insert on timeout when new.key like 'bad%' begin select {refusal}; end"
+        );
+        timer.with_connection(move |file: &mut rusqlite::Connection| Ok(file.execute_batch(&refuse)?)).unwrap();
+        let keys: Vec<String> =
+            (0..200).map(|n| if n % 20 == 7 { format!("bad{n}") } else { format!("good{n}") }).collect();
+        let schedule =
+            |key: &String| timer.new_timeout_keyed_async("t", key, Duration::from_millis(1), key, IfPending::Keep);
+        // The first one waits for its commit alone, and the others for the next one together.
+        let calls: Vec<_> = keys.iter().map(schedule).collect();
+        for (key, call) in keys.iter().zip(calls) {
+            match block_on(call) {
+                Ok(_) => assert!(key.starts_with("good"), "{key}"),
+                Err(error) => assert!(key.starts_with("bad") && error.to_string().contains(text), "{key}: {error}"),
             }
         }
+        for _ in 0..190 {
+            assert!(ran.recv_timeout(LONG).unwrap().0.starts_with("good"));
+        }
+        assert!(timer.stop(LONG).unwrap().unfinished == 0 && ran.try_recv().is_err());
     }
-    for _ in 0..190 {
-        assert!(ran.recv_timeout(LONG).unwrap().0.starts_with("good"));
-    }
-    assert!(timer.stop(LONG).unwrap().unfinished == 0 && ran.try_recv().is_err());
 }
 
 #[test]

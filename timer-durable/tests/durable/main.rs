@@ -36,5 +36,7 @@ mod tally;
 mod terms;
 #[cfg(feature = "sqlite")]
 mod tombstones;
+#[cfg(feature = "sqlite")]
+mod unreadable;
 mod user_code;
 mod virtual_time;
