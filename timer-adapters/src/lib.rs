@@ -10,7 +10,7 @@
 //! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
 //! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime) for timers and clock of QUIC endpoints |
 //! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
-//! | `tokio-time` | [`tokio::time`], which has the names of tokio's module |
+//! | `tokio-time` | [`tokio::time`], with the names of tokio's module |
 //! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime), which run a tokio program on virtual time in tests |
 //!
 //! All adapters take a [`Timer`](timer_core::Timer). With a manual timer they run on virtual time.

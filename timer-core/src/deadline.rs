@@ -58,7 +58,7 @@ impl Deadline {
         if at < Self::EXACT || !delay.is_zero() { Self::up(at) } else { Self::down(at) }
     }
 
-    /// Returns the deadline at the time `at`, which is due now if it is past. Only a deadline that
+    /// Returns the deadline at the time `at`. It is due now if `at` is past. Only a deadline that
     /// is not exact needs a reading of the clock.
     #[inline]
     pub(crate) fn at(now: impl FnOnce() -> Nanos, at: Nanos) -> Deadline {

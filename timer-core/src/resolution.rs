@@ -2,9 +2,9 @@
 //!
 //! A deadline rounds **up** to a tick and the current time rounds **down**, so no timeout is early.
 //!
-//! Each call divides by the length of a tick, which is known when the timer is built. The division
-//! is therefore a multiplication (Granlund and Montgomery, *Division by Invariant Integers using
-//! Multiplication*, 1994). It saves 1 of the 55 ns of a schedule and a cancel.
+//! Each call divides by the length of a tick. The length is known when the timer is built. The
+//! division is therefore a multiplication (Granlund and Montgomery, *Division by Invariant Integers
+//! using Multiplication*, 1994). It saves 1 of the 55 ns of a schedule and a cancel.
 
 use crate::deadline::{Deadline, IMMEDIATE, NO_TICK, Nanos};
 
@@ -84,9 +84,9 @@ impl Resolution {
 pub(crate) struct TickLength {
     nanos: u64,
     /// 2^(64 + shift) divided by the length, rounded up. The product of this and the length is too
-    /// large by less than the length, which is at most 2^(5 + shift). The quotient of a dividend
-    /// below 2^59 is therefore too large by less than 1 / length, and rounds down to the right
-    /// number. Exact deadlines are below 2^59.
+    /// large by less than the length, at most 2^(5 + shift). The quotient of a dividend below 2^59
+    /// is therefore too large by less than 1 / length, and rounds down to the right number. Exact
+    /// deadlines are below 2^59.
     inverse: u64,
     shift: u32,
 }

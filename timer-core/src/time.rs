@@ -22,8 +22,7 @@
 //! # Which timer
 //!
 //! 1. The timer that the calling thread has [entered](enter), if there is one.
-//! 2. [`Timer::global`], which is the timer given to [`Timer::set_global`], or one with all
-//!    defaults.
+//! 2. [`Timer::global`], the timer given to [`Timer::set_global`], or one with all defaults.
 //!
 //! A manual timer in either place gives virtual time to all code that uses this module. See
 //! [`ManualDriver::block_on`](crate::ManualDriver::block_on).
@@ -60,7 +59,7 @@ pub mod error {
     pub use crate::future::Elapsed;
 }
 
-/// Returns the current time of the timer in use, which is virtual if that timer is manual.
+/// Returns the current time of the timer in use. It is virtual if that timer is manual.
 ///
 /// # Examples
 ///

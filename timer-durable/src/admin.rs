@@ -63,7 +63,7 @@ impl DurableTimer {
         self.use_store(|store| store.counts())
     }
 
-    /// Runs `work` in a transaction on the store's connection, which has the type that the store
+    /// Runs `work` in a transaction on the store's connection. It has the type that the store
     /// documents. All other calls wait for it.
     ///
     /// An SQLite file belongs to its store, so this is the way to read and write the user's own

@@ -1,4 +1,4 @@
-//! Handlers, which are the user's functions behind one signature for all payloads.
+//! Handlers, the user's functions behind one signature for all payloads.
 
 use crate::due::Due;
 use crate::engine::Handler;

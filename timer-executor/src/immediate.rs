@@ -5,8 +5,7 @@
 
 use crate::{Rejected, Task, TaskExecutor};
 
-/// An executor that runs each task at once on the thread that hands it over, which is the worker of
-/// a timer.
+/// An executor that runs each task at once on the thread that hands it over, the worker of a timer.
 ///
 /// This is the cheapest executor, and it is right for short tasks, such as completing a future or
 /// sending a message. A slow task delays all tasks after it. Use a pool if a task may be slow.

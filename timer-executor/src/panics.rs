@@ -47,7 +47,7 @@ pub fn contain(event: &'static str, f: impl FnOnce()) {
     }
 }
 
-/// The text of a caught panic, which is the `&str` or `String` that `panic!` makes.
+/// The text of a caught panic, the `&str` or `String` that `panic!` makes.
 ///
 /// Any other payload, such as that of [`std::panic::panic_any`], reads "a panic that is not text".
 ///
@@ -79,7 +79,7 @@ impl PanicMessage {
 }
 
 /// Drops a payload of an unknown type. It may panic in its `Drop`, and so may the payload of that
-/// second panic, which is therefore leaked.
+/// second panic. That one is leaked.
 fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

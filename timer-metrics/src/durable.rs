@@ -93,7 +93,7 @@ pub(crate) struct DurableSnapshot {
     /// The number of this timer among all that were ever watched.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for exporters with a memory"))]
     pub(crate) number: u64,
-    /// The value of the label `timer`, which is unique within the set.
+    /// The value of the label `timer`, unique within the set.
     pub(crate) label: String,
     /// The description of the store.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]

@@ -52,7 +52,7 @@ impl TimerMetrics {
     ///
     /// # Errors
     ///
-    /// Returns the error of the client's encoder, which is not known to fail.
+    /// Returns the error of the client's encoder. No case is known in which it fails.
     ///
     /// # Examples
     ///

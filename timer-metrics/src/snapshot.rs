@@ -19,7 +19,7 @@ use timer_core::TimerStats;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TimerSnapshot {
-    /// The value of the label `timer`, which is unique within the set.
+    /// The value of the label `timer`, unique within the set.
     pub label: String,
     /// The timer's own counts.
     pub stats: TimerStats,

@@ -126,7 +126,7 @@ fn load(timer: &Timer, span: Duration) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the bound and the lags, which are hard to see in the text of a scrape.
+/// Prints the bound and the lags. They are hard to see in the text of a scrape.
 fn summarize(timer: &Timer) {
     let stats = timer.stats();
     eprintln!("{} of at most {BOUND} timeouts pending, {} refused at the bound", stats.pending, stats.rejected);

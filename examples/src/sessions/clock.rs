@@ -1,5 +1,4 @@
-//! The clock that moves the timer's time during a replay, which is the real clock or the replay
-//! itself.
+//! The clock that moves the timer's time during a replay, the real clock or the replay itself.
 //!
 //! After [`ReplayClock::reach`] the timer's time is at that second of the log or later. A clock
 //! converts seconds of the log to delays. It knows no sessions and no requests.

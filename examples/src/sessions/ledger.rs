@@ -11,8 +11,8 @@
 //!    deadline finds the session *overdue* and changes nothing. The replay waits until the session
 //!    is closed and asks again.
 //! 3. A timeout that runs closes its session if the log's clock has reached the deadline. Otherwise
-//!    the timeout has *overtaken* the replay, which is late. It then closes nothing and is armed
-//!    again when the log's clock reaches the deadline, unless a request moves the deadline first.
+//!    the timeout has *overtaken* the late replay. It then closes nothing and is armed again when
+//!    the log's clock reaches the deadline, unless a request moves the deadline first.
 //! 4. Each arming of a session has a number. A timeout that runs after its session has been armed
 //!    again does nothing.
 //!

@@ -40,8 +40,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads a log, which is the line [`HEADER`] followed by one line for each request. Lines end
-    /// in LF or CR LF.
+    /// Reads a log, the line [`HEADER`] followed by one line for each request. Lines end in LF or
+    /// CR LF.
     ///
     /// ```
     /// use examples::sessions::log::Log;

@@ -110,7 +110,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
 
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // A reader such as `head` may close its end early, which is no failure.
+        // A reader such as `head` may close its end early. That is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
         _ => Ok(()),
     }

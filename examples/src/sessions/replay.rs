@@ -22,8 +22,8 @@ use super::watch::Watch;
 /// The longest time that a due timeout may take to run before the replay reports it as lost.
 const MAX_LATENESS: Duration = Duration::from_secs(60);
 
-/// The size of the hashed wheel. At the default tick it covers 1.024 s, which is about one idle
-/// timeout at the default speed. On virtual time an idle timeout takes 1,758 rounds.
+/// The size of the hashed wheel. At the default tick it covers 1.024 s, about one idle timeout at
+/// the default speed. On virtual time an idle timeout takes 1,758 rounds.
 const TICKS_PER_WHEEL: usize = 1024;
 
 /// The result of a replay and its cost.

@@ -17,10 +17,10 @@ use std::time::Duration;
 ///
 /// hyper's own header timeout makes a sleep for each request and drops it. A timeout around the
 /// handler makes another one. With these limits a connection makes one sleep. A request moves it
-/// once per poll in which its stage changes, which is twice if the service waits once. A move to a
-/// later deadline costs a reading of the clock and an atomic operation. The first request after a
-/// pause that was longer than the shortest limit moves it to an earlier one, which also takes a
-/// lock and may wake the timer's worker.
+/// once per poll in which its stage changes, so twice if the service waits once. A move to a later
+/// deadline costs a reading of the clock and an atomic operation. The first request after a pause
+/// that was longer than the shortest limit moves it to an earlier one, which also takes a lock and
+/// may wake the timer's worker.
 ///
 /// A connection is in one of these stages, each of which may have a limit. None has one by default.
 ///

@@ -94,8 +94,8 @@ impl Builder {
         Self { builder, is_current_thread: true, has_time: false }
     }
 
-    /// Builds a runtime with several threads, which is tokio's. The functions of
-    /// [`time`](super::time) use the timer of the process on it.
+    /// Builds tokio's runtime with several threads. The functions of [`time`](super::time) use the
+    /// timer of the process on it.
     pub fn new_multi_thread() -> Self {
         Self { builder: theirs::Builder::new_multi_thread(), is_current_thread: false, has_time: false }
     }

@@ -2,8 +2,8 @@
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A count with one writer at a time, which is the holder of a lock or the turn's thread. The
-/// writer makes no read-modify-write.
+/// A count with one writer at a time, the holder of a lock or the turn's thread. The writer makes
+/// no read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Histograms of lags, which are read without stopping their writers.
+//! Histograms of lags. They are read without stopping their writers.
 //!
 //! A histogram is log-linear. Every power of two has 128 buckets, so a value is known to better
 //! than 1 % from 1 ns to 39 hours. A longer value counts in the last bucket. A single writer makes

@@ -3,7 +3,7 @@
 use crate::deadline::Nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The length of one window, which is a minute.
+/// The length of one window, a minute.
 const WINDOW: Nanos = 60_000_000_000;
 
 /// The greatest value of the current and the last window. One thread at a time writes.

@@ -113,7 +113,7 @@ impl<T> DelayQueue<T> {
     }
 
     /// Polls for up to `max` items whose deadlines have passed and appends them to `expired`.
-    /// Returns the number of items, which is 0 if the queue is empty or `max` is 0.
+    /// Returns the number of items. It is 0 if the queue is empty or `max` is 0.
     ///
     /// A batch costs less than single polls, because only its first item is polled.
     ///

@@ -1,5 +1,4 @@
-//! The kinds of jobs of timeouts, which are a closure, a periodic closure, a task with a hook, and
-//! a waker.
+//! The kinds of jobs of timeouts: a closure, a periodic closure, a task with a hook, and a waker.
 
 use super::Timeout;
 use super::state::Runs;

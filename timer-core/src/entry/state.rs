@@ -62,7 +62,7 @@ pub(crate) enum State {
     /// Waits for its deadline. The entry is in a wheel, or a thread is about to link it or to start
     /// it.
     Waiting = 0,
-    /// Won for an executor, which has the task or is about to get it, and not started.
+    /// Won for an executor and not started. The executor has the task or is about to get it.
     Queued = 1,
     /// A run is in progress, and others may follow.
     Running = 2,

@@ -1,4 +1,4 @@
-//! The poll of a [`Sleep`], and its registration, which is the entry that waits for its deadline.
+//! The poll of a [`Sleep`], and its registration, the entry that waits for its deadline.
 
 use super::Sleep;
 use crate::clock;

@@ -149,8 +149,8 @@ impl Sleep {
         self.entry().is_some_and(Timeout::is_expired) || self.deadline.is_due(self.now())
     }
 
-    /// Moves the deadline, which has come, to the next tick of an interval. Returns the instant of
-    /// the tick that has come.
+    /// Moves a deadline that has come to the next tick of an interval. Returns the instant of the
+    /// tick that has come.
     ///
     /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a
     /// tick of the interval is then missed only if it is later than that.

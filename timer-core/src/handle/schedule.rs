@@ -99,7 +99,7 @@ impl Timer {
         self.schedule(Closure(task), |now| Deadline::at(|| now, clock::nanos_of(deadline)), |job| job.0)
     }
 
-    /// Schedules a [`TimerTask`], which is told when it will not run. Otherwise the same as
+    /// Schedules a [`TimerTask`]. It is told when it will not run. Otherwise the same as
     /// [`new_timeout`](Self::new_timeout).
     ///
     /// # Errors

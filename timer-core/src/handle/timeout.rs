@@ -19,7 +19,7 @@ impl Timeout {
     ///
     /// Before the call returns, it drops the task with its captures, or calls
     /// [`TimerTask::cancelled`](crate::TimerTask::cancelled), on the calling thread. The exception
-    /// is a periodic task in the middle of a run, which is dropped by that run when it ends.
+    /// is a periodic task in the middle of a run. That run drops it when it ends.
     ///
     /// Cancelling takes O(1) time, a read-modify-write of the timeout and a visit to its shard.
     ///
@@ -173,8 +173,8 @@ impl Timeout {
         matches!(self.state().state(), State::Dying | State::Cancelled)
     }
 
-    /// Returns the deadline, which is the instant of the scheduling call plus the delay. For a
-    /// periodic task, returns the deadline of the current or next run.
+    /// Returns the deadline, the instant of the scheduling call plus the delay. For a periodic
+    /// task, returns the deadline of the current or next run.
     ///
     /// The deadline is exact to the nanosecond during the first 18 years of the system's uptime,
     /// and rounded up to 32 ns after that. A delay beyond the range of the clock gives a deadline

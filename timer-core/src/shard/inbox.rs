@@ -1,4 +1,4 @@
-//! The inbox of a shard, which is a bounded queue of requests.
+//! The inbox of a shard, a bounded queue of requests.
 //!
 //! A caller that finds the shard locked rarely waits. It pushes a request into the inbox and
 //! returns. The worker serves the request later. Other callers that hold the shard's lock may serve
@@ -40,8 +40,8 @@
 //!
 //! # Bounds
 //!
-//! At most [`CROWDED_CAPACITY`] requests are in an inbox, which are served in their order. A call
-//! serves at most [`MAX_HELPED`] requests of others (about 6 us). A request among the first
+//! At most [`CROWDED_CAPACITY`] requests are in an inbox, and they are served in their order. A
+//! call serves at most [`MAX_HELPED`] requests of others (about 6 us). A request among the first
 //! [`CAPACITY`] is served within about 2 ms plus one turn. In a crowded inbox, each further
 //! [`CAPACITY`] requests take up to one more turn.
 //!

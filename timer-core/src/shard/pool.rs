@@ -1,4 +1,4 @@
-//! The shards of the process, which are leased to timers in blocks and never freed.
+//! The shards of the process. They are leased to timers in blocks and never freed.
 //!
 //! A shard is named by its index and a generation ([`ShardId`]). The generation grows by one
 //! whenever a lease ends. A thread that still holds an old name, such as a canceller that was

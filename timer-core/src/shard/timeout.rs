@@ -102,8 +102,7 @@ impl Timeout {
         }
     }
 
-    /// Links the entry under `tick`, which is that of `deadline`, unless it has ended or is linked
-    /// earlier.
+    /// Links the entry under `tick`, that of `deadline`, unless it has ended or is linked earlier.
     ///
     /// # Errors
     ///

@@ -113,7 +113,7 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        // ORDERING: Relaxed, which is the weakest ordering.
+        // ORDERING: Relaxed, the weakest ordering.
         self.slots.iter().all(|(state, _)| state.load(Ordering::Relaxed) != READY)
     }
 }

@@ -1,4 +1,4 @@
-//! The table behind the keys, which has the location of the value of each key.
+//! The table behind the keys, with the location of the value of each key.
 //!
 //! A key names a row of the table and the generation of the row. The generation is incremented each
 //! time a value leaves, so an old key meets another generation and finds nothing. A row whose
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-/// The item that a keyed wheel stores, which has a value and the row that tracks it.
+/// The item that a keyed wheel stores, a value and the row that tracks it.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<T> {
     /// It is never zero, so a vacant slot of a bucket takes no additional space.

@@ -40,7 +40,7 @@ pub fn run<S: Store>(mut open: impl FnMut() -> S) {
 }
 
 /// Runs the checks of leases, take-overs and the writes of others. Each uses two stores that `open`
-/// returns. Both stores share one list, which has to be empty and not in use by any other instance.
+/// returns. Both stores share one list. It has to be empty and not in use by any other instance.
 /// The checks take less time with a short lease.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! Checks of the list, which is read in pages.
+//! Checks of the list, read in pages.
 
 use super::{Bench, Check, ok};
 use crate::TimeoutId;

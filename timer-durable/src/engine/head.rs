@@ -212,7 +212,7 @@ impl Head {
         Some((self.bound..self.range.end, page.min(self.capacity - self.len())))
     }
 
-    /// Adds a page that was loaded for [`wants`](Self::wants), which has everything before `bound`.
+    /// Adds a page that was loaded for [`wants`](Self::wants). It has everything before `bound`.
     pub(super) fn add_page(&mut self, page: &[Position], bound: Position, now: Micros) {
         // The bound first, because only positions before it are put into memory.
         self.bound = bound;

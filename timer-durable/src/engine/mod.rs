@@ -1,4 +1,4 @@
-//! The engine, which is the keeper with its memory, and its connection to handlers.
+//! The engine, that is, the keeper with its memory, and its connection to handlers.
 //!
 //! Callers and handlers send [messages](crate::message) to one thread, the [`keeper`]. It owns the
 //! store and the memory, so neither has a lock. A caller waits for the answer on its own channel.

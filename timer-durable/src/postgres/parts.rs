@@ -93,7 +93,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns the ids of the operations of a part that were executed, with their indices in the
-    /// batch. `ids` are those of the answer, which is `None` if all of them were executed.
+    /// batch. `ids` are those of the answer, or `None` if all of them were executed.
     pub(super) fn executed(&self, part: Part, ids: Option<Vec<Uuid>>) -> Vec<(TimeoutId, usize)> {
         match ids {
             None => self.rows(part).to_vec(),

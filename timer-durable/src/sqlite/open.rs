@@ -172,7 +172,7 @@ pub(super) struct Opened {
     pub(super) floor: Micros,
 }
 
-/// Becomes the owner of a file, which is created if there is none, and connects to it.
+/// Becomes the owner of a file and connects to it. Creates the file if there is none.
 pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
     if path.as_os_str().is_empty() || path == Path::new(":memory:") {
         let setting = "journal_mode=wal (this is not the path of a file)".to_owned();

@@ -148,7 +148,7 @@ mod system {
         Ok(Err(None))
     }
 
-    /// Returns the name of this process, which is its id, its start time, and the machine with its
+    /// Returns the name of this process, made of its id, its start time, and the machine with its
     /// namespace of process ids, each on a line.
     fn name() -> String {
         let id = std::process::id();

@@ -1,4 +1,4 @@
-//! The life of a connection, which has one request and one reply.
+//! The life of a connection with one request and one reply.
 
 use super::deadline;
 use super::limits::Limits;

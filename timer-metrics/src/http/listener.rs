@@ -189,7 +189,7 @@ impl Drop for Clients {
 impl Client {
     fn hang_up(&self) {
         if let Some(socket) = self.socket.upgrade() {
-            // Fails if the client has already closed the connection, which is as good.
+            // Fails if the client has already closed the connection. That is as good.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }

@@ -46,8 +46,8 @@ impl ServeOptions {
         Self::default()
     }
 
-    /// Sets a prefix, which is written before each name with a `_` between them. A prefix consists
-    /// of ASCII letters, digits, `_` and `:`, and does not begin with a digit.
+    /// Sets a prefix. It is written before each name with a `_` between them. A prefix consists of
+    /// ASCII letters, digits, `_` and `:`, and does not begin with a digit.
     ///
     /// The dashboard and the alerts of this crate expect the names without a prefix.
     ///

@@ -14,7 +14,7 @@ pub(super) struct Reply {
     /// Further header lines, each with its line end.
     headers: &'static str,
     body: Cow<'static, str>,
-    /// Set for a reply to `HEAD`, which has the same head and no body.
+    /// Set for a reply to `HEAD`, with the same head and no body.
     head_only: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The stage of a client's thread, which is either at its socket, where it can be cut off, or in
-//! the collectors, which are user code.
+//! The stage of a client's thread. It is either at its socket, where it can be cut off, or in the
+//! collectors, the user's code.
 //!
 //! After [`Stage::cut_off`] has succeeded and the socket is shut down, the thread ends without
 //! calling user code, so joining it takes no noticeable time. Both sides decide on one atomic word.

@@ -1,5 +1,5 @@
 //! Thousands of connections with heartbeats on one timer. A connection sends a heartbeat after an
-//! interval of silence. After three intervals it closes and connects again, which is Dubbo's rule.
+//! interval of silence. After three intervals it closes and connects again, as in Dubbo.
 //!
 //! Each connection has two timeouts. A periodic one sends a heartbeat, and the other one closes the
 //! connection. Each message moves both, at about the cost of two clock readings, so on a connection

@@ -39,7 +39,7 @@ pub(crate) async fn serve(listener: TcpListener, connections: usize, limits: Lim
     Ok(())
 }
 
-/// Serves a connection. If a timeout closes it, it ends with an error, which is intended here.
+/// Serves a connection. If a timeout closes it, it ends with an error, as intended here.
 async fn serve_connection(socket: TcpStream, limits: Limits, clock: Clock) {
     let io = TokioIo::new(socket);
     if let Clock::Limits(timer) = &clock {

@@ -1,10 +1,10 @@
 //! A server of expiring keys, written for `tokio::time`, on either timer.
 //!
 //! The server is one file that takes `time` from the module above it. There are two such modules:
-//! `on_tokio` says `use tokio::time`, and `on_ours` says `use timer_core::time`. The only
-//! other difference is the runtime, which has no timer with `--timer ours`. The program
-//! itself is the client. It talks to the server over TCP and prints the answers, which are the same
-//! with both timers. The docs of `timer_core::time` list possible differences.
+//! `on_tokio` says `use tokio::time`, and `on_ours` says `use timer_core::time`. The only other
+//! difference is the runtime without a timer for `--timer ours`. The program itself is the client.
+//! It talks to the server over TCP and prints the answers, which are the same with both timers. The
+//! docs of `timer_core::time` list possible differences.
 //!
 //! | file | contents |
 //! |---|---|

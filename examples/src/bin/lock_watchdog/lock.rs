@@ -1,4 +1,4 @@
-//! A lock in Redis, which is a key with a lease. A watchdog renews the lease as long as its holder
+//! A lock in Redis, that is, a key with a lease. A watchdog renews the lease as long as its holder
 //! lives.
 //!
 //! The value of the key is the holder's token. Renewal and release are scripts, because nothing may

@@ -7,7 +7,7 @@ use examples::durable::StoreName;
 use rusqlite::Connection;
 use timer_durable::{CompleteError, Due, DurableTimer, PostgresConnection};
 
-/// The database of the orders, which is the one of the store.
+/// The database of the orders, the same as that of the store.
 #[derive(Clone, Copy)]
 pub(crate) enum Orders {
     Sqlite,

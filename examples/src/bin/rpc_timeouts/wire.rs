@@ -1,5 +1,4 @@
-//! The format on the wire in both directions, which is a sequence of call numbers of eight bytes
-//! each.
+//! The format on the wire in both directions, a sequence of call numbers of eight bytes each.
 
 use std::io;
 

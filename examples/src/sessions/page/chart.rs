@@ -28,7 +28,7 @@ pub(super) const ALARM: RGBColor = RGBColor(0xb4, 0x53, 0x1d);
 pub(super) const PALETTE: [(RGBColor, &str); 6] =
     [(INK, "ink"), (SOFT, "soft"), (HAIR, "hair"), (AXIS, "axis"), (MARK, "mark"), (ALARM, "alarm")];
 
-/// The size of all text, which is 12 pixels times the factor by which `plotters` divides it.
+/// The size of all text, 12 pixels times the factor by which `plotters` divides it.
 const TEXT: f64 = 12.0 * 1.24;
 /// The approximate width of a digit.
 const DIGIT: usize = 8;

@@ -45,7 +45,7 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
     }
 
     /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`.
-    /// Returns the number of entries, which is 0 if the map is empty or `max` is 0.
+    /// Returns the number of entries. It is 0 if the map is empty or `max` is 0.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! The memory, which is a head of the list for timeouts that were due when the memory was loaded,
-//! and one for all others.
+//! The memory, a head of the list for timeouts that were due when the memory was loaded, and one
+//! for all others.
 
 use super::super::head::Head;
 use super::{Keeper, Settings};

@@ -60,7 +60,7 @@ impl Model {
         self.random.u64(..ticks * TICK)
     }
 
-    /// Draws a function that returns the deadlines of a crowd, which are near each other or not.
+    /// Draws a function that returns the deadlines of a crowd, near each other or not.
     fn deadlines(&mut self) -> impl FnMut(&mut Self) -> u64 + use<> {
         let (base, apart) = (self.time + self.delay(), [1, TICK, 400][self.random.usize(..3)]);
         move |model| base + model.random.u64(..apart)
