@@ -53,6 +53,24 @@ fn a_full_disk_is_an_error_to_the_caller() {
     assert!(accepted > 0 && (accepted..=accepted + unknown).contains(&pending), "D1: {pending}, {counts}");
 }
 
+#[test]
+fn a_full_disk_is_named() {
+    let folder = Folder::new();
+    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let limit = |pages: u32| {
+        // SQLite reports this limit as a full disk.
+        let set = move |file: &mut rusqlite::Connection| {
+            Ok(file.query_row(&format!("pragma max_page_count = {pages}"), [], |row| row.get::<_, u32>(0))?)
+        };
+        timer.with_connection(set).unwrap()
+    };
+    limit(1);
+    let error = timer.new_timeout("t", LONG, &"x".repeat(100_000)).unwrap_err();
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+    limit(1_000_000);
+    timer.new_timeout("t", LONG, &"x".repeat(100_000)).unwrap();
+}
+
 /// A foreign key that is checked at the commit lets the update succeed and its commit fail.
 #[test]
 fn a_start_whose_commit_fails_is_an_error() {

@@ -85,7 +85,7 @@ impl<S: Store> Keeper<S> {
 
     /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
     pub(super) fn fail_calls_aside(&mut self) {
-        let error = StoreError::Failed("the store cannot be reached".to_owned());
+        let error = self.outage();
         for mut aside in std::mem::take(&mut self.aside) {
             aside.collection = aside.collection.fail_calls(&error);
             if !aside.collection.is_empty() {

@@ -68,10 +68,7 @@ impl<S: Store> Keeper<S> {
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
             Message::Call(_, reply) if self.stopping.is_some() => reply.send(Err(Error::Stopped)),
-            Message::Call(_, reply) if self.must_rejoin => {
-                let why = "the store cannot be reached".to_owned();
-                reply.send(Err(Error::Store(StoreError::Failed(why))));
-            }
+            Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
             Message::Ended(ended) => self.add_end(collection, ended, now),
             Message::Complete { id, attempt, work, reply } => {

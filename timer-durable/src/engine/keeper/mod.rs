@@ -132,6 +132,8 @@ pub(crate) struct Keeper<S> {
     rejected: VecDeque<Task>,
     rejected_pause: Duration,
     must_rejoin: bool,
+    /// The text of the last failure of the store.
+    failure: String,
     pause: Duration,
     /// The keeper does not wake up for a commit before this time. A message that arrives earlier is
     /// written at once.
@@ -179,6 +181,7 @@ impl<S: Store> Keeper<S> {
             rejected: VecDeque::new(),
             rejected_pause: MIN_PAUSE,
             must_rejoin: false,
+            failure: String::new(),
             pause,
             paused_until: None,
             stopping: None,
@@ -264,7 +267,9 @@ impl<S: Store> Keeper<S> {
     /// Takes one turn. `first` is a message that was received already.
     fn turn(&mut self, first: Option<Message>) -> Flow {
         self.figures.turns.add(1);
-        self.must_rejoin |= self.store.must_rejoin();
+        if !self.must_rejoin && self.store.must_rejoin() {
+            (self.must_rejoin, self.failure) = (true, "its connection is broken".to_owned());
+        }
         if self.must_rejoin {
             self.rejoin();
         }
@@ -296,9 +301,15 @@ impl<S: Store> Keeper<S> {
         if self.must_rejoin {
             self.term.finish();
         }
+        self.failure = error.to_string();
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
         self.paused_until = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(self.settings.max_pause);
+    }
+
+    /// Returns the error of a call that arrives before the keeper has joined again.
+    fn outage(&self) -> StoreError {
+        StoreError::Failed(format!("the store has not been joined again: {}", self.failure))
     }
 
     /// Becomes a new instance and empties the memory.
